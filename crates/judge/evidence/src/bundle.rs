@@ -1,4 +1,5 @@
-//! The bundle on disk. A run writes it file by file and seals it at the end; the judge reads it.
+//! The bundle on disk. A run writes the bundle file by file and seals it at the end. The judge
+//! reads it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +20,7 @@ use crate::seal::{self, SealedFiles, sha256_hex};
 use crate::series::{self, Row};
 use crate::strict;
 
-/// Upper bound on the size of a seal.
+/// Maximum size of a seal.
 const SEAL_BYTES_MAX: u64 = 4096;
 
 /// The evidence of one run, in memory.
@@ -29,9 +30,9 @@ pub struct Bundle {
     pub run: Run,
     /// `plan.toml`, as the user wrote it.
     pub plan_text: String,
-    /// `job.fio`: the fio job that the plan names; `None` if it names none.
+    /// `job.fio`: the fio job to which the plan refers; `None` if it refers to no job.
     pub job_text: Option<String>,
-    /// `resolved.toml`: the plan with every default filled in.
+    /// `resolved.toml`: the plan with all defaults.
     pub plan: ResolvedPlan,
     /// `environment.json`.
     pub environment: Environment,
@@ -39,10 +40,10 @@ pub struct Bundle {
     pub series: Vec<Row>,
     /// `observed.json`.
     pub observed: Observed,
-    /// Latencies of the measured phase by tag, merged over its intervals.
+    /// Latencies of the measured phase for each tag, merged over all intervals of the phase.
     pub latency: BTreeMap<String, Histogram<u64>>,
-    /// Latencies of each class, interval by interval. The judge derives their autocorrelation from
-    /// these. Empty if a result has no intervals.
+    /// Latencies of each class in each interval, from which the judge derives the autocorrelation.
+    /// Empty if a result has no intervals.
     pub latency_spans: Vec<Interval>,
     /// SHA-256 of the seal when the bundle was read. `None` if the bundle was built in memory, from
     /// a fresh measurement or an imported result.
@@ -50,11 +51,11 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Reads the bundle in `directory`, and checks the seal over the bytes that it read.
+    /// Reads the bundle in `directory`, and checks the seal against the same bytes.
     ///
     /// # Errors
-    /// The directory is not a bundle, the seal is broken, a file is missing or malformed, or the
-    /// bundle is of a later version.
+    /// The directory is not a bundle, the seal is broken, a file is missing or malformed, or a
+    /// later version wrote the bundle.
     pub fn read(directory: &Path) -> Result<Self, EvidenceError> {
         let run_path = directory.join("run.json");
         if fs::symlink_metadata(&run_path).is_err() {
@@ -63,7 +64,7 @@ impl Bundle {
         let sealed = seal::open(directory)?;
         check_version(directory, &run_path, sealed.text("run.json")?)?;
         if let Some(name) = sealed.names().find(|name| !FILES.contains(name)) {
-            let reason = "it is not a file of a bundle of this version".to_owned();
+            let reason = "bundles of this version do not contain this file".to_owned();
             return Err(malformed(&directory.join(name), reason));
         }
         let run: Run = json(directory, &sealed, "run.json")?;
@@ -135,11 +136,11 @@ fn json<T: DeserializeOwned + Serialize>(
     strict::read(sealed.text(name)?).map_err(|reason| malformed(&directory.join(name), reason))
 }
 
-/// Name of the fio job in a bundle whose plan names one.
+/// Name of the fio job's file, in a bundle whose plan refers to a fio job.
 pub const JOB: &str = "job.fio";
 
-/// Names of all files of a bundle, sealed or not. Any other file in the directory is not
-/// Plimsoll's.
+/// Names of all files in a bundle, sealed or not. Plimsoll did not create any other file in the
+/// directory.
 pub const FILES: [&str; 12] = [
     "plan.toml",
     JOB,
@@ -155,8 +156,8 @@ pub const FILES: [&str; 12] = [
     seal::SIGNATURE,
 ];
 
-/// Writer of a bundle. It replaces each file atomically (write, then rename), so that a kill at any
-/// moment leaves complete files.
+/// Writer of a bundle. It replaces each file atomically (write, then rename), so all files are
+/// complete even if the process is killed.
 #[derive(Debug)]
 pub struct BundleWriter {
     directory: PathBuf,
@@ -180,8 +181,8 @@ impl BundleWriter {
         Self { directory: directory.to_path_buf(), reserve: None }
     }
 
-    /// Reserves disk space for the remaining files until the bundle is sealed or the writer is
-    /// dropped.
+    /// Reserves disk space for the remaining files. The reserve exists until the bundle is sealed
+    /// or the writer is dropped.
     ///
     /// # Errors
     /// The file system has too little free space.
@@ -190,7 +191,7 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// Removes the bundle: its own files, and the directory if no other file is in it.
+    /// Removes the bundle: its own files, and the directory if it contains no other file.
     ///
     /// # Errors
     /// A file cannot be removed.
@@ -205,7 +206,7 @@ impl BundleWriter {
         &self.directory
     }
 
-    /// Writes the plan as the user wrote it, the fio job that it names, and the resolved plan.
+    /// Writes the plan as the user wrote it, the fio job to which it refers, and the resolved plan.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -260,7 +261,8 @@ impl BundleWriter {
         self.file("series.csv", &text)
     }
 
-    /// Writes `latency.hlog`. `phases` determines which intervals belong to the measurement.
+    /// Writes `latency.hlog`. The intervals that belong to the measurement are determined by
+    /// `phases`.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -287,7 +289,7 @@ impl BundleWriter {
         self.file(name, bytes)
     }
 
-    /// Seals the bundle; returns the SHA-256 of its seal.
+    /// Seals the bundle, and returns the SHA-256 of the seal.
     ///
     /// # Errors
     /// See [`seal::seal`].
@@ -342,8 +344,8 @@ fn temporary_name(name: &str) -> String {
     format!(".{name}.new")
 }
 
-/// Removes the bundle's own files in `directory`, and the directory if it is then empty. Returns
-/// the names of the other files in the directory, which stay because they are not part of a bundle.
+/// Removes the bundle's own files in `directory`, and the directory if it is then empty. Other
+/// files are not part of a bundle, so they are not removed; their names are returned.
 ///
 /// # Errors
 /// The directory cannot be read, or a file cannot be removed.
@@ -358,7 +360,7 @@ pub fn remove(directory: &Path) -> Result<Vec<String>, EvidenceError> {
     let names = FILES.iter().map(|name| (*name).to_owned()).chain(temporary);
     for name in names.chain([reserve::FILE.to_owned()]) {
         let path = directory.join(name);
-        // A subdirectory with the name of a bundle file is not ours.
+        // A subdirectory with the name of a bundle file does not belong to the bundle.
         if fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_dir()) {
             gone(fs::remove_file(&path), &path)?;
         }

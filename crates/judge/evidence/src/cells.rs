@@ -1,10 +1,10 @@
-//! Reader of tables written by other people: comma-separated values (RFC 4180) from spreadsheets or
-//! editors.
+//! Reads tables that people write in spreadsheets or editors: comma-separated values (RFC 4180).
 //!
-//! The first line that is not a comment names the columns; case does not matter. A line that begins
-//! with `#` is a comment. Semicolons and tabs also separate columns if the header has more of them
-//! than commas. The reader accepts quotes, a byte order mark and empty lines. Numbers use a decimal
-//! point; it rejects ambiguous ones (`1,5`, `1.234,5`) instead of guessing.
+//! The first line that is not a comment contains the names of the columns; case does not matter. A
+//! line that begins with `#` is a comment. The separator is a semicolon or a tab if the header
+//! contains more of them than commas. The reader accepts quotes, a byte order mark and empty lines.
+//! Numbers use a decimal point. Ambiguous numbers (`1,5`, `1.234,5`) are rejected instead of
+//! guessed.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
@@ -12,21 +12,21 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct TableError {
-    /// Line of the text, from 1.
+    /// Line number in the text, from 1.
     pub line: usize,
     /// Reason in words.
     pub reason: String,
 }
 
 impl TableError {
-    /// Creates an error for one line.
+    /// Creates an error for a line.
     #[must_use]
     pub fn new(line: usize, reason: impl Into<String>) -> Self {
         Self { line, reason: reason.into() }
     }
 }
 
-/// Table with named columns; every line has one cell per column.
+/// Table with named columns. Every line has a cell for each column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cells {
     header_line: usize,
@@ -34,7 +34,7 @@ pub struct Cells {
     lines: Vec<(usize, StringRecord)>,
 }
 
-/// Line of a table.
+/// Line in a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'t> {
     /// Line number in the text, from 1.
@@ -74,7 +74,7 @@ impl Cells {
             .enumerate()
             .find(|(at, name)| !name.is_empty() && names[..*at].contains(name));
         if let Some((_, name)) = twice {
-            return Err(TableError::new(header_line, format!("has two columns `{name}`")));
+            return Err(TableError::new(header_line, format!("there are two columns `{name}`")));
         }
         let mut lines = Vec::new();
         for record in records {
@@ -84,7 +84,7 @@ impl Cells {
             if record.len() < names.len() || beyond {
                 let (has, wants) = (record.len(), names.len());
                 let cells = if has == 1 { "cell" } else { "cells" };
-                let reason = format!("has {has} {cells} where the header names {wants} columns");
+                let reason = format!("has {has} {cells}, but the header has {wants} columns");
                 return Err(TableError::new(number, reason));
             }
             lines.push((number, record));
@@ -103,7 +103,7 @@ impl Cells {
         self.names.iter().map(String::as_str).filter(|name| !name.is_empty())
     }
 
-    /// True if the table has a column of this name.
+    /// Returns true if the table has a column with this name.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.names.iter().any(|known| known == name)
@@ -124,7 +124,7 @@ impl Line<'_> {
         self.cells.get(at).filter(|cell| !cell.is_empty())
     }
 
-    /// Reads a number that is not negative.
+    /// Reads a number of at least zero.
     ///
     /// # Errors
     /// [`TableError`]: the cell has other content.
@@ -132,7 +132,9 @@ impl Line<'_> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(value) if value.is_finite() && value >= 0.0 => Ok(Some(value)),
-            Ok(_) => Err(self.error(format!("`{name}` is {text}, below 0 or not finite"))),
+            Ok(_) => {
+                Err(self.error(format!("`{name}` is {text}, but must be finite and at least 0")))
+            }
             Err(_) if text.contains(',') => Err(self.error(format!(
                 "`{name}` is {text:?}: use a decimal point and no separator for thousands"
             ))),
@@ -172,12 +174,12 @@ impl Line<'_> {
     }
 }
 
-/// Returns the separator: whichever of comma, semicolon and tab is most frequent in the header.
+/// Returns the separator: comma, semicolon or tab, whichever is most frequent in the header.
 fn separator(text: &str) -> u8 {
     let is_header = |line: &&str| !line.trim().is_empty() && !is_remark(line);
     let header = text.lines().find(is_header).unwrap_or_default();
     let count = |separator: u8| header.bytes().filter(|byte| *byte == separator).count();
-    // `max_by_key` returns the last of equals: a comma.
+    // If there are equally many, `max_by_key` returns the last, which is the comma.
     [b'\t', b';', b','].into_iter().max_by_key(|separator| count(*separator)).unwrap_or(b',')
 }
 
@@ -186,7 +188,7 @@ fn is_remark(text: &str) -> bool {
 }
 
 /// Returns the line number of a record. The csv library reports where the previous record ended, so
-/// this adds the empty lines and comments that it skipped.
+/// the skipped empty lines and comments are added.
 fn line_of(text: &str, position: Option<&csv::Position>) -> usize {
     let Some(position) = position else { return 0 };
     let rest = text.get(position.byte() as usize..).unwrap_or_default();
@@ -235,9 +237,9 @@ mod tests {
     #[test]
     fn errors_have_line_numbers() {
         assert_eq!(error("# only\n"), "line 1: it is empty");
-        assert_eq!(error("a,b\n1\n"), "line 2: has 1 cell where the header names 2 columns");
+        assert_eq!(error("a,b\n1\n"), "line 2: has 1 cell, but the header has 2 columns");
         assert!(error("a,b\n\n1,2,3\n").starts_with("line 3: has 3 cells"));
-        assert_eq!(error("#\na,A\n"), "line 2: has two columns `a`");
+        assert_eq!(error("#\na,A\n"), "line 2: there are two columns `a`");
     }
 
     #[test]
@@ -249,8 +251,8 @@ mod tests {
         };
         assert_eq!(error("x"), "line 2: `a` is \"x\", not a number");
         assert!(error("1,5").ends_with("use a decimal point and no separator for thousands"));
-        assert!(error("-5").contains("is -5, below 0"));
-        assert!(error("inf").contains("not finite"));
+        assert!(error("-5").contains("is -5, but must be finite"));
+        assert!(error("inf").contains("must be finite"));
         let cells = Cells::read("a,b,c\n75%,0,\n101,,1e3\n").unwrap();
         let lines: Vec<Line<'_>> = cells.lines().collect();
         assert_eq!(lines[0].share("a"), Ok(Some(0.75)));

@@ -1,12 +1,13 @@
 //! Evidence of a durability test: acknowledged writes, cuts of the target, and the content of the
-//! target afterwards. `plimsoll durability` stores it beside the witness, a run in its `run.json`.
+//! target after each cut. `plimsoll durability` stores the evidence in the directory of the
+//! witness; a run stores it in its `run.json`.
 
 use plimsoll_plan::{CutKind, SyncMethod};
 use serde::{Deserialize, Serialize};
 
 /// Name of the evidence file in the witness's directory.
 pub const FILE: &str = "durability.json";
-/// Version of the evidence's format.
+/// Version of the format of this evidence.
 pub const VERSION: u32 = 1;
 /// Maximum number of damaged blocks that a cut lists.
 pub const LISTED_MAX: usize = 20;
@@ -14,15 +15,15 @@ pub const LISTED_MAX: usize = 20;
 /// Settings of a durability test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DurabilitySettings {
-    /// Number of the test, which is part of all content.
+    /// Number of the test, which is part of the content of every block.
     pub data_id: u64,
-    /// Directory or device under test.
+    /// Directory or device that is tested.
     pub target: String,
     /// True if the target is a device.
     pub is_device: bool,
-    /// Bytes of the tested file, or of the tested part of the device.
+    /// Size of the tested file, or of the tested part of the device, in bytes.
     pub size_bytes: u64,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     pub block_bytes: u32,
     /// Writing threads.
     pub threads: u32,
@@ -32,34 +33,34 @@ pub struct DurabilitySettings {
     pub direct: bool,
     /// Required number of cuts.
     pub cuts: u64,
-    /// Kind of the cuts.
+    /// Kind of cut.
     pub kind: CutKind,
-    /// The command that cuts the target off; `None` if the user does it by hand.
+    /// Command that cuts the target off; `None` if the user cuts it off by hand.
     pub cut: Option<String>,
     /// Command that makes the target available again.
     pub restore: Option<String>,
-    /// True if the target may acknowledge writes after the cut began, and drops them.
+    /// True if the target may acknowledge writes after the cut has started, but drop them.
     pub cut_drops_writes: bool,
-    /// Seed of addresses and of the time of each cut.
+    /// Random seed of the addresses and of the time of each cut.
     pub seed: u64,
 }
 
-/// Numbers of blocks after a cut, by their content. A block is in one class only.
+/// Number of blocks with each kind of content after a cut. Each block is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockCounts {
-    /// The block has the newest acknowledged write, or a newer write that was in flight.
+    /// The block contains the newest acknowledged write, or a newer write that was in flight.
     pub good: u64,
     /// A permitted mixture of the newest acknowledged write and a write that was in flight.
     pub in_flight: u64,
-    /// No write is expected: damage was reported at an earlier cut.
+    /// No content is expected, because damage to the block was reported at an earlier cut.
     pub unknown: u64,
-    /// The content before the newest acknowledged write.
+    /// The content that the newest acknowledged write should have replaced.
     pub lost: u64,
-    /// Older content, or a loss of a write that was already read back after an earlier cut.
+    /// Older content than that, or a write that was read back after an earlier cut is now lost.
     pub stale: u64,
-    /// Some sectors are of an acknowledged write, others are older.
+    /// Some sectors contain an acknowledged write, and other sectors contain older data.
     pub torn: u64,
-    /// Content of another place.
+    /// Content that was written to another block.
     pub misdirected: u64,
     /// Content that was never written.
     pub corrupt: u64,
@@ -70,7 +71,7 @@ pub struct BlockCounts {
 }
 
 impl BlockCounts {
-    /// Blocks without an acknowledged write.
+    /// Blocks to which no write was acknowledged.
     pub fn damaged(&self) -> u64 {
         self.lost
             + self.stale
@@ -87,11 +88,11 @@ impl BlockCounts {
 pub struct DamagedBlock {
     /// Offset in the file or device.
     pub offset_bytes: u64,
-    /// Generation of the newest acknowledged write.
+    /// Generation of the newest acknowledged write to the block.
     pub acknowledged_generation: u32,
     /// Kind of damage, in words.
     pub says: String,
-    /// True if a write that began after this one's acknowledgement survived.
+    /// True if another write survived that started after this block's write was acknowledged.
     pub reordered: bool,
 }
 
@@ -100,20 +101,20 @@ pub struct DamagedBlock {
 pub struct CutCheck {
     /// Numbers of blocks, by their content.
     pub blocks: BlockCounts,
-    /// Damaged blocks for which a write that began after their acknowledgement survived: the target
-    /// reordered writes across a flush.
+    /// Damaged blocks for which another write survived that started after their write was
+    /// acknowledged. The target reordered writes across a flush.
     pub reordered: u64,
     /// Damaged blocks whose newest write was acknowledged while the cut command ran.
     pub acknowledged_during_cut: u64,
     /// The tested file is missing, or shorter than its acknowledged size.
     pub file_lost: bool,
-    /// True if reads bypassed the page cache, or if the cache had no data of the file.
+    /// True if reads bypassed the page cache, or if the cache contained no data of the file.
     pub read_from_target: bool,
     /// The first damaged blocks.
     pub damage: Vec<DamagedBlock>,
 }
 
-/// One cut of the target.
+/// A cut of the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetCut {
     /// Number of the cut, from 1.
@@ -122,29 +123,29 @@ pub struct TargetCut {
     pub began_unix_ns: u64,
     /// Duration of the load until the cut command started, in ns.
     pub load_ns: u64,
-    /// Duration of the cut command, in ns. 0 for a cut by hand.
+    /// Duration of the cut command, in ns; 0 if the user cut the target off by hand.
     pub command_ns: u64,
     /// Writes acknowledged before the cut command started.
     pub acknowledged: u64,
     /// Writes acknowledged while the cut command ran.
     pub acknowledged_during: u64,
-    /// Writes that the target acknowledged after the cut command ended. These do not count.
+    /// Writes that the target acknowledged after the cut command had ended. These are not counted.
     pub acknowledged_after: u64,
     /// Operations that failed after the cut.
     pub failed: u64,
-    /// First failure of an operation.
+    /// The first failure of an operation.
     pub failure: Option<String>,
     /// Longest time from the start of a batch to its acknowledgement, in ns.
     pub longest_ns: u64,
-    /// Threads whose operation never returned.
+    /// Number of threads whose operation never returned.
     pub stuck_threads: u64,
-    /// True if the test's process ended during the load, and another process read the witness.
+    /// True if the test's process ended during the load, so that another process read the witness.
     pub resumed: bool,
-    /// True if this host has not restarted since the load of a resumed cut.
+    /// True if the cut was resumed, and this host has not restarted since the load.
     pub same_boot: bool,
     /// Result of reading; `None` if the target did not become available again.
     pub check: Option<CutCheck>,
-    /// The reason why the target could not be read.
+    /// Reason why the target could not be read.
     pub not_restored: Option<String>,
 }
 
@@ -157,13 +158,13 @@ pub struct DurabilityTest {
     pub plimsoll_version: String,
     /// Settings.
     pub settings: DurabilitySettings,
-    /// Boot of the host during the latest load (`/proc/sys/kernel/random/boot_id`).
+    /// Boot ID of the host during the latest load (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: String,
     /// Cuts, in order.
     pub cuts: Vec<TargetCut>,
     /// True if the user stopped the test.
     pub interrupted: bool,
-    /// Error that ended the phase of a run early.
+    /// Error that ended the durability phase of a run early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Host, CPU, kernel, memory, and the file systems and devices behind the target.
+/// Host, CPU, kernel, memory, and the file systems and devices that the target uses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Host name.
@@ -13,7 +13,7 @@ pub struct Environment {
     pub distribution: Option<String>,
     /// CPU model.
     pub cpu_model: Option<String>,
-    /// CPUs in the affinity mask of the process.
+    /// Number of CPUs in the affinity mask of the process.
     pub cpus: Option<u32>,
     /// Memory of the host in bytes.
     pub memory_bytes: Option<u64>,
@@ -25,19 +25,20 @@ pub struct Environment {
     pub privileged: bool,
     /// Name of the hypervisor or container, if one is visible.
     pub virtualisation: Option<String>,
-    /// One entry per directory, file or device in the plan.
+    /// The mounts of the target: an entry for each directory, file or device in the plan.
     pub mounts: Vec<Mount>,
-    /// File systems under those of the target: an overlay's upper directory, or the file system
-    /// with a loop device's backing file. Each has that directory or file as its path.
+    /// File systems under those of the target: the file system of an overlay's upper directory, or
+    /// of a loop device's backing file. The path of the entry is this directory or file.
     #[serde(default)]
     pub below: Vec<Mount>,
-    /// Block devices behind the target, down to the physical disks.
+    /// Block devices that the target uses, down to the physical disks.
     pub devices: Vec<Device>,
     /// Single-core score measured at the start, for comparing hosts.
     pub cpu_score: Option<f64>,
-    /// Ceilings of this host ([`Calibration`]); `None` if it was not calibrated.
+    /// Limits of the load generator on this host ([`Calibration`]); `None` if the host was not
+    /// calibrated.
     pub calibration: Option<Calibration>,
-    /// Facts that could not be read, and how to make them readable.
+    /// Facts that could not be read, each with a remedy.
     pub unknown: Vec<ObservationGap>,
 }
 
@@ -54,13 +55,14 @@ pub struct Mount {
     pub source: Option<String>,
     /// Mount options.
     pub options: Option<String>,
-    /// Size of the file system in bytes.
+    /// Total size of the file system in bytes.
     pub size_bytes: Option<u64>,
     /// Bytes free for this user when the run started.
     pub free_bytes: Option<u64>,
-    /// Names of all devices under the file system, as in [`Device::name`].
+    /// Names of all devices that the file system uses, directly or indirectly, as in
+    /// [`Device::name`].
     pub devices: Vec<String>,
-    /// Names of the devices directly under it.
+    /// Names of the devices that the file system uses directly.
     #[serde(default)]
     pub on: Vec<String>,
 }
@@ -77,11 +79,11 @@ pub enum Transport {
     NvmeRdma,
     /// NVMe over Fibre Channel.
     NvmeFc,
-    /// NVMe target of this host's own kernel.
+    /// NVMe target in this host's own kernel.
     NvmeLoop,
     /// SATA or PATA.
     Sata,
-    /// SAS, on a host bus adapter that passes disks through.
+    /// SAS, with a host bus adapter that passes disks through.
     Sas,
     /// Parallel SCSI.
     ParallelScsi,
@@ -113,27 +115,27 @@ pub enum Transport {
     Rbd,
     /// Network block device.
     Nbd,
-    /// ublk: served by a process on this host.
+    /// ublk: a process on this host serves the device.
     Ublk,
-    /// SCSI target of this host's own kernel.
+    /// SCSI target in this host's own kernel.
     ScsiLoopback,
     /// zram: compressed memory.
     Zram,
     /// RAM disk.
     Ram,
-    /// Persistent memory, or memory reserved for it.
+    /// Persistent memory, or memory that is reserved as such.
     Pmem,
     /// Test device that discards data or keeps it in memory (`null_blk`, `scsi_debug`).
     Test,
     /// Volume of a file system (ZFS).
     Zvol,
-    /// Another transport, or unknown.
+    /// Another transport, or an unknown one.
     #[serde(other)]
     Other,
 }
 
 impl Transport {
-    /// Returns the name for people.
+    /// Returns the name that is shown to users.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -178,7 +180,7 @@ pub struct Device {
     pub name: String,
     /// `disk`, `partition`, `loop`, `dm`, `md`, `bcache`, `drbd`.
     pub kind: String,
-    /// Attachment; `None` if it is unknown, and for devices that consist of other devices.
+    /// Attachment; `None` if it is unknown, or if the device consists of other devices.
     #[serde(default)]
     pub transport: Option<Transport>,
     /// Vendor string of the device.
@@ -187,14 +189,14 @@ pub struct Device {
     /// Driver of the controller, such as `megaraid_sas`.
     #[serde(default)]
     pub driver: Option<String>,
-    /// Name or address of the target, for a network device.
+    /// For a network device: name or address of its target.
     #[serde(default)]
     pub address: Option<String>,
-    /// How it combines the underlying devices: the RAID level, or the device mapper's identifier
-    /// (such as `LVM-…`, `CRYPT-…`).
+    /// How the device combines its underlying devices: the RAID level, or the device mapper's
+    /// identifier (such as `LVM-…`, `CRYPT-…`).
     #[serde(default)]
     pub mapping: Option<String>,
-    /// For a loop device: whether it accesses its backing file with direct I/O.
+    /// For a loop device: true if it accesses its backing file with direct I/O.
     #[serde(default)]
     pub direct_io: Option<bool>,
     /// Model string.
@@ -205,11 +207,11 @@ pub struct Device {
     pub rotational: Option<bool>,
     /// `write back` or `write through`.
     pub write_cache: Option<String>,
-    /// Whether the device supports forced unit access (FUA). Writes with FUA bypass the device's
+    /// True if the device supports forced unit access (FUA). Writes with FUA bypass the device's
     /// cache without a flush, so the kernel counts no flush for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_writes: Option<bool>,
-    /// I/O scheduler in use.
+    /// Active I/O scheduler.
     pub scheduler: Option<String>,
     /// Logical block size in bytes.
     pub logical_block_bytes: Option<u64>,
@@ -219,7 +221,7 @@ pub struct Device {
     pub below: Vec<String>,
 }
 
-/// Ceilings of the load generator on this host.
+/// Limits of the load generator on this host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Time of the calibration, in nanoseconds since 1970.
@@ -228,18 +230,19 @@ pub struct Calibration {
     /// Duration of an empty system call, in picoseconds.
     #[serde(default)]
     pub system_call_ps: Option<u64>,
-    /// CPU instructions used for content and checksums.
+    /// CPU instructions that compute content and checksums.
     #[serde(default)]
     pub instructions: Option<String>,
-    /// Operations per second of one thread on the null target.
+    /// Operations per second that a single thread performs on the null target.
     pub null_rate_ops_per_s: Option<f64>,
-    /// Operations per second of one ring: 4 KiB writes to `/dev/null` at queue depth 32.
+    /// Operations per second of a single ring, for writes of 4 KiB to `/dev/null` at queue depth
+    /// 32.
     pub ring_rate_ops_per_s: Option<f64>,
-    /// Memory copy rate, bytes per second.
+    /// Memory copy rate, in bytes per second.
     pub memory_bytes_per_s: Option<f64>,
-    /// Checksum rate, bytes per second.
+    /// Checksum rate, in bytes per second.
     pub checksum_bytes_per_s: Option<f64>,
-    /// Content generation rate, bytes per second.
+    /// Content generation rate, in bytes per second.
     pub content_bytes_per_s: Option<f64>,
 }
 
@@ -250,18 +253,18 @@ pub struct ObservationGap {
     pub what: String,
     /// Reason.
     pub why: String,
-    /// Privilege, package or setting that would make it observable.
+    /// Privilege, package or setting that would make the fact observable.
     #[serde(rename = "would_show")]
     pub remedy: String,
 }
 
 impl ObservationGap {
-    /// Start of the fact if the storage's own work was not observed. Bundles contain it, so it
-    /// never changes.
+    /// Start of the field `what` if the storage's own work was not observed. Bundles contain this
+    /// text, so it never changes.
     const STORAGE: &str = "what the storage";
 
-    /// Creates the gap of a storage whose own work was not observed. `action`: end of a clause that
-    /// begins with "what the storage", such as "moved".
+    /// Creates the gap for a storage whose own work was not observed. `action` completes the clause
+    /// "what the storage …", for example with "moved".
     #[must_use]
     pub fn of_storage(action: &str, why: String, remedy: &str) -> Self {
         Self { what: format!("{} {action}", Self::STORAGE), why, remedy: remedy.to_owned() }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Error when reading or writing evidence: what failed, on which path, and what to do.
+/// An error while reading or writing evidence. It states the operation, the path and a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
     /// A bundle file or the ledger could not be read or written.
@@ -16,7 +16,7 @@ pub enum EvidenceError {
         /// Error from the system.
         source: io::Error,
     },
-    /// A bundle file does not match the format of its schema version.
+    /// A bundle file does not have the format of its schema version.
     #[error("{} is not valid: {reason}", path.display())]
     Malformed {
         /// Path of the file.
@@ -26,8 +26,8 @@ pub enum EvidenceError {
     },
     /// A later version of Plimsoll wrote the bundle.
     #[error(
-        "{} has schema version {found}, and this Plimsoll reads up to {known}: \
-         use the version that wrote it, or a later one", path.display()
+        "{} has schema version {found}, but this version of Plimsoll reads only up to {known}: \
+         use the version that wrote it, or a later version", path.display()
     )]
     TooNew {
         /// Directory of the bundle.
@@ -48,13 +48,13 @@ pub enum EvidenceError {
     SealBroken {
         /// Directory of the bundle.
         path: PathBuf,
-        /// Files that differ, and how.
+        /// Files that differ, each with its difference.
         what: String,
     },
     /// A key cannot be used.
     #[error("the key {}: {reason}", path.display())]
     Key {
-        /// File of the key.
+        /// File that contains the key.
         path: PathBuf,
         /// Reason in words.
         reason: String,
@@ -72,7 +72,7 @@ pub enum EvidenceError {
     LedgerBroken {
         /// Path of the ledger.
         path: PathBuf,
-        /// Line number, from 1; 0 if the ledger as a whole does not match its signed statement.
+        /// Line number, from 1; 0 if the whole ledger does not match its signed statement.
         line: u64,
         /// Mismatch in words.
         what: String,

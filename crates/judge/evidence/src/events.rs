@@ -1,34 +1,35 @@
 //! Events of a run: the actions on the storage system, their times, and the output of their
-//! commands. All times count from the start of the run.
+//! commands. All times are relative to the start of the run.
 
 use serde::{Deserialize, Serialize};
 
-/// Event of the plan, as executed.
+/// An event of the plan, as it was executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRecord {
-    /// Name in the plan.
+    /// Name of the event in the plan.
     pub name: String,
-    /// Agent of a fleet that ran its commands; `None` for the host of `plimsoll run`.
+    /// Agent of a fleet that ran the event's commands; `None` if the host of `plimsoll run` ran
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Time at which the event's command, operator answer or streams started. `None` if it did not
-    /// happen.
+    /// Time at which the event's command, operator answer or streams started. `None` if the event
+    /// did not happen.
     pub at_ns: Option<u64>,
-    /// Reason why it did not happen; empty otherwise.
+    /// Reason why the event did not happen; empty if it happened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub missed: String,
-    /// Record of its command, if one was started.
+    /// Record of the event's command; `None` if no command was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandRecord>,
-    /// Time of its undo, also if only streams end then.
+    /// Time of the event's undo, also if the undo only ends streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo_at_ns: Option<u64>,
-    /// The command of the undo.
+    /// Command of the undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<CommandRecord>,
 }
 
-/// Command that the run started.
+/// A command that the run started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRecord {
     /// Program and arguments.
@@ -37,15 +38,15 @@ pub struct CommandRecord {
     pub start_ns: u64,
     /// End.
     pub end_ns: u64,
-    /// Exit code; `None` if it was killed or could not be started.
+    /// Exit code; `None` if the command was killed or could not be started.
     pub exit_code: Option<i32>,
-    /// Reason why it failed; empty if it succeeded.
+    /// Reason why the command failed; empty if it succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub failure: String,
-    /// Last part of its standard output.
+    /// Last part of the command's standard output.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stdout: String,
-    /// Last part of its standard error.
+    /// Last part of the command's standard error.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stderr: String,
 }
@@ -59,7 +60,7 @@ impl EventRecord {
         times.chain(of_commands).for_each(|ns| *ns = map(*ns));
     }
 
-    /// Returns the failure of the event or its undo; `None` if both succeeded.
+    /// Returns the failure of the event or of its undo; `None` if neither failed.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         let commands = [&self.command, &self.undo].into_iter().flatten();

@@ -1,5 +1,5 @@
-//! List of directories outside the catalogue with bundles (`--out`): a text file with one JSON
-//! string per line. It lists locations only, not their content.
+//! List of directories that contain bundles outside the catalogue (`--out`): a text file with a
+//! JSON string on each line. The list contains only the locations, not their content.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::EvidenceError;
 
-/// Adds a directory to the list, unless the list has it. Paths that are not UTF-8 are skipped;
-/// their bundles can still be named by path.
+/// Adds a directory to the list, unless the list already contains it. Paths that are not UTF-8 are
+/// skipped; bundles there can still be specified by path.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -24,7 +24,7 @@ pub fn add(file: &Path, directory: &Path) -> Result<(), EvidenceError> {
     }
     let line = format!("{}\n", serde_json::Value::from(text));
     let mut open = OpenOptions::new().append(true).create(true).open(file).map_err(io)?;
-    // Write the line in one call, so that lines from concurrent processes do not mix.
+    // Writes the line with a single call, so that lines of concurrent processes are not mixed.
     open.write_all(line.as_bytes()).map_err(io)
 }
 

@@ -1,8 +1,8 @@
 //! `fleet.json`: the merged evidence of a run on several hosts.
 //!
-//! Each host's own bundle stays as its agent sealed it; the fleet's evidence refers to each bundle
-//! by its seal. Times are on the fleet's clock, which is the coordinator's. They count from the
-//! start of the earliest run.
+//! The bundle of each host is not changed after its agent sealed it. The fleet's evidence refers to
+//! each bundle by its seal. Times are on the fleet's clock, which is the coordinator's clock, and
+//! relative to the start of the earliest run.
 
 mod merge;
 
@@ -19,7 +19,7 @@ pub use merge::{MergedEvidence, Part, merge};
 /// Version of `fleet.json` that this build writes.
 pub const VERSION: u32 = 1;
 
-/// Group of classes that the achieved rate counts.
+/// Group of the classes that are counted in the achieved rate.
 const TRANSACTIONAL: &str = "transactional";
 
 /// Value of [`Fleet::ended_early`] if the coordinator's operator interrupted the run.
@@ -40,7 +40,7 @@ pub struct Fleet {
     pub name: String,
     /// SHA-256 of the plan text that was signed and sent to every host.
     pub plan_sha256: String,
-    /// Public key that signed the plan.
+    /// Public key with which the plan was signed.
     pub signed_by: String,
     /// Coordinator's wall clock at the start, nanoseconds since 1970.
     pub started_unix_ns: u64,
@@ -48,7 +48,8 @@ pub struct Fleet {
     pub planned_measure_ns: u64,
     /// Interval length of the series.
     pub interval_ns: u64,
-    /// Reason why the run ended early ([`BY_OPERATOR`] or another); empty if it did not.
+    /// Reason why the run ended early ([`BY_OPERATOR`] or another reason); empty if it did not end
+    /// early.
     pub ended_early: String,
     /// Position in an experiment; `None` for a single run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,24 +57,24 @@ pub struct Fleet {
     /// Position in the coordinator's ledger; `None` in evidence of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerPosition>,
-    /// Events of the plan; empty if it has none. Times are on the fleet's clock.
+    /// Events of the plan; empty if the plan has no events. Times are on the fleet's clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRecord>,
-    /// Window in which every host measured; `None` if the hosts have no common window.
+    /// Time window in which every host measured; `None` if the hosts have no common window.
     pub window: Option<CommonWindow>,
-    /// Counters of the storage system over the window. `None` if the plan names no metrics or there
+    /// Counters of the storage system over the window. `None` if the plan lists no metrics or there
     /// is no window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
     /// All hosts that received the plan, in order of their names.
     pub hosts: Vec<Host>,
-    /// Totals of all hosts within the window, by class; empty without a window.
+    /// Totals of all hosts within the window, for each class; empty if there is no window.
     pub classes: Vec<Class>,
 }
 
 impl Fleet {
-    /// Returns the hosts whose figures the totals count: all but those that an event stopped, as
-    /// the plan expects.
+    /// Returns the hosts whose figures are included in the totals. Hosts that an event stopped, as
+    /// the plan expects, are excluded.
     pub fn counted(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter().filter(|host| host.end != HostEnd::LostAsExpected)
     }
@@ -84,9 +85,9 @@ impl Fleet {
 pub struct CommonWindow {
     /// Start of the last host's measurement.
     pub start_ns: u64,
-    /// Length of the window, until the first host's measurement ended.
+    /// Length of the window, which ends when the first host's measurement ended.
     pub duration_ns: u64,
-    /// Time from the first host's start to the last host's start.
+    /// Skew: time from the first host's start to the last host's start.
     pub start_skew_ns: u64,
     /// Error bound of the skew: the sum of both clocks' offset errors.
     pub start_skew_error_ns: u64,
@@ -94,23 +95,23 @@ pub struct CommonWindow {
     pub end_skew_ns: u64,
     /// Number of whole intervals in the window.
     pub intervals: u64,
-    /// True if the hosts' measurements differed by whole intervals, and those outside the window
-    /// were cut. If false, each host's measured phase counts completely.
+    /// True if the hosts' measurements differed by whole intervals, and the intervals outside the
+    /// window were removed. If false, the complete measured phase of each host is included.
     pub cut: bool,
 }
 
-/// Increase of a storage system's own counters while all hosts measured.
+/// Increase of a storage system's own counters during the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct System {
     /// Counts by source and destination, in the unit of the system's counters.
     pub sources: Sources,
     /// Longest time between two successful polls.
     pub gap_ns_max: u64,
-    /// Unknown counters, with reasons.
+    /// Unknown counters, each with the reason.
     pub unknown: Vec<String>,
 }
 
-/// Host of the fleet and the outcome of its part.
+/// A host of the fleet, and the outcome of its part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Name of the agent.
@@ -119,7 +120,7 @@ pub struct Host {
     pub host: String,
     /// Address from which the agent connected to the broker.
     pub address: String,
-    /// Boot ID. Agents with the same boot ID run on the same machine.
+    /// Boot ID of the host. Agents with the same boot ID run on the same machine.
     pub boot_id: String,
     /// Version of Plimsoll on the host.
     pub version: String,
@@ -131,22 +132,22 @@ pub struct Host {
     pub end: HostEnd,
     /// Error message with its subject; empty if the host finished.
     pub says: String,
-    /// The host's run; `None` if its evidence did not arrive.
+    /// The host's run; `None` if the host's evidence did not arrive.
     pub run: Option<HostRun>,
-    /// Figures of a host that an event stopped, until then; `None` for all others.
+    /// Figures of a host that an event stopped, up to that time; `None` for all other hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_lost: Option<UntilLost>,
 }
 
-/// Figures of a lost host, from its reports to the coordinator: about one per second. Its load
-/// after the last report is unknown.
+/// Figures of a lost host, from its reports to the coordinator (about one report per second). Its
+/// load after the last report is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UntilLost {
-    /// Time of its last message.
+    /// Time of the host's last message.
     pub heard_ns: u64,
     /// Number of reports in the measured phase.
     pub reports: u32,
-    /// Mean of the reported I/Os per second; `None` without a report.
+    /// Mean of the reported I/Os per second; `None` if there was no report.
     pub ops_per_s: Option<f64>,
     /// Mean of the reported bytes per second.
     pub bytes_per_s: Option<f64>,
@@ -158,9 +159,9 @@ pub struct UntilLost {
 pub enum HostEnd {
     /// The run ended, successfully or not, and its evidence arrived.
     Reported,
-    /// The host went silent or restarted during the run.
+    /// The host stopped responding or restarted during the run.
     Lost,
-    /// The host was lost, as an event of the plan expects (`expect_lost`).
+    /// The host was lost, and an event of the plan expects this (`expect_lost`).
     LostAsExpected,
     /// The host could not execute the plan.
     Failed,
@@ -171,9 +172,9 @@ pub enum HostEnd {
 /// Offset of a host's clock from the coordinator's, from four timestamps (RFC 5905, section 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offset {
-    /// Host's clock minus the coordinator's.
+    /// Host's clock minus coordinator's clock.
     pub offset_ns: i64,
-    /// Error bound: half of the round trip, without the time on the host.
+    /// Error bound: half of the round-trip time, excluding the processing time on the host.
     pub error_ns: u64,
     /// Time of the measurement on the fleet's clock; negative before the start.
     pub at_ns: i64,
@@ -188,7 +189,7 @@ pub struct HostRun {
     pub seal_sha256: String,
     /// Start of the run on the fleet's clock.
     pub start_ns: u64,
-    /// Scheduled starts of synchronised phases.
+    /// Scheduled starts of the phases that all hosts start at the same time.
     pub starts: Vec<Start>,
     /// Phases of the run.
     pub phases: Vec<HostPhase>,
@@ -200,7 +201,7 @@ pub struct HostRun {
     pub counters: BTreeMap<String, u64>,
 }
 
-/// Scheduled start of a phase that all hosts begin together.
+/// Scheduled start of a phase that all hosts start at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
     /// Kind of the phase.
@@ -235,18 +236,18 @@ pub struct Class {
     pub group: String,
     /// True for reads.
     pub is_read: bool,
-    /// I/Os that completed within the window. Rates count these.
+    /// I/Os that completed within the window. Rates are computed from these.
     pub count: u64,
     /// Bytes of the I/Os in `count`.
     pub size_bytes: u64,
-    /// I/Os that latencies count. If the window was not cut, they include those due in it that
-    /// completed later.
+    /// Number of I/Os in the latencies. If no intervals were removed, it includes I/Os that were
+    /// due in the window but completed later.
     pub latency_count: u64,
     /// Sum of the latencies.
     pub latency_ns_sum: u64,
     /// Largest latency.
     pub latency_ns_max: u64,
-    /// I/Os of the whole measured phase that failed.
+    /// Number of I/Os that failed in the whole measured phase.
     pub errors: u64,
 }
 
@@ -263,22 +264,22 @@ impl Class {
 }
 
 impl HostRun {
-    /// Returns the classes that count towards the achieved rate: transactional I/O, not logs,
-    /// checkpoints or checks. Returns all classes if the host has no transactional ones (metadata
-    /// workloads).
+    /// Returns the classes that are counted in the achieved rate: transactional I/O, but not logs,
+    /// checkpoints or checks. If the host has no transactional class (metadata workloads), returns
+    /// all classes.
     pub fn rated(&self) -> impl Iterator<Item = &Class> {
         let is_rated = |class: &&Class| class.group == TRANSACTIONAL;
         let has_some = self.classes.iter().any(|class| is_rated(&class));
         self.classes.iter().filter(move |class| !has_some || is_rated(class))
     }
 
-    /// I/Os per second of [`HostRun::rated`] within the window.
+    /// Returns the I/Os per second of the classes in [`HostRun::rated`] within the window.
     #[must_use]
     pub fn ops_per_s(&self) -> Option<f64> {
         self.per_s(|class| class.count)
     }
 
-    /// Bytes per second of [`HostRun::rated`] within the window.
+    /// Returns the bytes per second of the classes in [`HostRun::rated`] within the window.
     #[must_use]
     pub fn bytes_per_s(&self) -> Option<f64> {
         self.per_s(|class| class.size_bytes)
@@ -296,8 +297,8 @@ impl HostRun {
     }
 }
 
-/// Interpolates the clock offset between two measurements. The error bound includes any drift that
-/// exceeds both measurement errors, because clocks can drift unevenly.
+/// Interpolates the clock offset between two measurements. If the drift exceeds the errors of both
+/// measurements, it is added to the error bound, because clocks can drift unevenly.
 #[must_use]
 pub fn interpolate_offset(measured: &[Offset], at_ns: i64) -> Option<Offset> {
     let (first, last) = (measured.first()?, measured.last()?);

@@ -19,20 +19,20 @@ use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
 /// Largest distinguishable latency: 1 h. Longer latencies are recorded as 1 h.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
-/// Significant decimal digits of a recorded value.
+/// Number of significant decimal digits of a recorded value.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Creates an empty histogram with the bundle's range and precision.
 pub fn histogram() -> Histogram<u64> {
     match Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS) {
         Ok(histogram) => histogram,
-        // The bounds are constants that the crate accepts. `new` with only digits cannot fail for
-        // 3.
+        // The crate accepts these constant bounds. `new`, which takes only the digits, cannot fail
+        // for 3 digits.
         Err(_) => unreachable!("1 to 1 h in 3 digits is a valid range"),
     }
 }
 
-/// Histogram of one class in one interval.
+/// Histogram of a class in one interval.
 #[derive(Clone, Debug)]
 pub struct Interval {
     /// Tag, such as `db3.read` or `db3.read.service`.
@@ -45,10 +45,11 @@ pub struct Interval {
     pub histogram: Packed,
 }
 
-/// Histogram without its empty buckets. A run stores hundreds per class until it ends; full tables
-/// of 270 KiB each would exhaust the host's memory. Each bucket is two integers in LEB128 (groups of
-/// seven bits, the lowest first): the distance of its value from that of the bucket before, and its
-/// count. Most buckets thus need 3 or 4 bytes.
+/// Histogram without its empty buckets. Until it ends, a run stores hundreds of histograms for each
+/// class. With full tables of 270 KiB each, they would exhaust the host's memory. Each bucket
+/// consists of two integers in LEB128 (groups of seven bits, the lowest first): the difference
+/// between its value and the value of the previous bucket, and its count. Most buckets therefore
+/// take 3 or 4 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed(Box<[u8]>);
 
@@ -81,8 +82,8 @@ fn read_leb128(bytes: &mut std::slice::Iter<'_, u8>) -> Option<u64> {
 }
 
 impl Packed {
-    /// Creates a histogram from its buckets: largest value and count of each, in ascending order.
-    /// The values must be bucket values of [`histogram`], the counts not 0.
+    /// Creates a histogram from its buckets: the largest value and the count of each bucket, in
+    /// ascending order. The values must be bucket values of [`histogram`], and no count may be 0.
     #[must_use]
     pub fn from_buckets(buckets: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let (mut bytes, mut before) = (Vec::new(), 0);
@@ -103,13 +104,13 @@ impl Packed {
         })
     }
 
-    /// True if the histogram is empty.
+    /// Returns true if the histogram is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Expands the histogram. The count of each bucket does not change.
+    /// Expands the histogram to a full table. The count of each bucket does not change.
     #[must_use]
     pub fn unpack(&self) -> Histogram<u64> {
         let mut whole = histogram();
@@ -117,8 +118,8 @@ impl Packed {
         whole
     }
 
-    /// Adds the counts to a histogram that has the buckets of [`histogram`], without a table of
-    /// their own.
+    /// Adds the counts to a histogram that has the buckets of [`histogram`], without creating
+    /// another full table.
     pub fn add_to(&self, into: &mut Histogram<u64>) {
         for (value, count) in self.buckets() {
             into.saturating_record_n(value, count);
@@ -131,8 +132,8 @@ impl Packed {
         self.buckets().map(|(_, count)| count).sum()
     }
 
-    /// Returns the number of values in buckets above that of `value`, which must be the largest
-    /// value of its bucket.
+    /// Returns the number of values in the buckets above the bucket of `value`. `value` must be the
+    /// largest value of its bucket.
     #[must_use]
     pub fn count_beyond(&self, value: u64) -> u64 {
         let beyond = self.buckets().filter(|(largest, _)| *largest > value);
@@ -140,11 +141,12 @@ impl Packed {
     }
 }
 
-/// Measured phase on the millisecond grid of the log.
+/// Measured phase, on the millisecond grid of the log.
 ///
 /// The log stores seconds with three decimals, but phases end at a nanosecond. Interval starts are
-/// therefore rounded so that they stay inside or outside the phase. Readers can then separate the
-/// measurement from the warm-up before it and the close after it.
+/// therefore rounded such that they are inside the phase after rounding if, and only if, they were
+/// inside before. Readers can then separate the measurement from the preceding warm-up and the
+/// following close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     from_ns: u64,
@@ -162,7 +164,7 @@ impl Window {
         Self { from_ns: start_ns, from_ms, to_ns, to_ms: to_ms.max(from_ms + 1) }
     }
 
-    /// Returns the millisecond to write for a start.
+    /// Returns the millisecond that is written for an interval start.
     fn round_to_ms(self, start_ns: u64) -> u64 {
         let near_ms = start_ns.saturating_add(MS_NS / 2) / MS_NS;
         if start_ns < self.from_ns {
@@ -174,8 +176,8 @@ impl Window {
         }
     }
 
-    /// True if an interval with this written start belongs to the phase. Older versions rounded to
-    /// the nearest millisecond.
+    /// Returns true if an interval belongs to the phase, according to its start in the log. Older
+    /// versions rounded starts to the nearest millisecond.
     fn contains_written(self, written_ns: u64) -> bool {
         let ms = written_ns.saturating_add(MS_NS / 2) / MS_NS;
         ms * MS_NS + MS_NS / 2 >= self.from_ns && ms < self.to_ms
@@ -184,8 +186,8 @@ impl Window {
 
 const MS_NS: u64 = 1_000_000;
 
-/// Writes the log. Interval starts count from `started_unix_ns` on the wall clock. `measured` is
-/// the measured phase, if the run reached it.
+/// Writes the log. Interval starts are relative to `started_unix_ns` on the wall clock. `measured`
+/// is the measured phase, if the run reached this phase.
 ///
 /// # Errors
 /// The writer fails, or a histogram cannot be encoded.
@@ -226,9 +228,9 @@ pub fn write(
 /// Latencies of the measured phase.
 #[derive(Clone, Debug, Default)]
 pub struct MeasuredLatency {
-    /// Histograms by tag, merged over the phase.
+    /// Histogram of each tag, merged over the phase.
     pub merged: BTreeMap<String, Histogram<u64>>,
-    /// Histograms by interval, of the requested tags.
+    /// Histograms of the requested tags for each interval.
     pub spans: Vec<Interval>,
 }
 
@@ -236,7 +238,7 @@ pub struct MeasuredLatency {
 /// also returns the individual intervals of the tags that `keeps` accepts.
 ///
 /// # Errors
-/// A text with the reason.
+/// Returns a text with the reason.
 pub fn read_measured(
     text: &[u8],
     measured: Window,
@@ -256,10 +258,10 @@ pub fn read_measured(
     Ok(found)
 }
 
-/// Reads the log interval by interval.
+/// Reads the log one interval at a time.
 ///
 /// # Errors
-/// A text with the reason, or the error that `each` returns.
+/// Returns a text with the reason, or the error that `each` returns.
 pub fn read(
     text: &[u8],
     mut each: impl FnMut(Interval) -> Result<(), String>,

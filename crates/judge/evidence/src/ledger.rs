@@ -1,19 +1,19 @@
-//! The ledger: every run on this machine in order of start, aborted ones too.
+//! The ledger: all runs on this machine, including aborted runs, in order of their start.
 //!
-//! The ledger is a text file of JSON lines. Each line has the SHA-256 of the previous line, so that
+//! The ledger is a text file of JSON lines. Each line contains the SHA-256 of the previous line, so
 //! removing or changing a line breaks the chain after it. A run appends a line when it starts and
-//! another when it ends; a killed run has a start without an end. Appending takes an exclusive
+//! another line when it ends; a killed run has a start without an end. The writer has an exclusive
 //! lock, so that concurrent runs do not fork the chain.
 //!
-//! A line is either written completely or not at all. A failed append is rolled back, and the next
-//! writer moves a partial line of a killed writer to another file ([`TornTail`]).
+//! A line is either written completely or not at all. A failed append is rolled back. If a writer
+//! was killed, the next writer moves the partial line to another file ([`TornTail`]).
 //!
-//! A second file, the head ([`head`]), has the number of lines and the hash of the last line, which
-//! no later line protects yet.
+//! A second file, the head ([`head`]), contains the number of lines and the hash of the last line,
+//! which no later line protects yet.
 //!
 //! A bundle contains the ledger's identity (the hash of its first line), its start time, and the
 //! hashes of the run's start line and of the previous line. A ledger that is truncated, restarted
-//! or rewritten therefore contradicts the bundles made under it ([`position`]).
+//! or rewritten therefore contradicts the bundles of the runs that it recorded ([`position`]).
 
 mod appended_line;
 pub mod cached;
@@ -43,8 +43,8 @@ pub use question::Question;
 pub use statement::Statement;
 pub use tail::{TornBytes, TornTail};
 
-/// Space that each append reserves past the end of the ledger, so that a run can record its end on
-/// a full disk. A line has a few hundred bytes.
+/// Space that each append reserves after the end of the ledger, so that a run can record its end on
+/// a full disk. A line takes a few hundred bytes.
 const RESERVED_BYTES: u64 = 64 << 10;
 
 /// Event that a line records.
@@ -57,7 +57,7 @@ pub enum Event {
         name: String,
         /// SHA-256 of the resolved plan.
         plan_sha256: String,
-        /// Experiment that the run belongs to; `None` for a single run.
+        /// Experiment to which the run belongs; `None` for a single run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         experiment: Option<String>,
         /// Workload and system of the run; `None` in lines of older versions.
@@ -83,7 +83,7 @@ pub enum Event {
         /// Hashes of the rewritten files.
         derived: DerivedHashes,
     },
-    /// The report of an experiment was written; `run_id` names the experiment.
+    /// The report of an experiment was written. `run_id` is the experiment's name.
     Together {
         /// SHA-256 of the experiment's `SHA256SUMS`.
         seal_sha256: String,
@@ -99,19 +99,19 @@ pub struct DerivedHashes {
     pub report_sha256: String,
 }
 
-/// Line of the ledger.
+/// A line of the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Line number, from 1.
     pub position: u64,
-    /// SHA-256 of the previous line without its line feed; for the first line, of the empty string.
+    /// SHA-256 of the previous line without its line feed. In the first line: SHA-256 of the empty
+    /// string.
     pub previous_sha256: String,
     /// Name of the run.
     pub run_id: String,
     /// Wall clock, nanoseconds since 1970.
     pub unix_ns: u64,
-    /// Torn bytes after the previous line that were moved to another file when this line was
-    /// written.
+    /// Torn bytes after the previous line. The writer of this line moved them to another file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_aside: Option<TornBytes>,
     /// State of the head when this line was written; `None` if there was no head yet.
@@ -122,14 +122,14 @@ pub struct Entry {
     pub event: Event,
 }
 
-/// Ledger of one machine.
+/// Ledger of a machine.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     path: PathBuf,
 }
 
 impl Ledger {
-    /// Creates a handle for the ledger at `path`, which need not exist yet.
+    /// Creates a handle for the ledger at `path`. The file does not have to exist yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
@@ -190,12 +190,12 @@ impl Ledger {
     /// Reads the whole ledger and checks its chain.
     ///
     /// # Errors
-    /// [`EvidenceError::LedgerBroken`] with the first line that does not continue the chain.
+    /// [`EvidenceError::LedgerBroken`] states the first line that does not continue the chain.
     pub fn read(&self) -> Result<Vec<Entry>, EvidenceError> {
         Ok(self.read_chain()?.into_iter().map(|link| link.entry).collect())
     }
 
-    /// Like [`Self::read`], but also returns a torn last line. Does not change the ledger.
+    /// Like [`Self::read`], but also returns a torn last line. The ledger is not changed.
     ///
     /// # Errors
     /// See [`Self::read`].
@@ -221,7 +221,8 @@ impl Ledger {
         Ok((links, torn))
     }
 
-    /// Returns the bytes of the ledger, which may be missing, and the state of its head.
+    /// Returns the bytes of the ledger, and the state of its head. If the file is missing, there
+    /// are no bytes.
     fn read_bytes(&self) -> Result<(Vec<u8>, head::StoredHead), EvidenceError> {
         let io = |error| EvidenceError::io("read", &self.path, error);
         let mut bytes = Vec::new();
@@ -230,8 +231,8 @@ impl Ledger {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(io(error)),
         };
-        // Wait for writers: a line that is being written is not torn. Without locks in the file
-        // system, the ledger is read unlocked.
+        // Wait for writers, because a line that is being written is not torn. If the file system
+        // has no locks, the ledger is read without a lock.
         let _ = file.as_ref().map(|file| flock(file, FlockOperation::LockShared));
         let head = head::read(&self.path);
         if let Some(mut file) = file {
@@ -263,8 +264,8 @@ impl Ledger {
         let LockedLedger { size_bytes, links: earlier, put_aside, torn } =
             self.read_whole_lines(&mut file)?;
         let previous = earlier.last().map(|link| link.sha256.clone());
-        // Lost or changed lines cannot be recovered. The new line records that, and the chain
-        // continues.
+        // Lost or changed lines cannot be recovered. The new line records the mismatch, and the
+        // chain continues.
         let head = head::check(&head::read(&self.path), &earlier).map(|held| match held {
             Ok(()) => HeadState::Held,
             Err((_, says)) => HeadState::Differed(says),
@@ -283,19 +284,19 @@ impl Ledger {
         line.push('\n');
         let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_data());
         if let Err(error) = written {
-            // If this fails too, the next writer finds a torn tail.
+            // If the rollback also fails, the next writer finds a torn tail.
             let _ = file.set_len(size_bytes);
             return Err(io("write")(error));
         }
         if size_bytes == 0 {
-            // The ledger is new: its name must be durable too.
+            // The ledger is new, so its directory entry must also be durable.
             self.path.parent().map_or(Ok(()), seal::sync)?;
         }
-        // Best effort: some file systems cannot reserve space.
+        // An error is ignored, because some file systems cannot reserve space.
         let end_bytes = size_bytes + line.len() as u64;
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end_bytes, RESERVED_BYTES);
-        // If the head cannot be written, it is behind the ledger and protects only the lines that
-        // it counts.
+        // If the head cannot be written, it is older than the ledger and protects only the lines
+        // that it counts.
         let _ = Head { lines: entry.position, last_sha256: sha256.clone() }.write(&self.path);
         Ok(AppendedLine { own: Link { entry, sha256 }, earlier, torn })
     }
@@ -340,7 +341,7 @@ impl Ledger {
         Ok(links)
     }
 
-    /// Parses whole lines that follow those in `links`.
+    /// Parses whole lines that follow the lines in `links`.
     fn parse_after(&self, links: &mut Vec<Link>, lines: &[u8]) -> Result<(), EvidenceError> {
         let broken = |line, what: String| EvidenceError::LedgerBroken {
             path: self.path.clone(),
@@ -385,25 +386,25 @@ pub struct Start<'a> {
     pub plan_sha256: &'a str,
     /// Wall clock, nanoseconds since 1970.
     pub unix_ns: u64,
-    /// Experiment that the run belongs to.
+    /// Experiment to which the run belongs.
     pub experiment: Option<&'a str>,
     /// Workload and system of the run.
     pub question: Option<Question>,
-    /// Existing bundles that claim a position in this ledger. The position records how many of
-    /// these the ledger lacks.
+    /// Existing bundles that claim a position in this ledger. The new position records how many of
+    /// these bundles the ledger lacks.
     pub known: &'a [position::ClaimedPosition],
 }
 
-/// Line with its hash.
+/// A line with its hash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// The line.
     pub entry: Entry,
-    /// SHA-256 of the text without the line feed.
+    /// SHA-256 of the line's text without the line feed.
     pub sha256: String,
 }
 
-/// Locked ledger that ends with a whole line.
+/// A locked ledger that ends with a whole line.
 struct LockedLedger {
     size_bytes: u64,
     links: Vec<Link>,
@@ -481,7 +482,7 @@ mod tests {
         assert!(ledger.start(&of("d", "p", "hash")).is_err());
     }
 
-    /// A killed writer can leave any part of its line, or zeroes in its place.
+    /// If a writer is killed, the file can contain any part of its line, or zeroes instead.
     #[test]
     fn moves_a_torn_tail_away_and_continues_the_chain() {
         let (_directory, ledger) = ledger();

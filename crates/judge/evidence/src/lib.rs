@@ -1,5 +1,6 @@
-//! The bundle: the directory that a run creates. This crate writes, reads, seals and merges bundles
-//! and versions their format. It stores measurements and does not judge them.
+//! The bundle: the directory that a run creates. This crate writes, reads, seals and merges
+//! bundles, and defines the versions of their format. It stores measurements and does not judge
+//! them.
 //!
 //! | file | module |
 //! |---|---|
@@ -10,10 +11,11 @@
 //! | `observed.json` | [`observed`], with [`model_statistics`] if the system is a model |
 //! | `SHA256SUMS` | [`seal`] |
 //!
-//! [`fleet`] has the merged evidence of several hosts, next to the bundle of each. [`foreign`] has
-//! the keys of imported results. [`tool_result`] has the result of a tool, figure by figure.
-//! [`cells`] reads tables that people write. The [`ledger`] lists every run in order of start. Each
-//! entry has the hash of the previous one, so that a best-of-N selection is visible.
+//! [`fleet`] contains the merged evidence of several hosts, which is stored next to the bundle of
+//! each host. [`foreign`] contains the keys of imported results. [`tool_result`] contains the
+//! result of a tool, figure by figure. [`cells`] reads tables that people write. The [`ledger`]
+//! lists all runs in order of their start. Each entry contains the hash of the previous entry, so
+//! that a best-of-N selection is visible.
 //!
 //! # Where to change what
 //!

@@ -1,7 +1,6 @@
 //! Statistics of a modelled system over the measured phase: sources of reads, destinations of
-//! writes, station utilisation, and latency by station. On a model these are exact, not inferred.
-//! The judge computes means from these
-//! sums and counts.
+//! writes, station utilisation, and latency by station. In a model, these statistics are exact, not
+//! inferred. The judge computes means from their sums and counts.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ pub struct ModelStatistics {
     pub origin: String,
     /// SHA-256 of the model file.
     pub model_sha256: String,
-    /// Parameters that override the model file: dotted name and TOML value.
+    /// Parameters that override the model file, each as dotted name and TOML value.
     pub set: BTreeMap<String, String>,
     /// Random seed of the run.
     pub seed: u64,
@@ -30,19 +29,22 @@ pub struct ModelStatistics {
     pub paths: Vec<Path>,
     /// Number of simulated events.
     pub events: u64,
-    /// Errors of the model against published systems; `None` if it was never compared with one.
+    /// Errors of the model relative to published systems; `None` if the model was never compared
+    /// with a published system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<ModelRecord>,
 }
 
-/// Errors of a model against published systems, and the conditions under which they were measured.
+/// Errors of a model relative to published systems, and the conditions under which these errors
+/// were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelRecord {
     /// Workload of the published tests: `mailbox`, `matrix`.
     pub workload: String,
-    /// Parameters that these tests set.
+    /// Parameters that the published tests set.
     pub changed: Vec<String>,
-    /// By kind of figure: `rate`, `read_latency`, `write_latency`, `log_write_latency`, `latency`.
+    /// Errors for each kind of figure: `rate`, `read_latency`, `write_latency`,
+    /// `log_write_latency`, `latency`.
     pub bands: BTreeMap<String, ErrorBand>,
 }
 
@@ -58,7 +60,8 @@ pub struct ErrorBand {
 }
 
 impl ErrorBand {
-    /// Returns the values that a real system may have if the model errs as it did before.
+    /// Returns the range of values that a real system may have, if the model's error is as in the
+    /// earlier comparisons.
     pub fn around(&self, modelled: f64) -> (f64, f64) {
         (modelled / self.largest, modelled / self.least)
     }
@@ -81,7 +84,7 @@ impl ModelRecord {
             .collect();
         if !new.is_empty() {
             says.push(format!(
-                "The model was never checked with other values of {}.",
+                "The model was never checked with different values of {}.",
                 new.join(", ")
             ));
         }
@@ -89,7 +92,7 @@ impl ModelRecord {
     }
 }
 
-/// I/Os and their bytes.
+/// Number of I/Os, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Number of I/Os.
@@ -98,16 +101,17 @@ pub struct Tally {
     pub size_bytes: u64,
 }
 
-/// I/O that entered the system at one node.
+/// I/O that entered the system at a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Name, such as `node0`.
     pub name: String,
-    /// Reads by the slowest tier that they needed: `zero`, `dram`, `log`, `ssd`, `hdd`.
+    /// Number of reads for each tier. A read is counted at the slowest tier that it needed: `zero`,
+    /// `dram`, `log`, `ssd` or `hdd`.
     pub reads: BTreeMap<String, Tally>,
-    /// Writes by the tier that made them durable.
+    /// Number of writes for each tier. A write is counted at the tier that made it durable.
     pub writes: BTreeMap<String, Tally>,
-    /// Reads that needed another node.
+    /// Reads that needed data from another node.
     pub remote_reads: Tally,
     /// Number of metadata operations.
     pub metadata_ops: u64,
@@ -120,41 +124,41 @@ pub struct Station {
     pub name: String,
     /// Number of servers.
     pub servers: u32,
-    /// False for delays, gates and buckets, which have no utilisation.
+    /// True if the station has a utilisation; false for delays, gates and buckets.
     pub queues: bool,
-    /// Integral of the number of busy servers over time.
+    /// Integral over time of the number of busy servers.
     pub busy_ns: u64,
-    /// Integral over time of the number of customers, queued or in service.
+    /// Integral over time of the number of customers, both queued and in service.
     pub customers_ns: u64,
-    /// Sum of the customers' sojourn times, from their own timestamps.
+    /// Sum of the customers' sojourn times, computed from the timestamps of each customer.
     pub sojourn_ns: u64,
     /// Completed visits.
     pub visits: u64,
     /// Completed visits of background work.
     pub background_visits: u64,
-    /// Maximum number of customers at once.
+    /// Maximum number of customers at the same time.
     pub customers_max: u32,
 }
 
-/// Latency by station of one kind of operation.
+/// Latency of one kind of operation, divided among the stations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
     /// Name, such as `database read`.
     pub operation: String,
     /// Number of traced operations.
     pub traced: u64,
-    /// Sum of their latencies.
+    /// Sum of the latencies of the traced operations.
     pub latency_ns_sum: u64,
     /// Shares of the stations, largest first. Their sum equals the latency.
     pub parts: Vec<Part>,
 }
 
-/// Share of the latency of one station, or of the same station on all nodes.
+/// Share of the latency that a station causes, or that the same station causes on all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// Name of the station; `*` replaces numbers if several stations are merged.
     pub station: String,
-    /// Visits on the critical path.
+    /// Number of visits on the critical path.
     pub visits: u64,
     /// Time in the queue.
     pub waited_ns_sum: u64,
@@ -162,7 +166,8 @@ pub struct Part {
     pub served_ns_sum: u64,
 }
 
-/// Replaces each number in a station's name by `*`, so that like stations compare equal.
+/// Replaces each number in a station's name by `*`, so that the names of similar stations are
+/// equal.
 pub fn generalise_name(name: &str) -> String {
     let mut out = String::new();
     let mut digits = false;

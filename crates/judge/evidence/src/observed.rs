@@ -1,4 +1,4 @@
-//! `observed.json`: totals of the underlying system over the measured phase. `None` means unknown,
+//! `observed.json`: totals for the underlying system over the measured phase. `None` means unknown,
 //! never zero.
 
 mod access_profile;
@@ -33,16 +33,17 @@ pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 /// Totals of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
-    /// Time at which the first reading of the counters of devices, network mounts, the host, this
-    /// process and the kernel's threads ended, from the start of the run. A process that was stopped reads them late. Absent in evidence of earlier versions and
-    /// of other tools.
+    /// Time at which the first reading of all counters ended, from the start of the run. It
+    /// includes the counters of devices, network mounts, the host, this process and the kernel's
+    /// threads. A process that was stopped reads them late. Absent in evidence of earlier versions
+    /// and of other tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_from_ns: Option<u64>,
-    /// Block devices behind the target.
+    /// Block devices that the target uses.
     pub devices: Vec<DeviceTotals>,
-    /// Page cache residency of the target's files.
+    /// Parts of the target's files that were in the page cache.
     pub page_cache: PageCache,
-    /// CPU of the host.
+    /// CPU usage of the host.
     pub cpu: Cpu,
     /// CPU, memory and storage I/O of the load generator.
     pub generator: Generator,
@@ -59,35 +60,36 @@ pub struct Observed {
     /// Backing files of underlying loop devices.
     #[serde(default)]
     pub backing_files: Vec<BackingFile>,
-    /// Processes of this host that serve the target, such as servers of a network protocol or FUSE.
+    /// Processes on this host that serve the target, such as servers of a network protocol or of
+    /// FUSE.
     #[serde(default)]
     pub servers: Vec<Server>,
     /// The observed command (`plimsoll observe`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
-    /// Device totals that the tool itself reported, in an imported result.
+    /// In an imported result: device totals that the tool itself reported.
     #[serde(rename = "said_devices", default, skip_serializing_if = "Vec::is_empty")]
     pub reported_devices: Vec<DeviceTotals>,
     /// I/O errors that the kernel logged for each underlying device; `None` if its log cannot be
-    /// read. The kernel omits some messages if it logs many at once.
+    /// read. The kernel omits some messages if it logs many messages within a short time.
     #[serde(default)]
     pub device_errors: Option<BTreeMap<String, u64>>,
     /// Storage I/O of kernel threads; `None` if it could not be read.
     #[serde(default)]
     pub kernel: Option<IoBytes>,
-    /// Disks of this host that are not behind the target.
+    /// Disks of this host that the target does not use.
     #[serde(rename = "elsewhere", default)]
     pub other_disks: Option<OtherDisks>,
     /// Memory of the host.
     #[serde(default)]
     pub memory: Memory,
-    /// Pressure stall information of the host.
+    /// Pressure stall information (PSI) of the host.
     #[serde(default)]
     pub pressure: Pressure,
-    /// Storage I/O of other processes of the host.
+    /// Storage I/O of other processes on the host.
     #[serde(default)]
     pub neighbours: Neighbours,
-    /// Software RAIDs behind the target.
+    /// Software RAIDs that the target uses.
     #[serde(default)]
     pub raids: Vec<Raid>,
     /// Clock checks.
@@ -96,7 +98,7 @@ pub struct Observed {
     /// Counters of the underlying network mounts.
     #[serde(default)]
     pub network_mounts: Vec<NetworkMount>,
-    /// Network interfaces and TCP; absent if not observed or not readable.
+    /// Counters of network interfaces and TCP; absent if they were not observed or not readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Links>,
     /// Statistics of the storage system itself (`[observe.metrics]`).
@@ -108,12 +110,12 @@ pub struct Observed {
     /// Statistics of a modelled system; absent for real systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<ModelStatistics>,
-    /// Anything that can falsify the kernel's answers: preloaded libraries, a tracer, and mounts
-    /// over files in `/proc` and `/sys`. Absent if not checked.
+    /// Anything that can falsify the kernel's information: preloaded libraries, a tracer, and
+    /// mounts over files in `/proc` and `/sys`. Absent if this was not checked.
     #[serde(rename = "between", default, skip_serializing_if = "Option::is_none")]
     pub interposition: Option<Vec<String>>,
-    /// Executable files mapped by the load generator at the end of the measurement. Absent if they
-    /// could not be read, and in bundles of earlier versions.
+    /// Executable files that the load generator had mapped at the end of the measurement. Absent if
+    /// they could not be read, and in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped: Option<Vec<MappedFile>>,
     /// Limits and priorities of the load generator's process at the end of the measurement. Absent
@@ -146,7 +148,7 @@ impl IoBytes {
         }
     }
 
-    /// Returns the difference, at least 0.
+    /// Returns the difference to an earlier reading; a negative difference becomes 0.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -161,11 +163,12 @@ impl IoBytes {
 pub struct DeviceTotals {
     /// Kernel name.
     pub name: String,
-    /// True for the device directly under the target's file system; false for those below it.
+    /// True for the device directly under the target's file system; false for the devices below
+    /// that device.
     pub top: bool,
     /// Reads completed.
     pub reads: u64,
-    /// Reads merged before they were issued.
+    /// Reads that were merged before they were issued.
     pub reads_merged: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -183,12 +186,13 @@ pub struct DeviceTotals {
     pub flushes: Option<u64>,
     /// Bytes discarded.
     pub discarded_bytes: Option<u64>,
-    /// Time with I/O in flight.
+    /// Time during which I/O was in flight.
     pub busy_ns: u64,
-    /// I/Os in flight, integrated over time.
+    /// Number of I/Os in flight, integrated over time.
     pub queue_ns: u64,
-    /// Part of the I/O that other devices on top of it caused, such as other partitions, volumes or
-    /// loop devices that are not behind the target. `None` if not observed.
+    /// Part of this device's I/O that is caused by other devices on top of it. Examples are
+    /// partitions, volumes and loop devices that the target does not use. `None` if this was not
+    /// observed.
     #[serde(default)]
     pub beside: Option<IoBytes>,
 }
@@ -211,7 +215,7 @@ pub struct Raid {
 pub struct NetworkMount {
     /// Mount point.
     pub mount_point: String,
-    /// Export of the server.
+    /// Server and export.
     pub source: String,
     /// Bytes that programs read through the page cache.
     pub cached_read_bytes: u64,
@@ -230,16 +234,16 @@ pub struct NetworkMount {
 /// Statistics of a storage system over the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sources {
-    /// Reads by source: `cache`, `ssd`, `hdd`, `zero`, `remote`, `other`. The unit is that of the
-    /// system's counters.
+    /// Reads from each source: `cache`, `ssd`, `hdd`, `zero`, `remote`, `other`. The unit is that
+    /// of the system's counters.
     pub reads_from: BTreeMap<String, f64>,
-    /// Writes by destination: `cache`, `oplog`, `ssd`, `hdd`, `remote`, `other`.
+    /// Writes to each destination: `cache`, `oplog`, `ssd`, `hdd`, `remote`, `other`.
     pub writes_to: BTreeMap<String, f64>,
-    /// Data reduction ratio, N to 1.
+    /// Data reduction ratio, as N in N:1.
     pub data_reduction: Option<f64>,
 }
 
-/// A host or job that issued a share of the load.
+/// A host or job that issued a part of the load.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issuer {
     /// Name of the host or job.

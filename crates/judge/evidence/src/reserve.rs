@@ -1,9 +1,9 @@
-//! Disk space reserved for a bundle during its run, so that a disk that fills up does not lose the
-//! measurement.
+//! Disk space that is reserved for a bundle during its run, so that the measurement is not lost if
+//! the disk fills up.
 //!
-//! The reserve is a hidden file in the bundle's directory. Each bundle file uses space of the
-//! reserve, and sealing releases the remaining space. The file is locked while its run is alive: an
-//! unlocked reserve is of a killed run.
+//! The reserve is a hidden file in the bundle's directory. Each bundle file uses space from the
+//! reserve, and sealing releases the remaining space. The file is locked while its run is alive. An
+//! unlocked reserve belongs to a killed run.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::EvidenceError;
 
 /// Name of the reserve in the bundle's directory.
 pub const FILE: &str = ".reserve";
-/// Overhead of a file in addition to its bytes: block rounding, inode, name.
+/// Space that a file takes in addition to its bytes: block rounding, inode, name.
 const EXTRA_BYTES: u64 = 16 << 10;
 
 /// Reserved space.
@@ -33,10 +33,11 @@ impl Reserve {
         let path = directory.join(FILE);
         let io = |error| EvidenceError::io("reserve the bundle's space in", &path, error);
         let file = File::create_new(&path).map_err(io)?;
-        // Best effort: the lock shows that the run is alive, and some file systems have no locks.
+        // An error is ignored: the lock only shows that the run is alive, and some file systems
+        // have no locks.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let requested = match size_bytes {
-            // Only the lock is needed, no space.
+            // No space is needed, only the lock.
             0 => Ok(()),
             bytes => fallocate(&file, FallocateFlags::empty(), 0, bytes),
         };
@@ -64,7 +65,8 @@ impl Reserve {
     pub fn make_room(&self, size_bytes: u64) {
         let mut held = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         held.1 = held.1.saturating_sub(size_bytes.saturating_add(EXTRA_BYTES));
-        // If the release fails, the write either has space or reports the error itself.
+        // A failure is ignored: either the write finds space anyway, or it reports the error
+        // itself.
         let _ = held.0.set_len(held.1);
     }
 
@@ -76,13 +78,13 @@ impl Reserve {
     }
 }
 
-/// True if a live run owns the reserve in `directory`.
+/// Returns true if a live run owns the reserve in `directory`.
 pub fn is_held(directory: &Path) -> bool {
     locked(directory) == Some(true)
 }
 
-/// True if a process holds the lock; `None` if there is no reserve, or the file system has no
-/// locks.
+/// Returns true if a process holds the lock; `None` if there is no reserve, or the file system has
+/// no locks.
 fn locked(directory: &Path) -> Option<bool> {
     let path = directory.join(FILE);
     // Open regular files only: opening a pipe would block until it has a writer.

@@ -10,26 +10,26 @@ use crate::events::EventRecord;
 /// Schema version that this build writes. Readers accept all older versions.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Driver of the load.
+/// What drove the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
-    /// Real storage in real time.
+    /// Plimsoll, with real storage in real time.
     Real,
-    /// A model in virtual time.
+    /// Plimsoll, with a model in virtual time.
     Model,
-    /// Another tool; its result was imported.
+    /// A different tool, whose result was imported.
     Foreign,
 }
 
-/// Trust in the evidence.
+/// Level of trust in the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tier {
     /// Plimsoll's own engine.
     T1,
-    /// Another tool, observed by Plimsoll.
+    /// A different tool measured while Plimsoll observed.
     T2,
-    /// A result file only.
+    /// There is only a result file.
     T3,
 }
 
@@ -39,13 +39,13 @@ pub enum Tier {
 pub enum EndKind {
     /// All phases were executed.
     Completed,
-    /// SIGINT, SIGTERM or SIGHUP.
+    /// The run received SIGINT, SIGTERM or SIGHUP.
     Interrupted,
-    /// An I/O failed, or a transfer stayed short.
+    /// An I/O failed, or transferred fewer bytes than requested.
     IoError,
     /// The target is full.
     NoSpace,
-    /// A page, log record or stamp differed from the written one.
+    /// A page, log record or stamp differed from the one that was written.
     Corruption,
     /// The environment failed: a path vanished, a lock was lost, a file could not be created.
     Environment,
@@ -54,7 +54,7 @@ pub enum EndKind {
 }
 
 impl EndKind {
-    /// Returns the word for the ledger.
+    /// Returns the word that the ledger uses.
     pub fn word(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -68,7 +68,7 @@ impl EndKind {
     }
 }
 
-/// End of a run, with the error message.
+/// The end of a run, with the error message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// How the run ended.
@@ -83,7 +83,7 @@ pub struct End {
 pub enum PhaseKind {
     /// Creating the first database or data set.
     Create,
-    /// Copying the first database to the others.
+    /// Copying the first database to the other databases.
     Duplicate,
     /// Writing log files in full before their first use.
     FormatLogs,
@@ -108,7 +108,7 @@ pub enum PhaseKind {
 }
 
 impl PhaseKind {
-    /// Returns the name for people.
+    /// Returns the name that is shown to users.
     pub fn label(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -127,12 +127,12 @@ impl PhaseKind {
     }
 }
 
-/// Phase of a run.
+/// A phase of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// Kind of the phase.
     pub kind: PhaseKind,
-    /// Start, from the start of the run.
+    /// Start of the phase, relative to the start of the run.
     pub start_ns: u64,
     /// Duration.
     pub duration_ns: u64,
@@ -140,34 +140,35 @@ pub struct Phase {
     pub read_bytes: u64,
     /// Bytes written to the target.
     pub written_bytes: u64,
-    /// False if the phase was cut short or missed its goal (for example, a warm-up in which the
-    /// cache never filled).
+    /// True if the phase reached its goal. False if it was cut short or missed its goal, such as a
+    /// warm-up in which the cache was never full.
     pub reached: bool,
-    /// Remark in the report.
+    /// Remark for the report.
     pub note: String,
-    /// For the measured phase: a load thread may have counted I/Os that ended up to this long
-    /// before its start or after its end. 0 if the boundaries are exact. `None` for other phases,
-    /// and in bundles of earlier versions.
+    /// Uncertainty of the measured phase's boundaries: a load thread may have counted I/Os that
+    /// ended at most this long before the start or after the end. 0 if the boundaries are exact.
+    /// `None` for other phases, and in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary_error_ns: Option<u64>,
 }
 
-/// Totals of one class of I/O over the measured phase.
+/// Totals of a class of I/O over the measured phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassTotals {
-    /// Name, such as `db3.read`; also the tag of its histogram.
+    /// Name, such as `db3.read`. It is also the tag of the class's histogram.
     pub name: String,
     /// `transactional`, `log`, `maintenance`, `replication`, `upkeep` or `phase`.
     pub group: String,
-    /// Index of the database or other instance.
+    /// Index of the database or of another instance.
     pub instance: u32,
     /// True for reads.
     pub is_read: bool,
-    /// I/Os that completed, plus `abandoned` and `never_started`. A coalesced transfer counts once.
+    /// Number of I/Os that completed, plus `abandoned` and `never_started`. A coalesced transfer is
+    /// counted once.
     pub count: u64,
     /// Bytes of the completed I/Os.
     pub size_bytes: u64,
-    /// Sum of the latencies, from intended start to completion.
+    /// Sum of the latencies from the intended start to the completion.
     pub latency_ns_sum: u64,
     /// Largest latency.
     pub latency_ns_max: u64,
@@ -177,27 +178,27 @@ pub struct ClassTotals {
     pub service_ns_max: u64,
     /// Failed I/Os.
     pub errors: u64,
-    /// Part of `count` that had started or was due in the phase, but had not completed at its end.
-    /// Latencies include them; rates do not.
+    /// I/Os in `count` that had started or were due in the phase, but had not completed at its end.
+    /// Latencies include these I/Os, but rates do not.
     #[serde(default)]
     pub drained: u64,
     /// Bytes of the drained I/Os that completed.
     #[serde(default)]
     pub drained_bytes: u64,
-    /// Part of `drained` that had been submitted and did not complete before the drain ended. All
-    /// latencies include the waiting times of these operations until then, as lower bounds. `None`
-    /// in bundles of versions that did not record them.
+    /// I/Os in `drained` that had been submitted but did not complete before the drain ended. All
+    /// latencies include the waiting times of these I/Os up to that time, as lower bounds. `None`
+    /// in bundles of versions that did not record this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<u64>,
-    /// Part of `drained` that was due in the phase (open loop) and was never submitted. Latencies
-    /// include them like `abandoned`; they have no service time. `None` for the same reason as in
-    /// `abandoned`.
+    /// I/Os in `drained` that were due in the phase (open loop) but never submitted. Latencies
+    /// include these I/Os like those in `abandoned`; they have no service time. `None` for the same
+    /// reason as in `abandoned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_started: Option<u64>,
 }
 
 impl ClassTotals {
-    /// Creates a class without I/O. Unfinished I/O is unknown.
+    /// Creates a class without I/O, whose unfinished I/O is unknown.
     #[must_use]
     pub fn empty(name: String, group: String, instance: u32, is_read: bool) -> Self {
         Self {
@@ -220,19 +221,20 @@ impl ClassTotals {
     }
 
     /// Returns the number of I/Os for which only a lower bound of the latency is known: abandoned
-    /// ones and those that never started. `None` in bundles of versions that did not record them.
+    /// I/Os and I/Os that never started. `None` in bundles of versions that did not record these
+    /// numbers.
     #[must_use]
     pub fn unfinished(&self) -> Option<u64> {
         Some(self.abandoned?.saturating_add(self.never_started?))
     }
 
-    /// Returns the submitted I/Os, which have a service time.
+    /// Returns the number of submitted I/Os, which have a service time.
     #[must_use]
     pub fn served(&self) -> u64 {
         self.count.saturating_sub(self.never_started.unwrap_or(0))
     }
 
-    /// Returns the I/Os that completed within the phase. Rates count these.
+    /// Returns the number of I/Os that completed within the phase. Rates are computed from these.
     #[must_use]
     pub fn count_within(&self) -> u64 {
         self.count.saturating_sub(self.drained)
@@ -245,39 +247,39 @@ impl ClassTotals {
     }
 }
 
-/// Database or other instance of the workload.
+/// A database, or another instance of the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
-    /// Name in the report.
+    /// Name that the report shows.
     pub name: String,
     /// Data directory.
     pub path: String,
-    /// Log directory, if the plan has one.
+    /// Log directory; `None` if the plan has no log directory.
     pub log_path: Option<String>,
-    /// Used bytes at the start of the measurement.
+    /// Used size in bytes at the start of the measurement.
     pub size_bytes_initial: u64,
-    /// Used bytes at the end of the measurement.
+    /// Used size in bytes at the end of the measurement.
     pub size_bytes_final: u64,
     /// File size in bytes.
     pub allocated_bytes: u64,
 }
 
-/// I/O engine settings for one directory or device.
+/// I/O engine settings for a directory or device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathEngine {
     /// Directory or device.
     pub path: String,
     /// True if I/O bypassed the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Reason, if it did not.
+    /// Reason why I/O did not bypass the page cache.
     pub why: String,
     /// True if the file system refused `O_DIRECT` for a file, so that automatic direct I/O used the
-    /// page cache. `None`: an older version, or no file of this host.
+    /// page cache. `None` in bundles of older versions, or if the target has no files on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direct_refused: Option<bool>,
 }
 
-/// I/O engine of the run.
+/// The I/O engine of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Engine {
     /// `io_uring`, `threads` or `model`.
@@ -291,18 +293,18 @@ pub struct Engine {
     /// True if each operation starts only after an earlier one has ended, so that a stall of the
     /// target throttles the load.
     pub closed_loop: bool,
-    /// Settings per directory or device.
+    /// Settings for each directory or device.
     pub paths: Vec<PathEngine>,
-    /// Clock with its resolution and cost.
+    /// The clock, with its resolution and cost.
     pub clock: Clock,
-    /// Granted io_uring features, by the kernel's names.
+    /// io_uring features that the kernel granted, by the kernel's names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ring_features: Vec<String>,
-    /// Refused io_uring features, with reasons.
+    /// io_uring features that the kernel refused, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ring_refusals: Vec<String>,
-    /// How waiting threads polled for completions; `None`: an older version, or no files or devices
-    /// of this host.
+    /// How waiting threads polled for completions. `None` in bundles of older versions, or if the
+    /// target has no files or devices on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling: Option<Polling>,
 }
@@ -311,21 +313,21 @@ pub struct Engine {
 /// [`GeneratorThread::spun_ns`](crate::observed::GeneratorThread::spun_ns).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polling {
-    /// Longest polling time of a wait; 0 means that threads slept at once.
+    /// Maximum polling time of a wait; 0 if threads slept without polling.
     pub longest_ns: u64,
-    /// Reason why they slept at once.
+    /// Reason why threads slept without polling.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why_not: String,
 }
 
-/// Clock that latencies were read from.
+/// The clock with which latencies were measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
-    /// Name, such as `CLOCK_MONOTONIC (tsc)`; `virtual` on a model.
+    /// Name, such as `CLOCK_MONOTONIC (tsc)`; `virtual` for a model.
     pub source: String,
     /// Smallest observed step.
     pub resolution_ns: u64,
-    /// Cost of a reading, in picoseconds.
+    /// Time that it takes to read the clock, in picoseconds.
     pub cost_ps: u64,
 }
 
@@ -338,7 +340,7 @@ pub struct Damage {
     pub page: u64,
     /// `corrupt`, `torn`, `lost`, `stale`, `misdirected`, `unwritten`, `truncated` or `missing`.
     pub kind: String,
-    /// Description with the numbers.
+    /// Description of the failure, with numbers.
     pub says: String,
 }
 
@@ -347,17 +349,17 @@ pub struct Damage {
 pub struct Checks {
     /// Pages that the verify phase read and checked; `None` if it did not finish.
     pub pages_checked: Option<u64>,
-    /// Log blocks that the verify phase read back and checked: all that were acknowledged in the
-    /// last round of the ring. `None` if the check did not finish, if there is no log, or if an
-    /// older version did not check it.
+    /// Log blocks that the verify phase read back and checked: all blocks that were acknowledged in
+    /// the last round of the ring. `None` if the check did not finish, if there is no log, or if an
+    /// older version did not check the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_blocks_checked: Option<u64>,
-    /// Failed checks, in the verify phase and in earlier reads.
+    /// Number of failed checks, in the verify phase and in earlier reads.
     pub errors: u64,
-    /// First failures, at most 100.
+    /// The first failures, at most 100.
     pub damage: Vec<Damage>,
-    /// Sampled checks during the measurement, and of writes right after it; `None` if no check was
-    /// sampled.
+    /// Sampled checks of reads during the measurement, and of writes right after it; `None` if no
+    /// check was sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<SampledChecks>,
 }
@@ -365,40 +367,42 @@ pub struct Checks {
 /// Sampled checks of content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampledChecks {
-    /// Checked reads of the measured phase.
+    /// Number of reads that were checked in the measured phase.
     pub reads: u64,
-    /// Blocks of the checked reads.
+    /// Number of blocks in the checked reads.
     pub blocks: u64,
-    /// Writes read back after the measured phase.
+    /// Number of writes that were read back after the measured phase.
     pub writes_read_back: u64,
-    /// Blocks of the writes read back.
+    /// Number of blocks in the writes that were read back.
     pub blocks_read_back: u64,
 }
 
-/// Position of a run in the ledger.
+/// The position of a run in the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerPosition {
     /// Line number of the run's start, from 1.
     pub position: u64,
     /// SHA-256 of the previous line.
     pub previous_sha256: String,
-    /// Earlier runs of the same plan on this machine.
+    /// Number of earlier runs of the same plan on this machine.
     pub earlier_runs_of_plan: u64,
-    /// Earlier runs of the plan that did not complete.
+    /// Number of these runs that did not complete.
     pub earlier_runs_not_completed: u64,
-    /// Earlier runs with the same workload on the same system, outside this run's experiment and
-    /// under any plan name ([`crate::ledger::Question`]); `None` in bundles of older versions.
+    /// Number of earlier runs with the same workload on the same system, under any plan name
+    /// ([`crate::ledger::Question`]). Runs of the same experiment are excluded. `None` in bundles
+    /// of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_runs_alike: Option<u64>,
-    /// Similar earlier runs that did not complete.
+    /// Number of these similar runs that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_alike_not_completed: Option<u64>,
-    /// Earlier runs with the same workload on the same system, but another requirement, outside
-    /// this run's experiment. Absent in bundles of earlier versions.
+    /// Number of earlier runs with the same workload on the same system, but with a different
+    /// requirement. Runs of the same experiment are excluded. Absent in bundles of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_required_otherwise: Option<u64>,
-    /// Time of the ledger's first line, nanoseconds since 1970. The ledger cannot show earlier
-    /// runs.
+    /// Time of the ledger's first line, nanoseconds since 1970. The ledger does not contain runs
+    /// before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_unix_ns: Option<u64>,
     /// SHA-256 of the ledger's first line, which identifies the ledger.
@@ -407,10 +411,10 @@ pub struct LedgerPosition {
     /// SHA-256 of the line of this run's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_sha256: Option<String>,
-    /// Bundles in the catalogue that the ledger lacked at their claimed position.
+    /// Number of bundles in the catalogue that the ledger lacked at their claimed position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles_not_held: Option<u64>,
-    /// Mismatch between the ledger and its head when this run started; `None` if they matched or
+    /// Mismatch between the ledger and its head at the start of this run; `None` if they matched or
     /// there was no head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_differed: Option<String>,
@@ -420,11 +424,11 @@ pub struct LedgerPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExperimentKind {
-    /// Repeats of one plan.
+    /// Repeats of the same plan.
     Repeat,
     /// Steps of a search for the highest load that meets the requirement.
     Tune,
-    /// Arms of a comparison, alternating.
+    /// The sides of a comparison, alternating.
     Compare,
     /// Points of a sweep.
     Sweep,
@@ -435,7 +439,7 @@ pub enum ExperimentKind {
 }
 
 impl ExperimentKind {
-    /// Returns the word in `run.json` and in lists.
+    /// Returns the word that `run.json` and lists use.
     pub fn word(self) -> &'static str {
         match self {
             Self::Repeat => "repeat",
@@ -448,19 +452,20 @@ impl ExperimentKind {
     }
 }
 
-/// Position of a run in an experiment.
+/// The position of a run in an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     /// Name of the experiment's directory.
     pub id: String,
     /// Kind of the experiment.
     pub kind: ExperimentKind,
-    /// Arm of the run: the target in a comparison, `16 threads` in a search; empty if the runs do
-    /// not differ.
+    /// Arm of the run, such as the target in a comparison, or `16 threads` in a search; empty if
+    /// all runs are alike.
     pub arm: String,
-    /// Number of the run in the experiment, from 1 in order of execution.
+    /// Number of the run in the experiment, from 1, in order of execution.
     pub number: u32,
-    /// Run that created or last changed the data that this run used; `None` if it created its own.
+    /// Run that created or last changed the data that this run used; `None` if this run created its
+    /// data itself.
     pub data_of_run: Option<String>,
 }
 
@@ -472,7 +477,7 @@ pub struct Run {
     /// Version of Plimsoll that wrote it.
     pub tool_version: String,
     /// Digest of the sources of the build that first judged and reported the run; `None` in bundles
-    /// of older versions. The same build derives the same verdict and report, byte for byte.
+    /// of older versions. The same build always derives the same verdict and report, byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Name of the bundle's directory.
@@ -481,27 +486,27 @@ pub struct Run {
     pub name: String,
     /// SHA-256 of `resolved.toml`.
     pub plan_sha256: String,
-    /// Driver of the load.
+    /// What drove the load.
     pub driver: Driver,
-    /// Trust in the evidence.
+    /// Level of trust in the evidence.
     pub tier: Tier,
-    /// Wall clock at the start, nanoseconds since 1970.
+    /// Wall-clock time at the start, in nanoseconds since 1970.
     pub started_unix_ns: u64,
-    /// Length of the run.
+    /// Duration of the run.
     pub duration_ns: u64,
     /// How the run ended.
     pub end: End,
     /// Position in the ledger; `None` if no ledger could be written.
     pub ledger: Option<LedgerPosition>,
-    /// Public key of the seal's signature, in minisign's format; `None` if not signed.
+    /// Public key of the seal's signature, in minisign's format; `None` if the seal is not signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
-    /// Position in an experiment; `None` for a single run with its own data.
+    /// Position in an experiment; `None` for a single run that created its own data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
     /// I/O engine.
     pub engine: Engine,
-    /// Phases in order of execution.
+    /// Phases, in order of execution.
     pub phases: Vec<Phase>,
     /// Totals of the measured phase.
     pub classes: Vec<ClassTotals>,
@@ -511,21 +516,22 @@ pub struct Run {
     pub counters: BTreeMap<String, u64>,
     /// Results of the data checks.
     pub checks: Checks,
-    /// Events of the plan; empty if it has none.
+    /// Events of the plan; empty if the plan has no events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRecord>,
-    /// Cuts of the target after the load; `None` if the plan has none, or if they were not reached.
+    /// Cuts of the target after the load; `None` if the plan has no cuts, or if the run ended
+    /// before them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<DurabilityTest>,
 }
 
 impl Run {
-    /// Returns the measured phase, if the run reached it.
+    /// Returns the measured phase, if the run reached this phase.
     pub fn measure(&self) -> Option<&Phase> {
         self.phases.iter().find(|p| p.kind == PhaseKind::Measure)
     }
 
-    /// Returns the class with this name, if the measured phase has it.
+    /// Returns the class with this name, if it occurred in the measured phase.
     pub fn class(&self, name: &str) -> Option<&ClassTotals> {
         self.classes.iter().find(|class| class.name == name)
     }
@@ -544,7 +550,7 @@ impl Run {
 pub(crate) mod fixtures {
     use super::*;
 
-    /// Returns a run without phases and without a ledger.
+    /// Returns a run that has no phases and is in no ledger.
     pub fn run() -> Run {
         Run {
             schema_version: SCHEMA_VERSION,

@@ -1,9 +1,10 @@
 //! `SHA256SUMS`: the seal of a bundle, in the format of `sha256sum -c`. The seal does not include
-//! derived files (`verdict.json`, `report.html`), which are recreated from the sealed files.
+//! the derived files (`verdict.json`, `report.html`), because they can be recreated from the sealed
+//! files.
 //!
-//! A seal has exactly one form: every file except the derived ones, sorted by name, and no other
-//! file in the directory. A reader can therefore see from the directory which files the seal
-//! protects.
+//! A seal has exactly one form: it lists every file except the derived files, sorted by name, and
+//! the directory contains no other file. A reader can therefore see from the directory which files
+//! the seal protects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +24,8 @@ pub const SIGNATURE: &str = "SHA256SUMS.minisig";
 /// Files that are not in the seal: derived files, the seal and its signature.
 pub const DERIVED: [&str; 4] = ["verdict.json", "report.html", FILE, SIGNATURE];
 
-/// Largest file that is read. Bundle files have megabytes; any other file may have any size.
+/// Maximum size of a file that is read. Bundle files are a few megabytes, but other files may have
+/// any size.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// SHA-256 in lower-case hexadecimal.
@@ -33,7 +35,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
-/// Files of a directory whose seal is valid, as read during the check.
+/// Files in a directory whose seal is valid, as they were read during the check.
 #[derive(Clone, Debug)]
 pub struct SealedFiles {
     directory: PathBuf,
@@ -43,12 +45,12 @@ pub struct SealedFiles {
 }
 
 impl SealedFiles {
-    /// Names of the files, sorted.
+    /// Sorted names of the files.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
-    /// Bytes of a file.
+    /// Returns the bytes of a file.
     ///
     /// # Errors
     /// The file is not in the seal.
@@ -59,7 +61,7 @@ impl SealedFiles {
         })
     }
 
-    /// Text of a file.
+    /// Returns the text of a file.
     ///
     /// # Errors
     /// The file is not in the seal, or it is not UTF-8.
@@ -71,10 +73,10 @@ impl SealedFiles {
     }
 }
 
-/// Content of a directory to seal or check.
+/// Content of a directory that is sealed or checked.
 struct DirectoryContent {
     files: BTreeMap<String, Vec<u8>>,
-    /// Entries that do not belong in a bundle, in words.
+    /// Descriptions of the entries that do not belong in a bundle.
     strange: Vec<String>,
 }
 
@@ -106,7 +108,8 @@ fn read(directory: &Path) -> Result<DirectoryContent, EvidenceError> {
     Ok(DirectoryContent { files, strange })
 }
 
-/// True for the leftovers of a kill: a partial derived file, or the reserve.
+/// Returns true if a killed run may leave a file with this name: a partial derived file, or the
+/// reserve.
 fn is_unfinished(name: &str) -> bool {
     let half = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new"));
     name == reserve::FILE || half.is_some_and(|of| DERIVED.contains(&of))
@@ -116,7 +119,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, EvidenceError> {
     let io = |error| EvidenceError::io("read", path, error);
     let size_bytes = fs::metadata(path).map_err(io)?.len();
     if size_bytes > FILE_BYTES_MAX {
-        let reason = format!("it has {size_bytes} bytes, more than any file of a bundle");
+        let reason = format!("it has {size_bytes} bytes, but no file of a bundle is that large");
         return Err(EvidenceError::Malformed { path: path.to_path_buf(), reason });
     }
     fs::read(path).map_err(io)
@@ -126,9 +129,9 @@ fn text_of(files: &BTreeMap<String, Vec<u8>>) -> String {
     files.iter().map(|(name, bytes)| format!("{}  {name}\n", sha256_hex(bytes))).collect()
 }
 
-/// Seals the bundle in `directory`; returns the SHA-256 of the seal itself. The files, then the
-/// seal, then the names are on stable storage when it returns: a ledger line that names the seal
-/// never outlives them.
+/// Seals the bundle in `directory`, and returns the SHA-256 of the seal itself. It syncs the files,
+/// then the seal, then the names. A ledger line with the seal's hash is written later, so it never
+/// exists without the files.
 ///
 /// # Errors
 /// A file cannot be read, or the seal cannot be written.
@@ -157,7 +160,7 @@ pub(crate) fn sync(path: &Path) -> Result<(), EvidenceError> {
 /// Reads the sealed files of the bundle in `directory` and checks the seal over these bytes.
 ///
 /// # Errors
-/// [`EvidenceError::SealBroken`] with all files that differ, are missing or were added.
+/// [`EvidenceError::SealBroken`] lists all files that differ, are missing or were added.
 pub fn open(directory: &Path) -> Result<SealedFiles, EvidenceError> {
     let path = directory.join(FILE);
     let broken = |what: String| EvidenceError::SealBroken { path: directory.to_path_buf(), what };

@@ -1,23 +1,23 @@
-//! `series.csv`: one row per interval and name.
+//! `series.csv`: a row for each interval and name.
 //!
-//! Two kinds of row share the columns. A *class* row counts the I/Os of one class that completed in
-//! the interval (`count`, `sum_ns`, `bytes`, `max_ns`). A *gauge* row has one `value` (CPU share,
-//! increase of a device counter). I/Os in flight or due at the end of the measured phase have their
-//! own class rows, named `CLASS.drained`, in the later interval in which they completed or were
-//! abandoned. They belong to the phase's latencies, not to its rates. An empty cell is unknown.
-//! Sums can be added over intervals and classes, so that every mean is computed from sums, never
-//! from means.
+//! There are two kinds of rows with the same columns. A *class* row counts the I/Os of a class that
+//! completed in the interval (`count`, `sum_ns`, `bytes`, `max_ns`). A *gauge* row contains one
+//! `value` (a CPU share, or the increase of a device counter). I/Os in flight or due at the end of
+//! the measured phase have separate class rows, named `CLASS.drained`, in the later interval in
+//! which they completed or were abandoned. They are included in the phase's latencies, but not in
+//! its rates. An empty cell is unknown. Sums can be added over intervals and classes, so that every
+//! mean is computed from sums, never from means.
 
 use std::io::{BufRead, Write};
 
 /// Column names, in order.
 pub const HEADER: &str = "phase,start_ns,duration_ns,name,count,sum_ns,bytes,max_ns,value";
 
-/// Suffix of the names of rows with drained I/Os.
+/// Suffix of a class name in rows with drained I/Os.
 const DRAINED: &str = ".drained";
 
-/// Returns the name of the rows with a class's drained I/Os: those in flight or due at the end of
-/// the measured phase.
+/// Returns the name of the rows with a class's drained I/Os. These were in flight or due at the end
+/// of the measured phase.
 #[must_use]
 pub fn drained_name(class: &str) -> String {
     format!("{class}{DRAINED}")
@@ -29,7 +29,7 @@ pub fn drained_class(name: &str) -> Option<&str> {
     name.strip_suffix(DRAINED)
 }
 
-/// Returns the operation of a class, the last part of its name: `read` of `db3.read`.
+/// Returns the operation of a class, which is the last part of its name: `read` for `db3.read`.
 #[must_use]
 pub fn operation_of(class: &str) -> &str {
     class.rsplit('.').next().unwrap_or(class)
@@ -50,7 +50,7 @@ pub fn errors_class(name: &str) -> Option<&str> {
     name.strip_prefix(ERRORS)
 }
 
-/// Row of the file.
+/// A row of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Index into the run's phases.
@@ -68,7 +68,7 @@ pub struct Row {
 /// Content of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Data {
-    /// I/Os of a class that completed in the interval.
+    /// The I/Os of a class that completed in the interval.
     Class {
         /// Number of I/Os.
         count: u64,
@@ -102,7 +102,7 @@ impl Row {
     /// Reads a line that [`Row::write`] wrote.
     ///
     /// # Errors
-    /// The field and the reason.
+    /// Returns the field and the reason.
     pub fn parse(line: &str) -> Result<Self, String> {
         let fields: Vec<&str> = line.split(',').collect();
         let [phase, start_ns, duration_ns, name, count, sum_ns, bytes, max_ns, value] = fields[..]
@@ -148,7 +148,7 @@ pub fn write<'a>(
 /// Reads a file that [`write()`] wrote.
 ///
 /// # Errors
-/// The line number and the reason.
+/// Returns the line number and the reason.
 pub fn read(input: impl BufRead) -> Result<Vec<Row>, String> {
     let mut lines = input.lines();
     match lines.next() {

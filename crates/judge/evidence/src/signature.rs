@@ -1,8 +1,8 @@
 //! Signatures in minisign's format: Ed25519 over the BLAKE2b hash of the content, as `minisign -S`
 //! creates and `minisign -V` checks them.
 //!
-//! A seal shows that the files match each other, but a person who can write them can also seal them
-//! again. A signature shows who sealed the files, to every reader who has the public key from
+//! A seal shows that the files match each other, but a person who can write the files can also seal
+//! them again. A signature shows who sealed the files, if the reader has the public key from
 //! another source.
 
 use std::fs;
@@ -17,14 +17,14 @@ use crate::EvidenceError;
 /// Suffix that minisign appends to the name of the signed file.
 pub const SUFFIX: &str = ".minisig";
 
-/// Untrusted comment in a signature's first line. It is not signed, so only this exact text is
-/// accepted.
+/// Untrusted comment in a signature's first line. The comment is not signed, so only this exact
+/// text is accepted.
 const REMARK: &str = "signature of evidence sealed by Plimsoll";
 
-/// Lengths of a signature's second and fourth line: 74 and 64 bytes in base 64.
+/// Lengths of the second and fourth line in a signature: 74 and 64 bytes in base 64.
 const LINES: [(usize, usize); 2] = [(1, 100), (3, 88)];
 
-/// Secret key for signing.
+/// A secret key for signing.
 pub struct Signer {
     secret: minisign::SecretKey,
     public: String,
@@ -59,7 +59,7 @@ impl Signer {
         Ok(Self { secret, public: public.to_base64() })
     }
 
-    /// Returns the public key as one line, as minisign writes it.
+    /// Returns the public key as a single line, as minisign writes it.
     #[must_use]
     pub fn public(&self) -> &str {
         &self.public
@@ -80,7 +80,7 @@ impl Signer {
 }
 
 /// Creates a key pair: the secret key at `path`, readable only by its owner, and the public key at
-/// `path` plus `.pub`. Returns the public key as one line.
+/// `path` plus `.pub`. Returns the public key as a single line.
 ///
 /// # Errors
 /// A file exists already or cannot be written.
@@ -108,7 +108,7 @@ pub fn make_keys(path: &Path, password: Option<String>) -> Result<String, Eviden
     Ok(pair.pk.to_base64())
 }
 
-/// Reads a public key from one line as minisign writes it, or from a file.
+/// Reads a public key from a line as minisign writes it, or from a file.
 ///
 /// # Errors
 /// The argument is neither a key nor a readable file.
@@ -123,10 +123,10 @@ pub fn public_key(line_or_file: &str) -> Result<String, EvidenceError> {
     key.map(|key| key.to_base64()).map_err(|error| wrong(error.to_string()))
 }
 
-/// Checks a signature; returns the signed comment.
+/// Checks a signature, and returns the signed comment.
 ///
 /// # Errors
-/// A text with the reason.
+/// Returns a text with the reason.
 pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, String> {
     let lines: Vec<&str> = signature.lines().collect();
     let long = |(at, length): (usize, usize)| lines.get(at).is_some_and(|l| l.len() == length);
@@ -135,7 +135,7 @@ pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, Stri
     }
     let key = PublicKey::from_base64(public).map_err(|error| error.to_string())?;
     let read = SignatureBox::from_string(signature).map_err(|error| error.to_string())?;
-    // Unsigned parts must have exactly one form, so that nobody can hide other content in them.
+    // Unsigned parts must have exactly one form, so that no other content can be hidden in them.
     if read.to_string() != signature {
         return Err("it is not in minisign's exact format".to_owned());
     }
@@ -144,8 +144,8 @@ pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, Stri
     read.trusted_comment().map_err(|error| error.to_string())
 }
 
-/// True if the untrusted comment is the text that [`Signer::sign`] writes. The signature does not
-/// protect it.
+/// Returns true if the untrusted comment is the text that [`Signer::sign`] writes. The signature
+/// does not protect this comment.
 #[must_use]
 pub fn has_own_remark(signature: &str) -> bool {
     signature.lines().next() == Some(&format!("untrusted comment: {REMARK}"))

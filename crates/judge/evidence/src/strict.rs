@@ -1,7 +1,7 @@
 //! Strict JSON reader: rejects duplicate keys and unknown fields.
 //!
-//! Readers differ in the choice between two duplicate keys, and a person may read a field that
-//! Plimsoll ignores. Therefore everything in the file must be in the parsed value.
+//! If a key occurs twice, different readers use different values, and a person may read a field
+//! that Plimsoll ignores. Therefore the parsed value must contain everything in the file.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// Reads a value from JSON and rejects ignored content.
 ///
 /// # Errors
-/// A text with the reason: a syntax error, a duplicate key or an unknown field.
+/// Returns a text with the reason: a syntax error, a duplicate key or an unknown field.
 pub fn read<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
     let typed: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let Strict(said) = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -27,7 +27,7 @@ pub fn read<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
 }
 
 /// Returns the first location in `said` that is missing from the parsed value. The parsed value may
-/// have more: defaults that the file omits.
+/// also contain defaults that the file omits.
 fn find_ignored(said: &Value, read: &Value, at: &str) -> Option<String> {
     match (said, read) {
         (Value::Object(said), Value::Object(read)) => said.iter().find_map(|(key, value)| {

@@ -2,9 +2,9 @@
 //!
 //! `plimsoll-import` fills a [`ToolResult`] from a file; `plimsoll-judge` checks whether its
 //! figures can all be true at once. Neither invents values: what a file does not state stays `None`
-//! or empty, never zero. Every [`Figure`] has its location, and the range of values that would be
-//! printed the same way. Rules therefore need no tolerances of their own, and findings can name the
-//! field.
+//! or empty, never zero. Every [`Figure`] contains its location, and the range of values that would
+//! be printed in the same way. Rules therefore need no additional tolerances, and findings can
+//! state the field.
 //!
 //! | type | content |
 //! |---|---|
@@ -32,38 +32,38 @@ pub use population::{Claim, Population, Unit};
 pub use series::{Point, Quantity, Series};
 pub use setting::{CounterReset, Durability, MediaClass, Outstanding, Pattern, Setting};
 
-/// Result of one run of a tool, or one row of a table.
+/// Result of a run of a tool, or a row of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ToolResult {
     /// Origin of the result.
     pub source: Source,
-    /// Jobs, hosts, ranks or phases. An undivided result has one part.
+    /// Jobs, hosts, ranks or phases. A result that is not divided has one part.
     pub parts: Vec<Part>,
     /// Figures that aggregate other figures.
     pub combined: Vec<Aggregate>,
     /// Expected numbers of parts, if the result states them.
     pub memberships: Vec<Membership>,
-    /// Sets of values too large for one part each.
+    /// Sets of values that are too large to create a part for each value.
     pub populations: Vec<Population>,
-    /// Repeated passes over the same data, in order (epochs of a training).
+    /// Repeated passes over the same data, in order, such as the epochs of a training.
     pub passes: Vec<Pass>,
-    /// Warnings and errors of the tool about its own result, in its words.
+    /// Warnings and errors of the tool about its own result, in the tool's words.
     pub complaints: Vec<Complaint>,
-    /// Skipped or unreadable content, one sentence each.
+    /// Skipped or unreadable content, with a sentence for each.
     pub remarks: Vec<String>,
-    /// Options as stated, by the tool's names.
+    /// Options as the result states them, by the tool's names.
     pub options: BTreeMap<String, String>,
 }
 
 impl ToolResult {
-    /// Creates an empty result from that source.
+    /// Creates an empty result with this source.
     #[must_use]
     pub fn new(source: Source) -> Self {
         Self { source, ..Self::default() }
     }
 
-    /// Returns a short name for tables: the file, and the location in it if it holds several
-    /// results.
+    /// Returns a short name for tables: the file and, if the file contains several results, the
+    /// location in it.
     #[must_use]
     pub fn label(&self) -> String {
         match &self.source.place {
@@ -81,11 +81,11 @@ impl ToolResult {
 /// Origin of a result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Source {
-    /// Common name of the tool (`fio`); empty for a table that names none.
+    /// Common name of the tool (`fio`); empty for a table that does not state the tool.
     pub tool: String,
     /// Version, as the tool states it.
     pub version: Option<String>,
-    /// Format that it was read as, such as `fio JSON`.
+    /// Format in which the file was read, such as `fio JSON`.
     pub format: String,
     /// Path of the file, relative to the imported path.
     pub file: String,
@@ -95,16 +95,16 @@ pub struct Source {
     pub taken_unix_s: Option<f64>,
 }
 
-/// Part of a result with its own figures.
+/// A part of a result that has separate figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Part {
-    /// Name in the result; empty if the result is undivided.
+    /// Name of the part in the result; empty if the result is not divided.
     pub name: String,
-    /// Host that ran it.
+    /// Host that ran the part.
     pub host: Option<String>,
     /// Rank, job number or client.
     pub rank: Option<String>,
-    /// Group of parts that ran at the same time, by the tool's name for it; `None` if unknown.
+    /// Name that the tool gives to the group of parts that ran at the same time; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// Requested workload.
@@ -113,17 +113,21 @@ pub struct Part {
     pub window_ns: Option<Figure>,
     /// Start time, seconds since 1970.
     pub start_unix_s: Option<f64>,
-    /// Figures by kind of operation.
+    /// Figures for each kind of operation.
     pub operations: Vec<Operation>,
+    /// Shares of the completion latencies of all data operations together, by range. The sum of the
+    /// counts is 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latency_shares: Vec<Bin>,
     /// Figures over time.
     pub series: Vec<Series>,
     /// Number of errors.
     pub errors: Option<Figure>,
-    /// Share of one CPU that a generator thread used, 0 to 1.
+    /// Share of one CPU that a generator thread used (0 to 1).
     pub generator_cpu_share: Option<Figure>,
     /// Device counters, as the tool reports them.
     pub devices: Vec<DeviceCounts>,
-    /// True for a total of other parts, which must not be added to these parts.
+    /// True if this part is a total of other parts, so that it must not be added to them.
     pub is_total: bool,
 }
 
@@ -136,19 +140,19 @@ pub struct DeviceCounts {
     pub reads: Option<Figure>,
     /// Writes completed.
     pub writes: Option<Figure>,
-    /// Reads that the kernel merged into others.
+    /// Reads that the kernel merged into other reads.
     pub read_merges: Option<Figure>,
-    /// Writes that the kernel merged into others.
+    /// Writes that the kernel merged into other writes.
     pub write_merges: Option<Figure>,
     /// Bytes read.
     pub read_bytes: Option<Figure>,
     /// Bytes written.
     pub written_bytes: Option<Figure>,
-    /// Share of time in which the device was busy, 0 to 1.
+    /// Share of time in which the device was busy (0 to 1).
     pub busy_share: Option<Figure>,
 }
 
-/// Warning or error of a tool about its own result.
+/// A warning or an error of a tool about its own result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Complaint {
     /// Severity.
@@ -163,7 +167,7 @@ pub struct Complaint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// The tool calls the result invalid, or exited with an error.
+    /// The tool states that the result is invalid, or it exited with an error.
     Invalid,
     /// The tool warns.
     Warning,

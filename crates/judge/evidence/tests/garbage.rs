@@ -1,5 +1,5 @@
-//! Bundles and ledgers with changed bytes, resealed so that the readers see them: each is read or
-//! rejected with a message, quickly and without a panic.
+//! Bundles and ledgers with changed bytes. They are sealed again, so that the readers parse the
+//! changes. Each is read or rejected with a message, quickly and without a panic.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::ledger::{Ledger, Start};
 use plimsoll_evidence::seal::{self, sha256_hex};
 
-/// A bundle of an earlier version, which this one reads.
+/// A bundle of an earlier version, which this version can read.
 const BUNDLE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../run/cli/tests/fixtures/earlier/rules-11");
-/// Changes of each file. `PLIMSOLL_FUZZ=100000` is a long run.
+/// Number of changes that are tested for each file. `PLIMSOLL_FUZZ=100000` sets a long run.
 const CHANGES: u64 = 30;
-/// A reader that needs longer hangs.
+/// A reader that takes longer than this hangs.
 const LIMIT: Duration = Duration::from_secs(5);
 
 fn mix(seed: u64) -> u64 {
@@ -30,7 +30,8 @@ fn changes() -> u64 {
     std::env::var("PLIMSOLL_FUZZ").map_or(CHANGES, |count| count.parse().unwrap())
 }
 
-/// Changes a file: a bit, a digit, a number, a cut, a repeated or removed piece, or other bytes.
+/// Changes a file: flips a bit, replaces a digit, a number or bytes, cuts the file off, or repeats
+/// or removes a piece.
 fn changed(bytes: &[u8], seed: u64) -> Vec<u8> {
     const WORDS: [&[u8]; 10] = [
         b"-1",
@@ -62,7 +63,7 @@ fn changed(bytes: &[u8], seed: u64) -> Vec<u8> {
                 drop(out.splice(at..end.min(at + 6), word.iter().copied()));
             }
             _ => {
-                // Replaces a digit by another one, so that the form stays valid.
+                // Replaces a digit by another digit, so that the format stays valid.
                 let digit = (at..out.len()).find(|at| out[*at].is_ascii_digit());
                 if let Some(digit) = digit {
                     out[digit] = b'0' + (draw(6) % 10) as u8;
@@ -99,7 +100,7 @@ fn a_changed_bundle_is_read_or_rejected() {
             let change = changed(bytes, seed);
             fs::write(&path, &change).unwrap();
             if change != *bytes {
-                // Without a new seal, every change is noticed.
+                // If the file is not sealed again, every change is detected.
                 assert!(seal::open(directory.path()).is_err(), "{name}, seed {seed}");
             }
             let mut all = files.clone();
@@ -145,7 +146,7 @@ fn only_the_last_line_of_a_ledger_can_change_unnoticed_by_its_chain() {
         fs::write(ledger.path(), &change).unwrap();
         let start = Instant::now();
         if let Ok((read, _)) = ledger.read_with_tail() {
-            // Nothing but the head protects the last line. The chain protects all others.
+            // Only the head protects the last line. The chain protects all other lines.
             let protected = read.len().saturating_sub(1);
             assert!(protected < entries.len(), "seed {seed}");
             assert_eq!(read[..protected], entries[..protected], "seed {seed}");

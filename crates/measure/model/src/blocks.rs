@@ -1,10 +1,12 @@
-//! Building blocks of storage systems. Each file has one block with its model and its source.
+//! Building blocks of storage systems. Each file contains one block: its model, and the sources of
+//! the model.
 //!
-//! A block handles a [`Request`] at its level: which units are cached, which tier and which
-//! replicas have an extent, which columns a stripe has. It writes visits to its stations into the
-//! I/O's program, and routes the remaining work to lower blocks. Blocks decide when the I/O is
-//! issued; times are the result of the simulation. A block that does background work (draining,
-//! moving, rebuilding) launches detached programs and is notified of their progress.
+//! A block handles a [`Request`] at its level: it determines which units are cached, which tier and
+//! which replicas store an extent, or which columns a stripe has. It appends visits to its stations
+//! to the program of the I/O, and routes the remaining work to lower blocks. These decisions are
+//! made when the I/O is issued; the simulation of the program then determines the times. A block
+//! that does background work (draining, moving, rebuilding) launches detached programs and is
+//! notified of their progress.
 
 mod cache;
 mod compress;
@@ -41,7 +43,7 @@ use crate::spec::{ModelError, Reader};
 
 type Make = fn(&Reader<'_>, &mut Builder<'_>) -> Result<Box<dyn Block>, ModelError>;
 
-/// The kinds of blocks, and their construction from tables.
+/// The kinds of blocks, and the functions that create them from tables.
 const KINDS: &[(&str, Make)] = &[
     ("cache", cache::make),
     ("compress", compress::make),
@@ -60,34 +62,35 @@ const KINDS: &[(&str, Make)] = &[
     ("tier", tier::make),
 ];
 
-/// Returns whether a kind has one instance for all nodes, because it places the data of all nodes.
+/// Returns true if a kind has only one instance for all nodes, because it places the data of all
+/// nodes.
 pub(crate) fn shared(kind: Option<&str>) -> bool {
     kind == Some("replicate")
 }
 
-/// Returns whether blocks of a kind are devices, with stations of their own.
+/// Returns true if blocks of this kind are devices, which have their own stations.
 pub(crate) fn is_device(kind: Option<&str>) -> bool {
     matches!(kind, Some("drive" | "hdd" | "ssd"))
 }
 
-/// Returns whether blocks of a kind store data.
+/// Returns true if blocks of this kind store data.
 pub(crate) fn keeps_data(kind: Option<&str>) -> bool {
     matches!(kind, Some("cache" | "drive" | "hdd" | "oplog" | "raid" | "ssd" | "tier"))
 }
 
-/// Returns whether blocks of a kind need the layout before the run.
+/// Returns true if blocks of this kind must receive the data layout before the run.
 pub(crate) fn keeps_layout(kind: Option<&str>) -> bool {
     matches!(kind, Some("metadata" | "raid" | "records" | "replicate" | "ssd" | "tier"))
 }
 
-/// Creates the block of a table.
+/// Creates the block that a table describes.
 pub(crate) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
     let kind = reader.text("kind")?.ok_or_else(|| {
         let kinds: Vec<&str> = KINDS.iter().map(|(k, _)| *k).collect();
-        reader.bad("kind", &format!("is missing: one of {}", kinds.join(", ")))
+        reader.bad("kind", &format!("is missing: set it to one of {}", kinds.join(", ")))
     })?;
     match KINDS.iter().find(|(name, _)| *name == kind) {
         Some((_, make)) => make(reader, builder),

@@ -1,11 +1,11 @@
 //! Fits a model's free parameters to a measured table, and predicts another table.
 //!
 //! The fit uses least squares on logarithms of rate and latency, within the bounds of each
-//! parameter. The search starts from the parameters of the model file and from other, seeded
-//! points. The search uses the quick analysis corrected by simulation (see `evaluate`) and ends
-//! when simulation confirms it. It also shows what the data cannot determine: every parameter is
-//! profiled, rows are omitted one by one, and a copy of the nearest measured row is scored next to
-//! the model.
+//! parameter. The search starts from the parameters of the model file and from other points, which
+//! a seed determines. It uses the fast analysis, corrected by simulation (see `evaluate`), and ends
+//! when a simulation confirms its result. The fit also shows which parameters the data cannot
+//! determine: every parameter is profiled, rows are omitted one by one, and a copy of the nearest
+//! measured row is scored for comparison with the model.
 
 mod checks;
 mod evaluate;
@@ -37,7 +37,8 @@ pub enum FitError {
     NothingFree { model: String },
     /// The table has too few usable rows.
     #[error(
-        "the table has too few rows with an I/O size and a read share: {rows}, for {free} free parameters"
+        "only {rows} rows of the table have an I/O size and a read share: too few for {free} free \
+         parameters"
     )]
     TooFewRows {
         /// Number of usable rows.

@@ -5,10 +5,10 @@
 //! - a building block: a file in `blocks` and its line in `blocks.rs`
 //! - a shipped model: `models/NAME.toml` and its name in `spec/shipped.rs`
 //! - lost and slow components: `blocks/losses.rs`, `blocks/replicate/absence.rs` (nodes and their
-//!   disks), `blocks/raid/repair.rs` (drives), their names in `system/components.rs`, the events of
-//!   a plan in `run/events.rs`
-//! - driving of a model: `run` (`virtual_time`, `mailbox`, `gauges`); speed, accuracy and
-//!   parameters: `docs/models.md`
+//!   disks), `blocks/raid/repair.rs` (drives), `system/components.rs` (names of components),
+//!   `run/events.rs` (events of a plan)
+//! - a run of a model: `run` (`virtual_time`, `mailbox`, `gauges`). `docs/models.md` describes
+//!   speed, accuracy and parameters.
 pub mod blocks;
 pub mod cache;
 pub mod core;

@@ -1,5 +1,5 @@
-//! Processes several items in parallel, on all cores. Results have the order of the items, so the
-//! threads do not affect them.
+//! Processes several items in parallel, on all cores. The results are in the order of the items, so
+//! the number of threads does not affect them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

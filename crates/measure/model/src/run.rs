@@ -30,12 +30,12 @@ use crate::system::System;
 use plimsoll_plan::{ResolvedPlan, Workload};
 use plimsoll_record::recording::Recording;
 
-/// Length of a run: a warm-up, whose figures are discarded, and a measured window.
+/// Length of a run: a warm-up, whose results are discarded, and a measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Operations that end before the window.
+    /// Number of operations that end before the window.
     pub warm_up_ops: u64,
-    /// Operations that end inside the window.
+    /// Number of operations that end inside the window.
     pub measure_ops: u64,
 }
 
@@ -48,7 +48,8 @@ impl Default for Limits {
 /// Runs a plan on a model.
 ///
 /// # Errors
-/// [`RunError`] if numbers of the plan or model are not valid. The recording has all later errors.
+/// [`RunError`] if numbers of the plan or model are not valid. All later errors are in the
+/// recording.
 pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
     let plan = run.plan;
     match &plan.workload {
@@ -57,7 +58,7 @@ pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
     }
 }
 
-/// Checks whether a model can run a plan, with the errors of [`run_plan`], before a run begins.
+/// Checks before a run whether a model can run a plan. Returns the errors of [`run_plan`].
 ///
 /// # Errors
 /// See [`run_plan`].

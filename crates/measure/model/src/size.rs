@@ -1,13 +1,13 @@
 //! Size of a system for a mail store: the smallest value of a model's sizing field at which the
 //! system sustains the load within its limits, the next bottleneck, and the load line at each size.
 //!
-//! The search doubles the size until it passes and then halves the gap. Each size is simulated at
-//! the required load. Its load line, the highest load within the limits, is searched by the secant
-//! between a load within the limits and a load that exceeds them, starting from the load at which
-//! the busiest station would be full (the utilisation law: utilisation grows with the load). While
-//! one size is simulated, another core simulates the size that would be next if this size failed,
-//! and the load lines of all sizes are searched in parallel. The tried sizes and the results do not
-//! depend on the number of cores.
+//! The search doubles the size until a size passes, and then halves the gap between the largest
+//! size that failed and the smallest size that passed. Each size is simulated at the required load.
+//! The load line of a size is the highest load within the limits. It is searched between a load
+//! within the limits and a load that exceeds them, starting from the load at which the busiest
+//! station would be saturated (utilisation law). While one size is simulated, another core
+//! simulates the size that would be next if this size failed. The load lines of all sizes are
+//! searched in parallel. The tried sizes and the results do not depend on the number of cores.
 
 mod load;
 
@@ -18,78 +18,80 @@ use crate::run::ConfiguredModel;
 use crate::spec::{Field, ModelError};
 use crate::system::System;
 
-/// Requirements on a size.
+/// Request for a size: the load and its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeRequest {
-    /// The load at the required rate.
+    /// The load, with the required rate.
     pub load: MailLoad,
-    /// Mean latency that database reads may have.
+    /// Maximum mean latency of database reads.
     pub read_ns_max: u64,
-    /// Mean latency that log writes may have.
+    /// Maximum mean latency of log writes.
     pub log_ns_max: u64,
-    /// The field that is searched, such as `model.nodes`; `None` is the model's first.
+    /// The field that is searched, such as `model.nodes`; `None` selects the first sizing field of
+    /// the model.
     pub field: Option<String>,
-    /// Smallest and largest size that is tried.
+    /// Smallest and largest size that are tried.
     pub range: (u64, u64),
     /// Seed of the simulations.
     pub seed: u64,
 }
 
-/// One size, tried.
+/// Result of a size that was tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeTrial {
     pub size: u64,
     /// True if the system sustains the load within the limits.
     pub passes: bool,
-    /// Why not.
+    /// Reason why the size does not pass; empty if it passes.
     pub why: String,
     /// Mean latency of database reads at the required load; `None` if the system does not sustain
     /// it.
     pub read_ns: Option<f64>,
-    /// Mean latency of log writes.
+    /// Mean latency of log writes at the required load.
     pub log_ns: Option<f64>,
-    /// Busy share of the busiest station.
+    /// Busy share of the busiest station at the required load.
     pub utilisation: Option<f64>,
-    /// That station.
+    /// Name of the busiest station.
     pub bottleneck: String,
     /// Highest load within the limits; `None` if the caller did not search for it.
     pub load_line_ios_per_s: Option<f64>,
 }
 
-/// The answer.
+/// Result of the search for a size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizing {
     /// The field that was searched.
     pub field: String,
-    /// The smallest size that passes; `None`: none in the range does.
+    /// The smallest size that passes; `None` if no size in the range passes.
     pub smallest: Option<u64>,
-    /// Every size that was tried, ascending.
+    /// All sizes that were tried, in ascending order.
     pub tried: Vec<SizeTrial>,
 }
 
-/// Reason why there is no answer.
+/// Reason why no size could be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The model has no field for its size.
-    #[error("the model {model} names no sizing field; name one of: {known}")]
+    /// The model has no sizing field.
+    #[error("the model {model} has no sizing field; select one of: {known}")]
     NoField { model: String, known: String },
 }
 
-/// Operations that a size is judged by, and those before that are forgotten.
+/// Number of operations that are measured for a size, and number of earlier operations whose
+/// results are discarded.
 const MEASURE_OPS: u64 = 12_000;
 const WARM_UP_OPS: u64 = 4_000;
-/// Number of simulations for a load line, in addition to the one at the required load.
+/// Number of simulations for a load line, in addition to the simulation at the required load.
 const LINE_STEPS: usize = 3;
-/// Utilisation above which a station counts as saturated: its queue grows over longer times than
-/// are simulated.
+/// Utilisation above which a station counts as saturated. Its queue would grow for longer than the
+/// simulated time.
 const FULL: f64 = 0.98;
 
-/// Searches.
+/// Searches for the smallest size that sustains the load within its limits.
 ///
 /// # Errors
-/// [`SizeError`]: the model names no field, or cannot be built at one of the sizes.
+/// [`SizeError`]: the model has no sizing field, or cannot be built with one of the sizes.
 pub fn size(model: &ConfiguredModel, requested: &SizeRequest) -> Result<Sizing, SizeError> {
     let field = field_of(model, requested)?;
     let mut tried: Vec<SizeTrial> = Vec::new();
@@ -144,7 +146,7 @@ fn field_of(model: &ConfiguredModel, requested: &SizeRequest) -> Result<String, 
     }
 }
 
-/// One load on one size of the system.
+/// Result of one load on one size of the system.
 struct Point {
     read_ns: f64,
     log_ns: f64,
@@ -152,8 +154,8 @@ struct Point {
     bottleneck: String,
 }
 
-/// Returns a system of one size that has the data laid out, or a sentence with the reason why the
-/// data does not fit.
+/// Builds a system of one size and places the data. If the data does not fit, returns a sentence
+/// with the reason.
 fn laid_out(
     model: &ConfiguredModel,
     requested: &SizeRequest,
@@ -171,13 +173,15 @@ fn laid_out(
         }
     });
     if fullest > 1.0 {
-        let says = format!("the data do not fit: {:.0} % of the fullest node", 100.0 * fullest);
+        let percent = 100.0 * fullest;
+        let says =
+            format!("the data does not fit: the fullest node needs {percent:.0} % of its capacity");
         return Ok(Err(says));
     }
     Ok(Ok(system))
 }
 
-/// Simulates one load on a system that has its data but has done no I/O yet.
+/// Simulates one load on a system whose data is placed, and which has not yet done any I/O.
 fn point(
     mut system: System,
     requested: &SizeRequest,
@@ -186,7 +190,7 @@ fn point(
     let load = MailLoad { rate_ios_per_s, ..requested.load };
     let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, requested.seed)
     else {
-        return Err("the load is not sustained: queues grow without end".to_owned());
+        return Err("the load is not sustained: queues grow without limit".to_owned());
     };
     let mean = |name: &str| measured.latency_ns_mean(|class| class.name == name);
     let busiest = measured.bottleneck();
@@ -229,7 +233,7 @@ fn attempt(
     })
 }
 
-/// Returns the limits that are exceeded, as text; empty if there are none.
+/// Returns a text about the first limit that is exceeded; empty if no limit is exceeded.
 fn beyond(point: &Point, requested: &SizeRequest) -> String {
     let ms = |ns: f64| ns / 1e6;
     if point.read_ns > requested.read_ns_max as f64 {
@@ -237,13 +241,13 @@ fn beyond(point: &Point, requested: &SizeRequest) -> String {
     } else if point.log_ns > requested.log_ns_max as f64 {
         format!("log writes take {:.1} ms", ms(point.log_ns))
     } else if point.utilisation > FULL {
-        format!("{} is full", point.bottleneck)
+        format!("{} is saturated", point.bottleneck)
     } else {
         String::new()
     }
 }
 
-/// Returns the highest load within the limits, to about 5 %.
+/// Returns the highest load within the limits, with a precision of about 5 %.
 fn load_line(
     model: &ConfiguredModel,
     requested: &SizeRequest,
@@ -255,11 +259,12 @@ fn load_line(
     let full = required * FULL / utilisation;
     let (mut keeps, mut breaks) =
         if tried.passes { (required, full.max(required)) } else { (0.0, required) };
-    // The layout is the same at every load. The last load uses it, the others use a copy.
+    // The placement of the data is the same for every load. Each load uses a copy of the system,
+    // except the last load, which uses the system itself.
     let Ok(system) = laid_out(model, requested, field, tried.size)? else { return Ok(None) };
     let mut system = Some(system);
     for step in 0..LINE_STEPS {
-        // The limit is mostly reached a little below the load at which a station is full.
+        // Usually, the limit is reached a little below the load at which a station is saturated.
         let part = if step == 0 { 0.8 } else { 0.5 };
         let rate = keeps + part * (breaks - keeps);
         if breaks - keeps < 0.05 * required || rate <= 0.0 {

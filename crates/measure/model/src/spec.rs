@@ -1,4 +1,4 @@
-//! Model files: a storage system written down in TOML.
+//! Model files: the description of a storage system in TOML.
 //!
 //! ```toml
 //! [model]
@@ -15,10 +15,10 @@
 //! seek_ms_mean = { value = 8.2, from = "fitted: rows 3-9", free = [4.0, 12.0] }
 //! ```
 //!
-//! Every number has a source: its own `from`, or that of its table. A number marked `free` may be
-//! changed by a fit within its bounds. A model with `base = "other"` in its head inherits the
-//! fields of the shipped model of that name, and overrides those that it sets. Unknown fields are
-//! errors, which state the nearest known field.
+//! Every number has a source: its own `from`, or the `from` of its table. A number marked `free`
+//! may be changed by a fit within its bounds. A model with `base = "other"` in its head inherits
+//! the fields of the shipped model of that name, and overrides the fields that it sets. An unknown
+//! field is an error; the message contains the nearest known field.
 
 mod error;
 mod fact;
@@ -49,37 +49,38 @@ pub enum Field {
     Flag(bool),
 }
 
-/// A table of a model file: a block, the model's head, its load, its sizing.
+/// A table of a model file: a block, or the head, the load or the sizing of the model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Fields of the block.
+    /// The fields of the table.
     pub fields: BTreeMap<String, Field>,
 }
 
-/// A model file, read and checked for form.
+/// A model file that was parsed, with its syntax checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Name of the model.
     pub name: String,
     /// One-line description for lists.
     pub title: String,
-    /// The system it represents, with sources and limits.
+    /// Description of the system that the model represents, with sources and limits.
     pub about: String,
-    /// Structures that the model is known to lack; printed if a fit misses a goal.
+    /// Known differences between the model and the system. They are printed if a fit misses a goal.
     pub missing: String,
-    /// The head: entry, nodes, storage nodes.
+    /// The head of the model: entry block, number of nodes, number of storage nodes.
     pub head: Table,
     /// The blocks in the order of their names.
     pub blocks: BTreeMap<String, Table>,
     /// The load of the published measurements, if the model has one.
     pub load: Option<Table>,
-    /// The field that a sizing changes, and its range.
+    /// The fields that a sizing can change, and their ranges.
     pub size: Option<Table>,
-    /// Errors against published figures; a model on another base does not inherit it.
+    /// Errors of the model compared with published figures. A model does not inherit them from its
+    /// base.
     pub record: Option<Table>,
-    /// The text it was read from, for the lines of error messages.
+    /// The text of the model file, to find the line for error messages.
     pub(crate) text: String,
-    /// Paths of the fields whose values are not from that text.
+    /// Paths of the fields whose values do not come from that text.
     assigned: BTreeSet<ParameterPath>,
 }
 
@@ -87,12 +88,12 @@ pub struct Spec {
 pub type ParameterPath = String;
 
 impl Spec {
-    /// The text it was read from.
+    /// Returns the text of the model file.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The table of a path's first part.
+    /// Returns the table that the first part of a path names.
     pub fn table(&self, place: &str) -> Option<&Table> {
         match place {
             "model" => Some(&self.head),
@@ -111,7 +112,7 @@ impl Spec {
         }
     }
 
-    /// Every number in the model with its path, in a fixed order.
+    /// Returns every number in the model with its path, in a fixed order.
     pub fn facts(&self) -> Vec<(ParameterPath, &Fact)> {
         let head = std::iter::once(("model", &self.head));
         let blocks = self.blocks.iter().map(|(name, table)| (name.as_str(), table));
@@ -137,7 +138,7 @@ impl Spec {
         }
     }
 
-    /// Gives a number that is in the file another value.
+    /// Changes the value of a number that is in the file.
     ///
     /// # Errors
     /// [`ModelError::UnknownField`] if the model has no such number.
@@ -153,7 +154,7 @@ impl Spec {
         }
     }
 
-    /// Sets a field, which may be missing in the file, to a value in TOML syntax.
+    /// Sets a field to a value in TOML syntax. The field may be missing in the file.
     ///
     /// # Errors
     /// [`ModelError::Bad`] if the text is not a TOML value, [`ModelError::UnknownField`] if the
@@ -192,8 +193,8 @@ impl Spec {
         }
     }
 
-    /// Returns the line number of a field of a table, from 1; `None` if its value is not from the
-    /// file or cannot be found in it.
+    /// Returns the line number of a field of a table, from 1; `None` if its value does not come
+    /// from the file, or the field cannot be found there.
     pub(crate) fn line(&self, place: &str, field: &str) -> Option<usize> {
         let assigned = self.assigned.contains(&format!("{place}.{field}"));
         if assigned { None } else { parse::line(&self.text, place, field) }

@@ -4,8 +4,9 @@ mod batch;
 
 pub use batch::{BatchMeans, Estimate};
 
-/// Quantile `q` (from 0 to 1), interpolated between order statistics (type 7 of Hyndman and Fan,
-/// *Sample Quantiles in Statistical Packages*, 1996). Sorts the values. `None` for an empty list.
+/// Returns quantile `q` (from 0 to 1), interpolated between order statistics (type 7 of Hyndman and
+/// Fan, *Sample Quantiles in Statistical Packages*, 1996). Sorts the values. `None` for an empty
+/// list.
 pub fn quantile(values: &mut [f64], q: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let at = q * (values.len().max(1) - 1) as f64;

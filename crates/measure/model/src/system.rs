@@ -1,4 +1,4 @@
-//! A system: the blocks of a model, built and wired, on top of a simulation.
+//! A modelled system: the connected blocks of a model, and the simulation that they run on.
 
 mod build;
 mod components;
@@ -23,7 +23,7 @@ const TICK: u32 = 1 << 31;
 pub enum Event {
     /// A request ended.
     Done {
-        /// Tag of the program.
+        /// Tag from the submission of the request.
         tag: u64,
         /// Submission time.
         submitted_ns: u64,
@@ -35,7 +35,8 @@ pub enum Event {
     },
 }
 
-/// A modelled storage system in virtual time. A clone continues from the same state, independently.
+/// A modelled storage system in virtual time. A clone starts in the same state and runs
+/// independently.
 #[derive(Clone)]
 pub struct System {
     spec: Spec,
@@ -50,14 +51,15 @@ pub struct System {
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
     has_layout: bool,
-    /// By file: true if the file has only a hole, and the units written later.
+    /// For each file: true if the file was never written before the run, so that only the units
+    /// written later have data.
     empty: Vec<bool>,
     written: Bits,
     program: Program,
     launched: Vec<Launch>,
     spare: Vec<Program>,
     closing: Vec<(crate::core::StationId, u64)>,
-    /// The last request could not be served.
+    /// True if the last request could not be served.
     refused: bool,
 }
 
@@ -77,24 +79,26 @@ impl System {
         self.blocks.nodes as u16
     }
 
-    /// Returns the number of nodes that run load. These are the first nodes; the others only store,
-    /// or have failed.
+    /// Returns the number of nodes that run load. They have the lowest node numbers. The other
+    /// nodes only store data, or have failed.
     pub fn compute_nodes(&self) -> u16 {
         self.compute_nodes - self.failed.len() as u16
     }
 
-    /// Returns the counters of the requests that entered at each node.
+    /// Returns, for each node, the counters of the requests that entered the system there.
     pub fn inside(&self) -> &[NodeCounters] {
         &self.inside
     }
 
-    /// Returns true if the last submitted request fails: no component is left that could serve it.
+    /// Returns true if the last submitted request fails because no component is left that could
+    /// serve it.
     #[inline]
     pub fn last_refused(&self) -> bool {
         self.refused
     }
 
-    /// Submits a request. Its end is an [`Event::Done`] with this tag (below 2^63).
+    /// Submits a request. When it ends, the driver gets an [`Event::Done`] with this tag (below
+    /// 2^63).
     pub fn submit(&mut self, tag: u64, class: u16, request: &Request) {
         if self.empty.get(request.file as usize) == Some(&true) {
             let request = self.mark_hole(request);
@@ -136,9 +140,9 @@ impl System {
         self.launch();
     }
 
-    /// Lays out files that exist before the run: each is written by a node from its beginning to
-    /// its end (file, bytes, node), and all are written at the same time. The blocks place the data
-    /// in bulk, as after writing it, but without simulated I/O. Files are small numbers.
+    /// Places files that exist before the run, each given as (file, bytes, node). The blocks place
+    /// the data as if each node had written its files from beginning to end, all files at the same
+    /// time, but without simulated I/O. File numbers are small.
     pub fn lay_files(&mut self, files: &[(u32, u64, u16)]) {
         const STEP: u64 = 64 << 20;
         self.has_layout = true;
@@ -149,7 +153,8 @@ impl System {
         let rounds = largest.div_ceil(STEP).max(1);
         for round in 0..rounds {
             for &(file, size_bytes, node) in files {
-                // Steps have at least one mebibyte, so that they are whole units of most blocks.
+                // A step has at least one mebibyte, so that it consists of whole units of most
+                // blocks.
                 let step = size_bytes.div_ceil(rounds).next_multiple_of(1 << 20);
                 let start = (round * step).min(size_bytes);
                 let end = (start + step).min(size_bytes);
@@ -174,7 +179,7 @@ impl System {
         self.empty[at] = !self.blocks.strides.contains(&0);
     }
 
-    /// Returns the request, marked if it reads a hole; a write fills a hole.
+    /// Returns the request, which is marked if it reads a hole. A write fills the hole.
     fn mark_hole(&mut self, request: &Request) -> Request {
         let units = request.units(HOLE_BYTES);
         match request.action {
@@ -187,17 +192,17 @@ impl System {
         }
     }
 
-    /// Returns whether any file was laid out.
+    /// Returns true if any file was placed before the run.
     pub fn has_layout(&self) -> bool {
         self.has_layout
     }
 
-    /// Lays out one file; see [`System::lay_files`].
+    /// Places one file; see [`System::lay_files`].
     pub fn lay_file(&mut self, file: u32, size_bytes: u64, node: u16) {
         self.lay_files(&[(file, size_bytes, node)]);
     }
 
-    /// Informs the blocks of data that exists before the run.
+    /// Informs the blocks about data that exists before the run.
     fn lay(&mut self, request: &Request) {
         let mut program = std::mem::take(&mut self.program);
         self.write_program(&mut program, |cx, entry| cx.lay(entry, request));
@@ -205,7 +210,8 @@ impl System {
         self.program = program;
     }
 
-    /// Returns the program of a request without running it, for demand analysis.
+    /// Passes the station visits of a request's program to `each` without running the program, for
+    /// demand analysis.
     pub(crate) fn rehearse(&mut self, request: &Request, mut each: impl FnMut(usize, f64)) {
         let mut program = std::mem::take(&mut self.program);
         self.write_program(&mut program, |cx, entry| cx.route(entry, request));
@@ -223,7 +229,7 @@ impl System {
         self.program = program;
     }
 
-    /// Sets a timer of the driver (tags below 2^31). Returns a handle for cancelling.
+    /// Sets a timer for the driver. `tag` is below 2^31. Returns a handle for cancelling.
     pub fn set_timer(&mut self, at_ns: u64, tag: u32) -> u32 {
         self.sim.set_timer(at_ns, tag)
     }
@@ -233,8 +239,8 @@ impl System {
         self.sim.cancel_timer(timer);
     }
 
-    /// Returns the time of the next event. Without a submission, nothing happens in the system
-    /// before.
+    /// Returns the time of the next event. Until then, nothing happens in the system unless a
+    /// request is submitted.
     pub fn due_ns(&mut self) -> Option<u64> {
         self.sim.due_ns()
     }
@@ -264,8 +270,8 @@ impl System {
         }
     }
 
-    /// Returns the readings of every block instance: name of the block with its node, name of the
-    /// reading, value.
+    /// Passes the readings of every block instance to `each`: the name of the block, its node, the
+    /// name of the reading, and its value.
     pub fn readings(&self, each: &mut dyn FnMut(&str, u16, &'static str, f64)) {
         for (at, instance) in self.blocks.instances.iter().enumerate() {
             let name = self.spec.blocks.keys().nth(at / self.blocks.nodes.max(1));
@@ -285,7 +291,7 @@ impl System {
         let mut program = std::mem::take(&mut self.program);
         let reference = BlockRef(block);
         self.write_program(&mut program, |cx, _| cx.with(reference, node, act));
-        // A block starts its own work as a new program, without a request that it could extend.
+        // A block that starts work without a request needs a new program.
         program.clear();
         self.program = program;
         self.shut();
@@ -332,7 +338,8 @@ impl System {
     }
 }
 
-/// Routes a request in a system that loses components: load of a lost node enters at another one.
+/// Routes a request in a system that loses components. Requests of a lost node enter the system at
+/// another node.
 fn route_around(request: &Request, entry: BlockRef, cx: &mut Context<'_>) {
     if let Some(node) = cx.entry_node(request.node, request.file) {
         cx.route(entry, &Request { node, ..*request });

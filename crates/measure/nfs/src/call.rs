@@ -8,9 +8,9 @@ use crate::rpc::{CallTemplate, set_record_mark};
 use crate::slot::Slot;
 use crate::xdr::{Writer, padded};
 
-/// Encodes READ or WRITE from the fields of the slot. The remaining part of a short transfer, and
-/// writes that are sent again, also use this function. Returns the header's length, or `None` if
-/// there is not enough space.
+/// Encodes READ or WRITE from the fields of the slot. Also encodes the remaining part of a short
+/// transfer, and writes that are sent again. Returns the header's length, or `None` if there is not
+/// enough space.
 #[inline]
 pub(crate) fn encode_transfer(
     template: &CallTemplate,
@@ -128,7 +128,7 @@ fn mark(header: &mut [u8], end: usize, payload_bytes: usize) -> Option<u32> {
     u32::try_from(end).ok()
 }
 
-/// Converts a stability code of a reply.
+/// Converts the stability code in a reply.
 pub(crate) fn stability(code: u32) -> Option<Stability> {
     match code {
         0 => Some(Stability::Unstable),

@@ -1,4 +1,4 @@
-//! The client: a [`Core`] on real sockets. It runs on the thread that polls it, with epoll.
+//! The client: a [`Core`] with real sockets. It uses epoll, and runs on the thread that polls it.
 
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -18,11 +18,11 @@ use crate::op::{Completion, Op};
 use crate::socket;
 use crate::stats::Stats;
 
-/// Waits shorter than this use nanosecond resolution, in ns.
+/// Shorter waits than this use nanosecond resolution; in ns.
 const FINE_WAIT_NS: u64 = 5_000_000;
-/// The resolution of epoll's timeout, in ns.
+/// Resolution of epoll's timeout, in ns.
 const EPOLL_UNIT_NS: u64 = 1_000_000;
-/// Timer slack of this thread once it pauses, in ns.
+/// Timer slack that this thread sets before its first pause, in ns.
 const TIMER_SLACK_NS: u64 = 1_000;
 /// Maximum number of epoll events per call.
 const EVENTS_MAX: usize = 64;
@@ -48,7 +48,7 @@ impl Clock for Monotonic {
     #[inline]
     fn now_ns(&self) -> u64 {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        // Not negative: the clock starts at boot.
+        // The time is never negative, because the clock starts at boot.
         now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     }
 }
@@ -58,9 +58,9 @@ impl Clock for Monotonic {
 pub enum Timeout {
     /// Do not wait.
     Now,
-    /// Until this time of the client's clock.
+    /// Wait until this time of the client's clock.
     Until(u64),
-    /// Wait without a limit. Returns at once if nothing is outstanding.
+    /// Wait without a limit. Returns immediately if nothing is outstanding.
     Completion,
 }
 
@@ -71,7 +71,7 @@ pub enum PollError {
     #[error("waiting for sockets failed: {0}")]
     Epoll(Errno),
     /// The arena is smaller than the buffers of the submitted operations.
-    #[error("the arena has {size_bytes} bytes; operations reach to {needed_bytes}")]
+    #[error("the buffer arena has {size_bytes} bytes, but the operations need {needed_bytes}")]
     Arena {
         /// Size of the arena in bytes.
         size_bytes: u64,
@@ -99,21 +99,22 @@ pub enum ConnectError {
     },
 }
 
-/// Server for a client.
+/// A server that a client connects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSpec {
     /// Address and port of its NFS service.
     pub address: SocketAddr,
     /// Number of connections (`nconnect`).
     pub connections: u32,
-    /// Credential of the calls.
+    /// Credential that the calls contain.
     pub credential: Credential,
-    /// True to connect from a port below 1024 if the process may: many servers require that.
+    /// True to connect from a port below 1024, if the process is allowed to. Many servers require
+    /// such a port.
     pub reserved_port: bool,
 }
 
 impl ServerSpec {
-    /// Creates a server with one connection, used as root.
+    /// Creates a server with one connection and the credential of root.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         Self { address, connections: 1, credential: Credential::default(), reserved_port: true }
@@ -126,15 +127,15 @@ pub struct Client<C: Clock = Monotonic> {
     pub(crate) clock: C,
     pub(crate) epoll: OwnedFd,
     pub(crate) sockets: Vec<Socket>,
-    /// Numbers of connections with their epoll events. The kernel's own type may contain a pointer,
+    /// Connection numbers, each with its epoll events. The kernel's own type may contain a pointer,
     /// which would prevent moving the client to another thread.
     pub(crate) events: Vec<(usize, epoll::EventFlags)>,
     pub(crate) next_tick_ns: u64,
     /// Number of connections that are not open.
     pub(crate) down: u32,
-    /// The last check for replies was delayed; see [`Config::reap_pause_divisor`].
+    /// True if the last check for replies was delayed; see [`Config::reap_pause_divisor`].
     paused: bool,
-    /// This thread's timers have nanosecond precision.
+    /// True if this thread's timers have nanosecond precision.
     fine_timers: bool,
 }
 
@@ -223,18 +224,20 @@ impl<C: Clock> Client<C> {
         &mut self.core
     }
 
-    /// Counters and events.
+    /// Returns the counters and events.
     pub fn stats_mut(&mut self) -> &mut Stats {
         self.core.stats_mut()
     }
 
-    /// Sets a condition under which outstanding calls fail, in addition to their age limit. It
-    /// receives the age in ns and is evaluated every few dozen milliseconds.
+    /// Sets a condition under which outstanding calls fail, in addition to their age limit. The
+    /// condition receives the age of a call in ns; the client evaluates it every few dozen
+    /// milliseconds.
     pub fn fail_calls_when(&mut self, is_over: fn(u64) -> bool) {
         self.core.is_over = Some(is_over);
     }
 
-    /// Sets the time limit of calls from now on; see [`Config::give_up_after_ns`].
+    /// Sets the time limit for calls that are outstanding or submitted later; see
+    /// [`Config::give_up_after_ns`].
     pub fn give_up_after(&mut self, give_up_after_ns: u64) {
         self.core.config.give_up_after_ns = give_up_after_ns;
     }
@@ -250,7 +253,7 @@ impl<C: Clock> Client<C> {
         self.down
     }
 
-    /// Sends submitted operations, as many as the sockets accept.
+    /// Sends as many of the submitted operations as the sockets accept.
     ///
     /// # Errors
     /// [`PollError::Arena`].
@@ -268,7 +271,7 @@ impl<C: Clock> Client<C> {
     /// after the first completion or at the timeout.
     ///
     /// # Errors
-    /// [`PollError`]; a server never causes it.
+    /// [`PollError`], which a server can never cause.
     pub fn poll(
         &mut self,
         arena: &mut [u8],
@@ -312,8 +315,8 @@ impl<C: Clock> Client<C> {
         Ok(())
     }
 
-    /// Delays the check for replies, so that the next check finds several. Returns the time after
-    /// the pause.
+    /// Pauses before the check for replies, so that the check finds several replies. Returns the
+    /// time after the pause.
     fn pause(&mut self, timeout: Timeout, now_ns: u64) -> u64 {
         let mut pause_ns = self.core.reap_pause_ns();
         match timeout {
@@ -326,8 +329,9 @@ impl<C: Clock> Client<C> {
             return now_ns;
         }
         if !self.fine_timers {
-            // The kernel's default timer slack of 50 us would be as long as the pause. This changes
-            // the precision of this thread's timers only. If the kernel refuses, pauses are longer.
+            // The kernel's default timer slack of 50 us is as long as a pause. This call changes
+            // only the precision of this thread's timers. If the kernel rejects it, pauses are
+            // longer than intended.
             let _ =
                 rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS));
             self.fine_timers = true;
@@ -339,8 +343,8 @@ impl<C: Clock> Client<C> {
         after_ns
     }
 
-    /// After a pause with one connection, a reply has most likely arrived. Receives without calling
-    /// epoll first. Returns false if there was no data.
+    /// After a pause with one connection, a reply has most likely arrived. This function receives
+    /// it without calling epoll first. Returns false if there was no data.
     fn receive_at_once(
         &mut self,
         arena: &mut [u8],
@@ -370,7 +374,8 @@ impl<C: Clock> Client<C> {
             && at_ns < until_ns
         {
             fine = at_ns.saturating_sub(now_ns) < FINE_WAIT_NS;
-            // A longer wait ends early. The rest then uses the finer resolution.
+            // A wait longer than this ends early. The remaining time is then waited with the finer
+            // resolution.
             until_ns = if fine { at_ns } else { at_ns - 2 * EPOLL_UNIT_NS };
         }
         (until_ns.saturating_sub(now_ns), fine)
@@ -418,7 +423,7 @@ mod tests {
         client.next_tick_ns = 1_000 * MS;
         let wait = |until_ns: u64| client.wait_ns(Timeout::Until(until_ns), 0, false);
         assert_eq!(wait(10 * MS + 300), (8 * MS + 300, false));
-        // The timeout that epoll rounds up to still ends before the deadline.
+        // After the rounding by epoll, the timeout still ends before the deadline.
         assert!(wait(10 * MS + 300).0.next_multiple_of(EPOLL_UNIT_NS) < 10 * MS + 300);
         assert_eq!(wait(3 * MS + 300), (3 * MS + 300, true));
         assert_eq!(wait(2_000 * MS), (1_000 * MS, false));

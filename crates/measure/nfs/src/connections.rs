@@ -20,7 +20,7 @@ const TICK_NS: u64 = 50_000_000;
 const BACKOFF_NS: (u64, u64) = (10_000_000, 250_000_000);
 /// Timeout of one attempt to connect, in ns.
 pub(crate) const CONNECT_NS: u64 = 5_000_000_000;
-/// Maximum number of receives from one connection before the others are served.
+/// Maximum number of receives from one connection before the client serves the next connection.
 const RECEIVES_MAX: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) struct Socket {
 }
 
 impl<C: Clock> Client<C> {
-    /// Handles epoll events. Returns the latest time that it read.
+    /// Handles epoll events. Returns the latest time that it read from the clock.
     pub(crate) fn serve(
         &mut self,
         arena: &mut [u8],
@@ -73,8 +73,8 @@ impl<C: Clock> Client<C> {
 
     fn interest(&self, index: usize, flags: epoll::EventFlags) {
         if let Some(fd) = &self.sockets[index].fd {
-            // This call only fails for a descriptor that is not registered. Then no event occurs,
-            // and the retransmission timer replaces the connection.
+            // This call only fails for a descriptor that is not registered. Such a descriptor has
+            // no events, so the retransmission timer replaces the connection.
             let _ = epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(index as u64), flags);
         }
     }
@@ -162,7 +162,7 @@ impl<C: Clock> Client<C> {
         }
     }
 
-    /// Handles the loss of a connection. Its calls wait for the next connection.
+    /// Handles the loss of a connection. Its calls wait until the connection is open again.
     fn lost(&mut self, index: usize, why: DisconnectReason, now_ns: u64) {
         let proven = self.core.links[index].proven;
         self.core.link_lost(index, why, now_ns);

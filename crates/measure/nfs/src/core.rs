@@ -1,8 +1,8 @@
 //! The protocol without sockets and clock: calls in flight, their order, replies and timers.
 //!
-//! A [`Core`] does no I/O. The caller submits operations and calls [`Core::hand_over`], which
-//! stamps them with the time. It then gathers the slices of each link and sends them. It copies
-//! received bytes to a link's [`Inbound`] and delivers them. The caller also passes the time.
+//! A [`Core`] does no I/O. The caller submits operations and calls [`Core::hand_over`] with the
+//! current time, which becomes their start time. The caller then collects the slices of each link
+//! and sends them. It copies received bytes to a link's [`Inbound`] and has the core deliver them.
 //! [`Client`](crate::Client) does this with real sockets, the tests and the fuzzer without sockets.
 
 use std::collections::VecDeque;
@@ -17,18 +17,18 @@ use crate::rpc::CallTemplate;
 use crate::slot::SlotTable;
 use crate::stats::{DisconnectReason, Stats};
 
-/// Slots in addition to the caller's depth, for writes that are sent again and COMMITs that free
-/// space.
+/// Number of slots in addition to the caller's depth. Writes that are sent again and COMMITs that
+/// free space use them.
 const INTERNAL_SLOTS: u32 = 8;
-/// Minimum limit on record size, in bytes, even if all transfers are small.
+/// Lower bound of the limit on record size, in bytes; it applies even if all transfers are small.
 const RECORD_BYTES_MIN: usize = 128 * 1024;
 /// Size of a READ reply's record without its data, in bytes: the longest header (528) rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 1024;
-/// With fewer outstanding operations than this, the client reads replies at once, because batches
-/// are rare.
+/// With fewer outstanding operations than this, the client reads replies immediately, because
+/// replies rarely arrive in batches.
 const REAP_PAUSE_DEPTH: u32 = 16;
-/// With more outstanding payload than this, in bytes, the client must serve sockets at once.
-/// Otherwise their buffers limit the throughput.
+/// With more outstanding payload than this, in bytes, the client must serve sockets immediately.
+/// Otherwise the socket buffers limit the throughput.
 const REAP_PAUSE_BYTES: u64 = 1 << 20;
 /// A shorter pause costs more than it saves, in ns.
 const REAP_PAUSE_NS_MIN: u64 = 10_000;
@@ -41,7 +41,7 @@ pub(crate) struct Server {
     pub template: CallTemplate,
     pub links: Vec<u32>,
     pub next_link: usize,
-    /// The last write verifier that was reported as new.
+    /// Write verifier that the client last reported as new.
     pub verifier: Option<[u8; 8]>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Object {
     pub server: ServerId,
     pub handle: Handle,
     pub chain: Chain,
-    /// True while lost writes to it are being sent again.
+    /// True while lost writes to this file are being sent again.
     pub recovering: bool,
     /// Last write verifier that the server sent for the object.
     pub verifier: Option<[u8; 8]>,
@@ -61,22 +61,22 @@ pub(crate) struct Object {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub server: ServerId,
-    /// Number among the connections of its server.
+    /// Index of the connection among those of its server.
     pub number: u32,
     /// Calls to send, as (slot, XID).
     pub queue: VecDeque<(u32, u32)>,
     /// Bytes of the first call that were already sent.
     pub head_sent: usize,
-    /// A queued call was answered, so the queue contains an obsolete entry.
+    /// True if a queued call was answered, so that the queue contains an obsolete entry.
     pub stale: bool,
     pub inbound: Option<Inbound>,
     /// Number of duplicate replies that retransmissions on this connection may cause.
     pub strays_allowed: u32,
-    /// The connection must be replaced.
+    /// True if the connection must be replaced.
     pub broken: Option<DisconnectReason>,
-    /// A reply was received on the current connection.
+    /// True if a reply was received on the current connection.
     pub proven: bool,
-    /// The READ whose payload the arena is receiving.
+    /// The READ whose payload is being received into the arena.
     pub streaming: Option<Streaming>,
 }
 
@@ -115,7 +115,7 @@ pub struct Core {
     pub(crate) resends: VecDeque<Resend>,
     /// True while a COMMIT that frees space is in flight.
     pub(crate) room_commit: bool,
-    /// Error of such a COMMIT that no operation has reported yet.
+    /// Error of a COMMIT that frees space, until an operation reports it.
     pub(crate) room_error: Option<CallError>,
     pub(crate) outstanding: u32,
     /// Payload of the caller's outstanding READs and WRITEs, in bytes.
@@ -124,7 +124,7 @@ pub struct Core {
     pub(crate) arena_bytes_needed: u64,
     /// Running mean latency of successful operations, with a weight of about 1/64 for the latest.
     pub(crate) latency_ns_mean: u64,
-    /// Results of the last reply, if its caller requested them.
+    /// Results in the last reply whose caller requested them.
     pub(crate) kept: Vec<u8>,
     /// Returns true if a call of this age, in ns, has timed out.
     pub(crate) is_over: Option<fn(u64) -> bool>,
@@ -189,7 +189,8 @@ impl Core {
         (id, first)
     }
 
-    /// Registers a handle. Use [`Handle::EMPTY`] if a LOOKUP or CREATE will fill it.
+    /// Registers a handle. Use [`Handle::EMPTY`] for an object whose handle a LOOKUP or CREATE will
+    /// return.
     pub fn register(&mut self, server: ServerId, handle: Handle) -> ObjectId {
         let id = ObjectId(self.objects.len() as u32);
         self.objects.push(Object {
@@ -238,19 +239,19 @@ impl Core {
         }
     }
 
-    /// Returns the bytes acknowledged as UNSTABLE and not committed.
+    /// Returns the number of bytes that are acknowledged as UNSTABLE and not yet committed.
     #[must_use]
     pub fn uncommitted_bytes(&self) -> u64 {
         self.retain.uncommitted_bytes()
     }
 
-    /// Counters and events.
+    /// Returns the counters and events.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Counters and events.
+    /// Returns the counters and events.
     pub fn stats_mut(&mut self) -> &mut Stats {
         &mut self.stats
     }

@@ -13,7 +13,7 @@ use crate::outbound::SLICES_MAX;
 
 const MS: u64 = 1_000_000;
 
-/// A core with one server and one file, and its wire.
+/// A core with one server and one file, and the bytes on its connection.
 struct Bench {
     core: Core,
     server: ServerId,
@@ -24,7 +24,7 @@ struct Bench {
     now_ns: u64,
 }
 
-/// A call on the wire.
+/// A call that the core sent.
 #[derive(Clone, Debug)]
 struct Call {
     xid: u32,
@@ -46,7 +46,7 @@ impl Bench {
         self.core.submit(token, op).unwrap();
     }
 
-    /// Returns the calls sent now.
+    /// Returns the calls that the core sends now.
     fn wire(&mut self) -> Vec<Call> {
         self.core.hand_over(self.now_ns);
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
@@ -329,7 +329,7 @@ fn lost_writes_are_sent_again_before_the_commit_completes_and_new_ones_wait() {
     let writes = bench.wire();
     bench.answer_write(&writes[0], stable_how::UNSTABLE, 1);
     bench.answer_write(&writes[1], stable_how::UNSTABLE, 1);
-    // The client writes the second block again, stably, to the server's new instance.
+    // The client writes the second block again, with a stable write to the restarted server.
     bench.write(2, 4096, 3, Stability::FileSync);
     let newer = bench.wire();
     bench.answer_write(&newer[0], stable_how::FILE_SYNC, 2);
@@ -338,7 +338,7 @@ fn lost_writes_are_sent_again_before_the_commit_completes_and_new_ones_wait() {
     bench.completed();
     bench.answer_commit(&commit[0], 2);
     assert!(bench.completed().is_empty(), "the COMMIT waits for the lost write");
-    // The caller owns its buffer again: the client sends its own copy.
+    // The caller owns its buffer again, so the client sends its own copy.
     bench.arena.fill(0xff);
     bench.write(3, 0, 4, Stability::FileSync);
     let resent = bench.wire();
@@ -442,7 +442,7 @@ fn a_pause_is_a_share_of_the_latency_and_only_for_deep_queues() {
         bench.submit(0, &Op::GetAttr { object: file });
         let calls = bench.wire();
         bench.now_ns += 2 * MS;
-        // Status, type, and 80 bytes of other attributes.
+        // The status, the type, and 80 bytes of other attributes.
         let mut record = vec![0, 0, 0, 0, 0, 0, 0, 1];
         record.resize(4 + crate::xdr::ATTRIBUTES_BYTES, 0);
         bench.answer(&calls[0], &Raw(record));

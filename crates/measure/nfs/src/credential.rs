@@ -22,7 +22,7 @@ pub struct Credential {
 }
 
 impl Default for Credential {
-    /// Returns root without further groups, the usual identity on a test export.
+    /// Returns the identity of root without supplementary groups, which is usual for a test export.
     fn default() -> Self {
         Self { uid: 0, gid: 0, groups: Vec::new(), machine: "plimsoll".into() }
     }

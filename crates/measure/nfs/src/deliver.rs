@@ -12,7 +12,7 @@ use crate::slot::{NONE, Owner, Payload, State};
 use crate::stats::Event;
 use crate::xdr::{Reader, padded};
 
-/// Plan for receiving the remaining part of a long READ reply.
+/// How the remaining part of a long READ reply is received.
 struct Plan {
     head_bytes: usize,
     into: (usize, usize),
@@ -20,7 +20,7 @@ struct Plan {
     streaming: Streaming,
 }
 
-/// Handling of a long record, decided from its head.
+/// How a long record is received; its head determines that.
 enum LongRecord {
     Stream(Plan),
     Buffer,
@@ -45,8 +45,8 @@ impl Core {
         now_ns: u64,
         out: &mut Vec<Completion>,
     ) -> Result<(), Violation> {
-        // It is removed from the link during the delivery, so that its records can be read while
-        // calls change.
+        // The receive state is removed from the link during the delivery, so that its records can
+        // be read while calls are modified.
         let Some(mut inbound) = self.links[link].inbound.take() else { return Ok(()) };
         let result = self.drain(link, &mut inbound, arena, now_ns, out);
         self.links[link].inbound = Some(inbound);
@@ -298,8 +298,8 @@ impl Core {
         Ok(())
     }
 
-    /// A WRITE was acknowledged completely. The log preserves its data if the server may still lose
-    /// it.
+    /// A WRITE was acknowledged completely. The log keeps its data if the server may still lose the
+    /// write.
     fn write_acknowledged(&mut self, index: u32, arena: &[u8]) {
         let slot = self.slots.get_mut(index);
         let (Some(entry), Payload::Arena(at)) = (slot.entry.take(), slot.payload) else { return };
@@ -329,8 +329,8 @@ impl Core {
         self.enqueue(index, now_ns);
     }
 
-    /// Handles an unsuccessful call: it fails, is sent again, or was executed by an earlier
-    /// transmission.
+    /// Handles a call with an error status: it fails, is sent again, or counts as a success because
+    /// an earlier transmission was executed.
     fn refused(&mut self, index: u32, error: CallError, now_ns: u64, out: &mut Vec<Completion>) {
         let slot = self.slots.get_mut(index);
         match error {
@@ -348,7 +348,8 @@ impl Core {
         }
     }
 
-    /// Checks for a changed write verifier, and reports each new one once per server.
+    /// Checks whether the write verifier changed, and reports each new verifier once for each
+    /// server.
     pub(crate) fn note_verifier(&mut self, index: u32, verifier: [u8; 8], now_ns: u64) {
         let slot = self.slots.get(index);
         let object = &mut self.objects[slot.object as usize];

@@ -1,8 +1,8 @@
 //! Errors of calls, by name.
 //!
 //! A [`CallError`] is small and `Copy`, because completions on the data path contain it. It
-//! distinguishes errors that the server answered (NFS status, RPC refusal), errors of the server (a
-//! [`Violation`] of the protocol), and missing answers.
+//! distinguishes error replies of the server (NFS status, RPC rejection), protocol errors of the
+//! server (a [`Violation`]), and missing replies.
 
 use nfs3_types::nfs3::nfsstat3;
 use thiserror::Error;
@@ -18,7 +18,7 @@ pub enum Violation {
         field: &'static str,
     },
     /// A record is longer than any possible reply to the calls.
-    #[error("a record of {record_bytes} bytes exceeds the {limit_bytes} that any reply can need")]
+    #[error("a record has {record_bytes} bytes, but no valid reply exceeds {limit_bytes}")]
     Oversized {
         /// Size announced by the fragments that were received.
         record_bytes: u64,
@@ -31,7 +31,7 @@ pub enum Violation {
         /// Maximum number.
         limit: u32,
     },
-    /// A reply to a call that is not outstanding on this connection.
+    /// A reply matches no outstanding call of this connection.
     #[error("a reply carries XID {xid:#010x}, which is not outstanding on this connection")]
     UnknownXid {
         /// XID of the reply.
@@ -46,7 +46,7 @@ pub enum Violation {
         value: u32,
     },
     /// A variable-length field is too long for its type.
-    #[error("the field `{field}` claims {size_bytes} bytes; {limit_bytes} are allowed")]
+    #[error("the field `{field}` has a length of {size_bytes} bytes; the maximum is {limit_bytes}")]
     TooLong {
         /// The field.
         field: &'static str,
@@ -56,7 +56,7 @@ pub enum Violation {
         limit_bytes: u32,
     },
     /// READ: the count differs from the length of the data.
-    #[error("READ states {count} bytes but contains {data_bytes}")]
+    #[error("the reply to READ reports {count} bytes but contains {data_bytes}")]
     CountMismatch {
         /// The count field.
         count: u32,
@@ -64,14 +64,14 @@ pub enum Violation {
         data_bytes: u32,
     },
     /// WRITE: the server reports more bytes than were sent.
-    #[error("WRITE states {count} bytes written of the {size_bytes} sent")]
+    #[error("the reply to WRITE reports {count} bytes, but only {size_bytes} were sent")]
     CountTooLarge {
         /// The count field.
         count: u32,
         /// Size of the request.
         size_bytes: u32,
     },
-    /// WRITE: a weaker stability than requested, which RFC 1813 (3.3.7) forbids.
+    /// WRITE: the reply has a weaker stability than requested, which RFC 1813 (3.3.7) forbids.
     #[error("WRITE was answered with stability {committed}, weaker than the requested {requested}")]
     WeakerStability {
         /// Stability in the reply.
@@ -94,7 +94,7 @@ pub enum RpcError {
     #[error("the server does not serve this program (PROG_UNAVAIL): is NFS version 3 enabled?")]
     ProgramUnavailable,
     /// PROG_MISMATCH.
-    #[error("the server serves versions {low} to {high} of this program, not 3 (PROG_MISMATCH)")]
+    #[error("the server supports versions {low} to {high} of this program, not 3 (PROG_MISMATCH)")]
     ProgramMismatch {
         /// Lowest supported version.
         low: u32,
@@ -108,10 +108,10 @@ pub enum RpcError {
     #[error("the server could not decode the arguments (GARBAGE_ARGS)")]
     GarbageArguments,
     /// SYSTEM_ERR.
-    #[error("the server lacks a resource (SYSTEM_ERR)")]
+    #[error("the server ran out of memory or had another internal error (SYSTEM_ERR)")]
     SystemError,
     /// RPC_MISMATCH.
-    #[error("the server speaks RPC versions {low} to {high}, not 2 (RPC_MISMATCH)")]
+    #[error("the server supports RPC versions {low} to {high}, not 2 (RPC_MISMATCH)")]
     RpcMismatch {
         /// Lowest supported version.
         low: u32,
@@ -139,7 +139,7 @@ pub enum CallError {
     #[error("the server broke the protocol: {0}")]
     Violation(#[from] Violation),
     /// No reply within the time limit, including retransmissions and reconnections.
-    #[error("no reply within {} ms, in {transmissions} transmissions", after_ns / 1_000_000)]
+    #[error("no reply within {} ms, after {transmissions} transmissions", after_ns / 1_000_000)]
     TimedOut {
         /// Time since the first transmission.
         after_ns: u64,
@@ -147,7 +147,7 @@ pub enum CallError {
         transmissions: u32,
     },
     /// The server accepted a READ or WRITE but transferred no bytes.
-    #[error("the server moved no bytes of a transfer that was not at the end of the file")]
+    #[error("the server transferred no bytes, although the end of the file was not reached")]
     NoProgress,
 }
 
@@ -168,8 +168,8 @@ impl CallError {
     }
 }
 
-/// Returns the Linux `errno` of an NFS status. The first values are equal to the `errno` by design
-/// (RFC 1813, 2.6).
+/// Returns the Linux `errno` of an NFS status. The lowest NFS codes are equal to the `errno` by
+/// design (RFC 1813, 2.6).
 fn errno_of(status: nfsstat3) -> i32 {
     match status {
         nfsstat3::NFS3ERR_STALE => 116,
@@ -199,12 +199,12 @@ pub fn explain(status: nfsstat3) -> &'static str {
         nfsstat3::NFS3ERR_ACCES => {
             "permission denied: check uid, gid and the export's squash option"
         }
-        nfsstat3::NFS3ERR_EXIST => "it exists already",
+        nfsstat3::NFS3ERR_EXIST => "the name already exists",
         nfsstat3::NFS3ERR_XDEV => "the names are on different file systems",
         nfsstat3::NFS3ERR_NODEV => "no such device",
-        nfsstat3::NFS3ERR_NOTDIR => "not a directory",
-        nfsstat3::NFS3ERR_ISDIR => "it is a directory",
-        nfsstat3::NFS3ERR_INVAL => "the server found an argument invalid",
+        nfsstat3::NFS3ERR_NOTDIR => "the object is not a directory",
+        nfsstat3::NFS3ERR_ISDIR => "the object is a directory",
+        nfsstat3::NFS3ERR_INVAL => "the server rejected an argument as invalid",
         nfsstat3::NFS3ERR_FBIG => "the file would be too large for the server",
         nfsstat3::NFS3ERR_NOSPC => "the server's file system is full",
         nfsstat3::NFS3ERR_ROFS => "the export is read-only",
@@ -213,7 +213,7 @@ pub fn explain(status: nfsstat3) -> &'static str {
         nfsstat3::NFS3ERR_NOTEMPTY => "the directory is not empty",
         nfsstat3::NFS3ERR_DQUOT => "the quota is used up",
         nfsstat3::NFS3ERR_STALE => {
-            "the file handle is stale: its file was removed, or the export replaced"
+            "the file handle is stale: the file was removed, or the export was replaced"
         }
         nfsstat3::NFS3ERR_REMOTE => "the path has too many levels of remote mounts",
         nfsstat3::NFS3ERR_BADHANDLE => "the server does not recognise the file handle",
@@ -232,14 +232,14 @@ pub fn explain(status: nfsstat3) -> &'static str {
 /// Reason for a rejected submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
-    /// `depth_max` operations are outstanding: poll first.
+    /// The maximum number of operations, `depth_max`, is outstanding: poll first.
     #[error("the client's maximum number of operations is outstanding: poll first")]
     Full,
     /// The object or server is not registered with this client, or has no handle yet.
     #[error("the object is not registered with this client, or has no file handle yet")]
     NoHandle,
-    /// A transfer of no bytes, or larger than the client's maximum.
-    #[error("a transfer of {size_bytes} bytes; 1 to {limit_bytes} are possible")]
+    /// A transfer has no bytes, or is larger than the client's maximum.
+    #[error("a transfer of {size_bytes} bytes is not possible: use 1 to {limit_bytes} bytes")]
     Size {
         /// Requested size.
         size_bytes: u32,
@@ -247,7 +247,7 @@ pub enum SubmitError {
         limit_bytes: u32,
     },
     /// A name is empty or longer than 255 bytes.
-    #[error("a name of {size_bytes} bytes; 1 to 255 are possible")]
+    #[error("a name of {size_bytes} bytes is not possible: use 1 to 255 bytes")]
     Name {
         /// Length in bytes.
         size_bytes: u32,

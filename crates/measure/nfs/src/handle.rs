@@ -18,7 +18,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The handle of no object. A table entry has it until a LOOKUP or CREATE fills it.
+    /// The empty handle, which refers to no object. A table entry has it until a LOOKUP or CREATE
+    /// returns the real handle.
     pub const EMPTY: Self = Self { size: 0, bytes: [0; 64] };
 
     /// Creates a handle from bytes; `None` if there are more than 64.
@@ -30,14 +31,14 @@ impl Handle {
         Some(handle)
     }
 
-    /// Handle as bytes.
+    /// Returns the bytes of the handle.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.size.min(64))]
     }
 
-    /// True for [`Handle::EMPTY`].
+    /// Returns true for [`Handle::EMPTY`].
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.size == 0

@@ -2,9 +2,9 @@
 //!
 //! A complete record in one fragment, the usual case, stays in the receive buffer. As soon as the
 //! head of a long record (a large READ) is complete, the caller can receive the remaining bytes
-//! directly into its arena. A record in several fragments is assembled in a separate buffer. No
-//! record may be longer than `limit_bytes` or have more than [`FRAGMENTS_MAX`] fragments. The
-//! client rejects a peer that announces more, before it allocates memory.
+//! directly into its arena. A record in several fragments is assembled in a separate buffer. A
+//! record may have at most `limit_bytes` and at most [`FRAGMENTS_MAX`] fragments. If a peer
+//! announces a larger record, the client rejects it before it allocates memory.
 
 use std::io::IoSliceMut;
 
@@ -14,16 +14,16 @@ use crate::rpc::LAST_FRAGMENT;
 /// Maximum number of fragments of a record. A 1 MiB READ in fragments of 256 bytes would have
 /// 4,100.
 pub const FRAGMENTS_MAX: u32 = 8192;
-/// Size of the receive buffer, in bytes: the replies to some thirty 4 KiB READs, or any reply
-/// without payload.
+/// Size of the receive buffer, in bytes. It is large enough for the replies to some thirty 4 KiB
+/// READs, or for any reply without payload.
 pub const BUFFER_BYTES: usize = 256 * 1024;
-/// Minimum size of the missing part of a record, in bytes, for announcing its head. Below that,
-/// copying is cheaper than a second system call.
+/// If at least this many bytes of a record are missing, its head is announced to the caller. For a
+/// smaller part, copying is cheaper than a second system call.
 const STREAM_BYTES_MIN: usize = 8 * 1024;
 /// Maximum length of a READ reply's head, in bytes: RPC header with a 400-byte verifier (424),
 /// status, attributes, count, eof, length (104), rounded up.
 const HEAD_BYTES: usize = 544;
-/// Maximum number of unconsumed bytes that are moved to the front of the buffer.
+/// Unconsumed bytes are moved to the front of the buffer only if there are at most this many.
 const MOVE_BYTES_MAX: usize = 8 * 1024;
 
 /// Next step for the caller.
@@ -47,7 +47,7 @@ pub enum InboundStep<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Before a record mark.
+    /// The next bytes are a record mark.
     Mark,
     /// In a record that consists of a single fragment; `asked` if the caller has received its head.
     Whole { size: usize, requested: bool },
@@ -158,9 +158,9 @@ impl Inbound {
         taken
     }
 
-    /// Response to [`InboundStep::Head`]: after `head_bytes`, the record has `payload_bytes` for
-    /// the arena at `at`, and then `tail_bytes` of padding. The caller has checked that the three
-    /// add up to the record, and that the range is inside the arena.
+    /// Response to [`InboundStep::Head`]: after `head_bytes`, the record has `payload_bytes`, which
+    /// belong at `at` in the arena, and then `tail_bytes` of padding. The caller has checked that
+    /// the three sizes add up to the record, and that the range is inside the arena.
     pub fn stream(
         &mut self,
         head_bytes: usize,
@@ -180,7 +180,8 @@ impl Inbound {
     /// Response to [`InboundStep::Head`]: receive the complete record.
     ///
     /// # Errors
-    /// [`Violation::Oversized`] if it is longer than the buffer; only READs may be.
+    /// [`Violation::Oversized`] if the record is longer than the buffer. Only replies to READs may
+    /// be longer.
     pub fn buffer_it(&mut self, record_bytes: usize) -> Result<(), Violation> {
         if record_bytes > self.buffer.len() {
             return Err(Violation::Oversized {

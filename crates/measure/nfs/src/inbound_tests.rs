@@ -18,8 +18,8 @@ fn encode(records: &[(Vec<u8>, Vec<usize>)]) -> Vec<u8> {
     wire
 }
 
-/// Feeds `wire` in pieces and collects the records. With `stream`, the heads of long records go to
-/// the arena (first 100 bytes head, last 2 bytes tail).
+/// Feeds `wire` in pieces and collects the records. With `stream`, the payload of long records goes
+/// to the arena. The first 100 bytes of a record are its head, the last 2 bytes its padding.
 fn decode(wire: &[u8], pieces: &[usize], limit: usize, stream: bool) -> Vec<Vec<u8>> {
     let mut inbound = Inbound::new(limit);
     let mut arena = vec![0u8; limit];

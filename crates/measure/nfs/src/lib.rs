@@ -1,4 +1,4 @@
-//! An NFS version 3 client (RFC 1813) in user space, for load.
+//! An NFS version 3 client (RFC 1813) in user space, for load generation.
 //!
 //! There is no mount, and the client does not cache. Every operation is one remote procedure call
 //! (RFC 5531, over TCP with record marking), and each of several connections has many calls
@@ -7,7 +7,7 @@
 //! `sendmsg` sends a batch of calls. Replies are parsed in the receive buffer. Payloads are sent
 //! from and received into the caller's arena.
 //!
-//! The layers, each usable without the layers that follow it:
+//! The client has these layers. Each layer can be used without the layers listed after it:
 //!
 //! - [`xdr`], [`rpc`], [`inbound`]: bounded parsing of received data. Each length is checked
 //!   against the available data and against the request.
@@ -17,11 +17,11 @@
 //! - [`mount`], [`setup`]: blocking steps before a run: MOUNT, path lookup, creation of directories
 //!   and files.
 //!
-//! If the connection to the server is lost, the client sends calls without a reply again, first on
-//! the same connection, then on a new one. Their latency counts from the first transmission, so the
-//! figures include an outage. A restarted server (its write verifier changed) may have lost
-//! unstable writes. The client sends these again from a copy, before it completes the COMMIT of
-//! these writes, and reports an [`Event`].
+//! If a call gets no reply, the client sends it again, first on the same connection, then on a new
+//! connection. Its latency counts from the first transmission, so the figures include an outage. A
+//! changed write verifier means that the server restarted and may have lost unstable writes. The
+//! client then sends these writes again from a copy before it completes their COMMIT, and reports
+//! an [`Event`].
 
 #![deny(missing_docs)]
 

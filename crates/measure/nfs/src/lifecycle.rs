@@ -1,4 +1,4 @@
-//! The lifecycle of a call: passed on, queued on a connection or delayed, ended.
+//! The lifecycle of a call: it is submitted, queued on a connection or delayed, and ended.
 
 use crate::core::Core;
 use crate::error::CallError;
@@ -7,8 +7,8 @@ use crate::slot::{Owner, State};
 use crate::stats::DisconnectReason;
 
 impl Core {
-    /// Stamps operations submitted since the last call with the time, and queues them on their
-    /// connections.
+    /// Sets the start time of the operations submitted since the last hand-over, and queues them on
+    /// their connections.
     #[inline]
     pub fn hand_over(&mut self, now_ns: u64) {
         if self.fresh.is_empty() {

@@ -1,5 +1,6 @@
 //! Steps before NFS: the portmapper (RFC 1833, version 2) returns ports, and MOUNT (RFC 1813,
-//! appendix I) returns the handle of an export. Blocking, with one short connection per service.
+//! appendix I) returns the handle of an export. These steps block, and use one short connection for
+//! each service.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -19,9 +20,9 @@ use crate::rpc::{CallTemplate, results, set_record_mark};
 use crate::url::NfsUrl;
 use crate::xdr::{HANDLE_BYTES_MAX, Reader, Writer};
 
-/// Timeout of portmapper and MOUNT.
+/// Timeout of a call to the portmapper or to MOUNT.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum length of their replies, in bytes.
+/// Maximum length of a reply of these services, in bytes.
 const REPLY_BYTES_MAX: usize = 64 * 1024;
 /// Maximum length of an export path (MNTPATHLEN), in bytes.
 const PATH_BYTES_MAX: usize = 1024;
@@ -30,9 +31,9 @@ const PATH_BYTES_MAX: usize = 1024;
 #[derive(Debug, Error)]
 pub enum MountError {
     /// The host has no address.
-    #[error("the host `{host}` of the target is unknown: {source}")]
+    #[error("cannot resolve the host `{host}` of the target: {source}")]
     Host {
-        /// Host as given.
+        /// Host as it is written in the address.
         host: String,
         /// Error of the resolver.
         source: std::io::Error,
@@ -49,8 +50,8 @@ pub enum MountError {
     },
     /// The portmapper does not list a service.
     #[error(
-        "{address} does not offer {service} over TCP: is NFS version 3 enabled there? \
-         (nfsport= and mountport= in the address avoid the portmapper)"
+        "{address} does not offer {service} over TCP: is NFS version 3 enabled there? (set \
+         nfsport= and mountport= in the address to bypass the portmapper)"
     )]
     NotRegistered {
         /// Name of the service.
@@ -59,7 +60,7 @@ pub enum MountError {
         address: SocketAddr,
     },
     /// MOUNT rejected the export.
-    #[error("the server at {address} refuses to mount {export}: {status}")]
+    #[error("the server at {address} refused to mount {export}: {status}")]
     Refused {
         /// Address of the MOUNT service.
         address: SocketAddr,
@@ -69,7 +70,7 @@ pub enum MountError {
         status: mountstat3,
     },
     /// A service answered with an error or an invalid reply.
-    #[error("the {service} service at {address}: {error}")]
+    #[error("the call to the {service} service at {address} failed: {error}")]
     Call {
         /// Name of the service.
         service: &'static str,
@@ -79,7 +80,7 @@ pub enum MountError {
         error: CallError,
     },
     /// The path of the export is too long.
-    #[error("the export path has {size_bytes} bytes; {PATH_BYTES_MAX} are possible")]
+    #[error("the export path is {size_bytes} bytes long; the maximum is {PATH_BYTES_MAX}")]
     Path {
         /// Length in bytes.
         size_bytes: usize,
@@ -95,9 +96,9 @@ pub struct Export {
     pub mount: SocketAddr,
     /// Export path.
     pub path: String,
-    /// Handle of its root directory.
+    /// Handle of the export's root directory.
     pub root: Handle,
-    /// Returns the credential of the address.
+    /// Credential that the address specifies.
     pub credential: Credential,
 }
 
@@ -143,8 +144,8 @@ pub fn mount(url: &NfsUrl) -> Result<Export, MountError> {
     }
 }
 
-/// Informs the MOUNT service that the export is no longer used. The service only maintains a list,
-/// so callers may ignore an error.
+/// Informs the MOUNT service that the export is no longer used. The service only keeps a list of
+/// its clients, so callers may ignore an error.
 ///
 /// # Errors
 /// [`MountError`].
@@ -248,7 +249,7 @@ impl Service {
         let mut buffer = [0u8; 2048];
         let mut writer = template.start(&mut buffer, self.xid, procedure);
         write(&mut writer);
-        // 192 bytes of header and a path of at most 1,028.
+        // The call fits: its header has at most 192 bytes and its path at most 1,028.
         let end = writer.finish().unwrap_or(0);
         set_record_mark(&mut buffer, end - 4);
         self.stream.write_all(&buffer[..end]).map_err(io)?;
@@ -272,8 +273,8 @@ impl Service {
                     if size == 0 {
                         return Err(io(ErrorKind::UnexpectedEof.into()));
                     }
-                    // The timeout applies to each read and to the whole reply, so that a server
-                    // cannot delay it byte by byte.
+                    // The timeout applies to each read and also to the whole reply, so that a
+                    // server cannot prolong the reply by sending it byte by byte.
                     if start.elapsed() > ANSWER_TIMEOUT {
                         return Err(io(ErrorKind::TimedOut.into()));
                     }

@@ -41,7 +41,7 @@ pub enum Procedure {
     FsStat = 18,
     /// Reads the file system's limits.
     FsInfo = 19,
-    /// Reads the limits of names.
+    /// Reads the limits on names and links.
     PathConf = 20,
     /// Makes unstable writes durable.
     Commit = 21,
@@ -103,26 +103,26 @@ pub enum Stability {
     /// The server may store the data in memory until a COMMIT.
     #[default]
     Unstable = 0,
-    /// Data on stable storage, attributes possibly not.
+    /// The server must store the data durably, but not necessarily the attributes.
     DataSync = 1,
-    /// Data and attributes on stable storage.
+    /// The server must store data and attributes durably.
     FileSync = 2,
 }
 
-/// Treatment of an existing file by a CREATE (`createhow3`).
+/// What a CREATE does if the file already exists (`createhow3`).
 #[derive(Clone, Copy, Debug)]
 pub enum CreateHow<'a> {
     /// Uses the existing file.
     Unchecked(&'a sattr3),
     /// Fails with NFS3ERR_EXIST.
     Guarded(&'a sattr3),
-    /// Fails with NFS3ERR_EXIST unless the existing file was created with the same verifier, so it
-    /// is safe to retransmit.
+    /// Fails with NFS3ERR_EXIST unless the existing file was created with the same verifier. The
+    /// call can therefore be retransmitted safely.
     Exclusive([u8; 8]),
 }
 
 /// One operation. Offsets into the buffer refer to the arena that the caller passes to `poll`. The
-/// range belongs to the client until the completion.
+/// client owns this range until the operation completes.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // the fields are the arguments of the same names in RFC 1813
 pub enum Op<'a> {
@@ -136,8 +136,8 @@ pub enum Op<'a> {
     Lookup { dir: ObjectId, name: &'a [u8], into: Option<ObjectId> },
     /// ACCESS; completes with the permitted mask.
     Access { object: ObjectId, mask: u32 },
-    /// READ; completes with the number of bytes read, fewer than requested only at the end of the
-    /// file.
+    /// READ; completes with the number of bytes read. Fewer bytes than requested are returned only
+    /// at the end of the file.
     Read { file: ObjectId, offset_bytes: u64, size_bytes: u32, buffer_offset_bytes: u64 },
     /// WRITE; completes with the number of written bytes, which is always the requested number.
     Write {
@@ -208,11 +208,11 @@ pub struct Completion {
     pub token: u64,
     /// Procedure of the operation.
     pub procedure: Procedure,
-    /// Number of bytes for READ and WRITE, the mask for ACCESS, number of entries for READDIR and
-    /// READDIRPLUS, otherwise 0.
+    /// For READ and WRITE the number of bytes, for ACCESS the mask, for READDIR and READDIRPLUS the
+    /// number of entries, otherwise 0.
     pub result: Result<u32, CallError>,
-    /// Time just before the operation was first sent, or would have been sent with a connection. A
-    /// lost connection therefore counts in the latency.
+    /// Time just before the operation was first sent, or would have been sent if there was a
+    /// connection. The latency therefore includes the time without a connection.
     pub submitted_ns: u64,
     /// Time at which the client saw the reply.
     pub completed_ns: u64,

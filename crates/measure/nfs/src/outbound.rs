@@ -1,5 +1,5 @@
-//! Sending: collects the calls queued on a link as slices for one `sendmsg`. Headers are in the
-//! slots, payloads in the callers' buffers. Nothing is copied.
+//! Sending: collects the queued calls of a link as slices for one `sendmsg`. The slices refer to
+//! headers in the slots and payloads in the callers' buffers, so nothing is copied.
 
 use std::io::IoSlice;
 
@@ -101,8 +101,8 @@ impl Core {
     }
 }
 
-/// Submission checked the range against `arena_bytes_needed`, and the client checked that against
-/// the arena's length.
+/// The submission included this range in `arena_bytes_needed`, and the client checked the arena's
+/// length against that number.
 #[inline]
 fn slice(bytes: &[u8], at: usize, size: usize) -> &[u8] {
     at.checked_add(size).and_then(|end| bytes.get(at..end)).unwrap_or_default()

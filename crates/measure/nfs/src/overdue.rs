@@ -34,7 +34,8 @@ impl Core {
             let slot = self.slots.get_mut(index);
             slot.state = State::Queued;
             slot.transmissions_on_link = 0;
-            // A server with a reply cache may answer twice, also for the old connection.
+            // A server with a reply cache may answer a call twice, and one of the two replies may
+            // be for the old connection.
             queue.strays_allowed += u32::from(slot.transmissions > 0);
             queue.queue.push_back((index, slot.xid));
         }
@@ -105,7 +106,8 @@ impl Core {
         self.finish(index, Err(error), now_ns, out);
     }
 
-    /// Handles overdue calls and due retries. To be called every few dozen milliseconds.
+    /// Handles overdue calls and due retries. The driver calls this function every few dozen
+    /// milliseconds.
     pub fn tick(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
         for index in self.slots.indices() {
             let slot = self.slots.get(index);
@@ -139,7 +141,8 @@ impl Core {
     fn give_up(&mut self, index: u32, after_ns: u64, now_ns: u64, out: &mut Vec<Completion>) {
         let slot = self.slots.get(index);
         if slot.state == State::Sent {
-            // A late reply must not write to an arena range that the caller owns again.
+            // After this, the caller owns the arena range again, so a late reply must not write to
+            // it.
             self.links[slot.link as usize].broken.get_or_insert(DisconnectReason::GivenUp);
         }
         if slot.state == State::Held {

@@ -1,10 +1,10 @@
 //! COMMIT, and writes that a restarted server lost.
 //!
 //! A COMMIT whose reply has the write verifier of acknowledged unstable writes makes these writes
-//! durable. Another verifier means that an earlier instance of the server acknowledged the write.
-//! The client sends these writes again with FILE_SYNC, except parts that a later write replaced.
-//! The COMMIT completes after these writes. New writes to the file wait until that time, so that an
-//! old block never overwrites a new one.
+//! durable. A different verifier means that the server restarted after it had acknowledged the
+//! writes. The client then sends the writes again with FILE_SYNC, except parts that a later write
+//! replaced. The COMMIT completes after the repeated writes. Until then, new writes to the file
+//! wait, so that an old block never overwrites a new block.
 
 use crate::core::{Core, Resend};
 use crate::error::CallError;
@@ -196,15 +196,15 @@ impl Core {
         self.retain.prune(&mut object.chain);
     }
 
-    /// Delays a call until [`Core::release_held`].
+    /// Delays a call until [`Core::release_held`] is called.
     pub(crate) fn hold(&mut self, index: u32) {
         self.slots.get_mut(index).state = State::Held;
         self.held.push_back(index);
     }
 
     /// Handles the end of a COMMIT that frees space. If it failed, the writes that wait for space
-    /// fail too, or otherwise the next write or COMMIT of the caller: a server may report a loss of
-    /// data only once.
+    /// also fail. If no write waits, the caller's next write or COMMIT fails instead, because a
+    /// server may report a loss of data only once.
     pub(crate) fn room_done(
         &mut self,
         error: Option<CallError>,
@@ -223,7 +223,7 @@ impl Core {
         self.release_held(now_ns);
     }
 
-    /// Commits the file of the oldest entry, to free space for a write's data.
+    /// Sends a COMMIT for the file of the oldest entry, to free space for the data of a write.
     pub(crate) fn make_room(&mut self, now_ns: u64) {
         let Some(oldest) = self.retain.oldest().copied() else { return };
         if self.room_commit || !matches!(oldest.state, EntryState::Acknowledged { .. }) {

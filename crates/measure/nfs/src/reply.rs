@@ -1,5 +1,5 @@
-//! Decoding of results. Each procedure's reply is parsed field by field until its end, even if no
-//! field is used, so that a damaged reply never counts as a success.
+//! Decoding of results. Every reply is parsed field by field until its end, even if none of its
+//! fields are used. A damaged reply therefore never counts as a success.
 
 use nfs3_types::nfs3::{FSINFO3resok, FSSTAT3resok, PATHCONF3resok, fattr3, nfsstat3};
 
@@ -12,7 +12,7 @@ use crate::xdr::{HANDLE_BYTES_MAX, NAME_BYTES_MAX, Reader, status};
 /// Fields of a reply that the client itself uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// Mask or number of entries.
+    /// Access mask, or number of directory entries.
     pub value: u32,
     /// The returned handle.
     pub handle: Option<Handle>,
@@ -34,7 +34,7 @@ pub(crate) struct ReadHead<'a> {
     pub data: Reader<'a>,
 }
 
-/// Reads the NFS status.
+/// Reads the NFS status of a reply.
 #[inline]
 pub(crate) fn check_status(reader: &mut Reader<'_>) -> Result<(), CallError> {
     match reader.u32("status")? {
@@ -147,7 +147,7 @@ pub(crate) fn metadata(procedure: Procedure, mut reader: Reader<'_>) -> Result<O
 
 fn handle(reader: &mut Reader<'_>) -> Result<Handle, Violation> {
     let bytes = reader.opaque(HANDLE_BYTES_MAX, "handle")?;
-    // The limit above is that of a handle, and an empty handle is invalid.
+    // The field was limited to the length of a handle, so only an empty handle is still invalid.
     match Handle::new(bytes) {
         Some(handle) if !handle.is_empty() => Ok(handle),
         _ => Err(Violation::BadValue { field: "handle", value: bytes.len() as u32 }),
@@ -163,7 +163,7 @@ pub struct DirEntry<'a> {
     pub name: &'a [u8],
     /// Cookie from which a later READDIR continues.
     pub cookie: u64,
-    /// READDIRPLUS: its handle, if the server returns it.
+    /// Handle of the entry, if READDIRPLUS returned it.
     pub handle: Option<Handle>,
 }
 

@@ -2,31 +2,30 @@
 //!
 //! An acknowledged UNSTABLE write is durable only after a later COMMIT with the same write verifier
 //! (RFC 1813, 3.3.7 and 3.3.21). Until that time, this log stores its data. The log has a ring of
-//! entries in the order of submission, and a ring of bytes in the same order. It frees entries from
-//! the oldest on. Stable writes to a file with entries also get an entry, without data: a lost
-//! write must not overwrite later data.
+//! entries in the order of submission, and a ring of bytes in the same order. The oldest entries
+//! are freed first. If a file has entries, a stable write to it also gets an entry, but without
+//! data, because a lost write that is sent again must not overwrite later data.
 //!
-//! One counter (`order`) determines the order of these events. Each acknowledgement and each
-//! submission of a COMMIT gets the next number, and a COMMIT includes the writes with a smaller
-//! number.
+//! A counter (`order`) numbers the acknowledgements of writes and the submissions of COMMITs. A
+//! COMMIT covers the writes whose number is smaller than its own.
 
 /// State of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryState {
-    /// Handed over, not acknowledged.
+    /// The write was passed to a connection, but is not acknowledged.
     InFlight,
-    /// Acknowledged as UNSTABLE, at this number.
+    /// The write was acknowledged as UNSTABLE.
     Acknowledged {
         /// Value of `order` at the acknowledgement.
         order: u64,
     },
-    /// Lost, and being sent again.
+    /// The write was lost and is being sent again.
     Resending,
-    /// Durable, or failed: nothing to send again.
+    /// The write is durable or has failed, so it is not sent again.
     Settled,
 }
 
-/// A write.
+/// A write in the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub object: u32,
@@ -35,7 +34,7 @@ pub(crate) struct Entry {
     /// Virtual position of its data in the byte ring.
     data: Option<u64>,
     pub verifier: [u8; 8],
-    /// True if different instances of the server acknowledged parts of the write.
+    /// True if the server restarted between the acknowledgements of two parts of the write.
     pub mixed: bool,
     /// True if a part of it was acknowledged as UNSTABLE.
     pub unstable: bool,
@@ -45,7 +44,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Offset after its last byte.
+    /// Offset in the file after its last byte.
     pub fn end_bytes(&self) -> u64 {
         self.offset_bytes.saturating_add(u64::from(self.size_bytes))
     }
@@ -58,7 +57,7 @@ pub(crate) struct Chain {
     pub last: Option<u64>,
 }
 
-/// The log.
+/// The log of uncommitted writes.
 #[derive(Debug)]
 pub(crate) struct Retain {
     entries: Vec<Entry>,
@@ -74,7 +73,7 @@ pub(crate) struct Retain {
 }
 
 impl Retain {
-    /// Creates a log for `data_bytes` of data and `entries` writes. It allocates memory on first
+    /// Creates a log for `data_bytes` of data and `entries` writes. Memory is allocated on first
     /// use.
     pub fn new(data_bytes: usize, entries: usize) -> Self {
         Self {
@@ -90,7 +89,7 @@ impl Retain {
         }
     }
 
-    /// Returns the next value of `order`.
+    /// Increments `order` and returns it.
     #[inline]
     pub fn next_order(&mut self) -> u64 {
         self.order += 1;
@@ -145,7 +144,7 @@ impl Retain {
             self.data = vec![0; usize::try_from(self.data_capacity).ok()?];
         }
         if self.oldest == self.next {
-            // If empty, start at the front, so that little memory is touched.
+            // An empty ring starts at the front again, so that it uses little memory.
             self.data_oldest = 0;
             self.data_next = 0;
         }
@@ -173,7 +172,7 @@ impl Retain {
         &mut self.entries[index]
     }
 
-    /// Returns the oldest entry, whose data must be released first.
+    /// Returns the oldest entry, which must be freed before all later ones.
     pub fn oldest(&self) -> Option<&Entry> {
         (self.oldest < self.next).then(|| self.get(self.oldest))
     }
@@ -184,7 +183,7 @@ impl Retain {
         usize::try_from(start % self.data_capacity.max(1)).ok()
     }
 
-    /// The byte ring.
+    /// Returns the byte ring.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.data
@@ -235,7 +234,7 @@ impl Retain {
             || self.data_next - self.data_oldest > self.data_capacity / 2
     }
 
-    /// Bytes acknowledged as UNSTABLE and not committed.
+    /// Returns the number of bytes that are acknowledged as UNSTABLE and not committed.
     pub fn uncommitted_bytes(&self) -> u64 {
         (self.oldest..self.next)
             .map(|sequence| self.get(sequence))
@@ -299,8 +298,9 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a plain model: the newest write of each byte counts. Only bytes of lost
-        /// entries that no later write overlaps are sent again, with the right data.
+        /// Compares the log with a simple model in which the newest write of each byte counts. The
+        /// log must send again exactly those bytes of lost entries that no later write overlaps,
+        /// with the right data.
         #[test]
         fn what_is_sent_again_is_what_no_later_write_touched(
             writes in proptest::collection::vec((0u64..200, 1u32..40), 1..20),

@@ -1,4 +1,4 @@
-//! The RPC layer (RFC 5531): writing the header of a call, and parsing that of a reply.
+//! The RPC layer (RFC 5531): writes the headers of calls and parses the headers of replies.
 
 use crate::credential::Credential;
 use crate::error::{CallError, RpcError, Violation};
@@ -10,18 +10,18 @@ pub(crate) const XID_AT: usize = 4;
 pub(crate) const PROCEDURE_AT: usize = 24;
 /// Bit of a record mark for the last fragment of a record (RFC 5531, 11).
 pub const LAST_FRAGMENT: u32 = 0x8000_0000;
-/// Maximum length of a reply's verifier (RFC 5531, 8.2).
+/// Maximum length of the verifier in a reply (RFC 5531, 8.2).
 const VERIFIER_BYTES_MAX: u32 = 400;
 
-/// The part of a call that is the same for all calls to a server: all but record mark, XID and
-/// procedure.
+/// The part of a call that is the same for all calls to a server: everything except the record
+/// mark, the XID and the procedure.
 #[derive(Clone, Debug)]
 pub struct CallTemplate {
     bytes: Vec<u8>,
 }
 
 impl CallTemplate {
-    /// Creates a template for calls of `program`, version `version`, with `credential`.
+    /// Creates a template for calls to version `version` of `program`, with `credential`.
     #[must_use]
     pub fn new(program: u32, version: u32, credential: &Credential, stamp: u32) -> Self {
         const CALL: u32 = 0;
@@ -34,7 +34,7 @@ impl CallTemplate {
         credential.write(&mut writer, stamp);
         writer.u32(0); // verifier: AUTH_NONE
         writer.u32(0);
-        // 28 + 156 + 8 bytes at most, so it always fits.
+        // The template always fits: it has at most 28 + 156 + 8 bytes.
         let end = writer.finish().unwrap_or(0);
         Self { bytes: buffer[..end].to_vec() }
     }

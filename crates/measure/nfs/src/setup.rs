@@ -1,5 +1,5 @@
 //! Blocking steps before and after a run: look up a path, create directories and files, fill them,
-//! list and remove them. Each is a sequence of calls on an otherwise idle client.
+//! list and remove them. Each step is a sequence of calls on an otherwise idle client.
 
 use nfs3_types::nfs3::{
     FSINFO3resok, FSSTAT3resok, Nfs3Option, PATHCONF3resok, fattr3, nfsstat3, sattr3,
@@ -17,7 +17,7 @@ pub use crate::reply::{DirEnd, DirEntry};
 
 /// Requested size of each READDIR or READDIRPLUS, in bytes.
 const DIR_BYTES: u32 = 32 * 1024;
-/// Outstanding WRITEs while a file is filled.
+/// Maximum number of outstanding WRITEs while a file is filled.
 const FILL_DEPTH: usize = 16;
 /// Maximum depth of a directory tree that can be removed.
 const TREE_DEPTH_MAX: u32 = 64;
@@ -49,16 +49,16 @@ pub enum SetupError {
     #[error(transparent)]
     Poll(#[from] PollError),
     /// Operations are outstanding, but these steps need an idle client.
-    #[error("{0} operations are outstanding; set-up steps need an idle client")]
+    #[error("{0} operations are outstanding; set-up steps require an idle client")]
     Busy(u32),
     /// The server created an object but did not return its handle, and a LOOKUP does not find it.
-    #[error("the server gives no handle for `{name}`")]
+    #[error("the server returned no file handle for `{name}`")]
     NoHandle {
         /// The object.
         name: String,
     },
     /// A name is invalid.
-    #[error("`{name}` is not a name of a file or directory")]
+    #[error("`{name}` is not a valid name of a file or directory")]
     Name {
         /// Invalid name.
         name: String,
@@ -144,7 +144,7 @@ impl<C: Clock> Client<C> {
         self.results(Procedure::GetAttr, b"handle", |reader| Ok(reader.fixed("attributes")?))
     }
 
-    /// Returns the limits of the file system: preferred and maximum transfers.
+    /// Returns the limits of the file system: preferred and maximum transfer sizes.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -153,7 +153,7 @@ impl<C: Clock> Client<C> {
         self.results(Procedure::FsInfo, b"root", |reader| Ok(reader.fixed("fsinfo")?))
     }
 
-    /// Returns the space of the file system.
+    /// Returns the total and free space of the file system.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -162,7 +162,7 @@ impl<C: Clock> Client<C> {
         self.results(Procedure::FsStat, b"root", |reader| Ok(reader.fixed("fsstat")?))
     }
 
-    /// Returns the limits of names.
+    /// Returns the limits on names and links.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -182,7 +182,7 @@ impl<C: Clock> Client<C> {
         Ok(self.register(server, Handle::EMPTY))
     }
 
-    /// Finds one name in a directory.
+    /// Looks up one name in a directory.
     ///
     /// # Errors
     /// [`SetupError`]; NFS3ERR_NOENT if it does not exist.
@@ -192,7 +192,8 @@ impl<C: Clock> Client<C> {
         Ok(into)
     }
 
-    /// Looks up a path of names separated by `/`, starting at `dir`. An empty path is `dir` itself.
+    /// Looks up a path of names separated by `/`, starting at `dir`. An empty path refers to `dir`
+    /// itself.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -240,8 +241,8 @@ impl<C: Clock> Client<C> {
         Ok(into)
     }
 
-    /// Writes `size_bytes` to a file in blocks of `block_bytes`, several outstanding, and commits
-    /// them. `content` fills the block at the given offset.
+    /// Writes `size_bytes` to a file in blocks of `block_bytes`, with several WRITEs outstanding,
+    /// and commits them. `content` fills the block at the given offset.
     ///
     /// # Errors
     /// [`SetupError`], at the first failure.

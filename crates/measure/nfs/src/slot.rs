@@ -2,8 +2,9 @@
 //! operation, the location of its payload, its encoded header (for retransmission) and its times.
 //! All slots are allocated at the start.
 //!
-//! An XID consists of a slot's index (low bits) and a generation (high bits). A reply therefore
-//! finds its slot without a search, and a reply to an earlier call of the same slot is recognised.
+//! An XID consists of a slot's index (low bits) and a generation (high bits). The client therefore
+//! finds the slot of a reply without a search, and recognises a reply to an earlier call of the
+//! same slot.
 
 use crate::handle::ServerId;
 use crate::op::{Procedure, Stability};
@@ -17,7 +18,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// State of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Free.
+    /// The slot is free.
     Free,
     /// Submitted, but not yet passed to a connection.
     Fresh,
@@ -25,28 +26,28 @@ pub(crate) enum State {
     Queued,
     /// Sent completely; waiting for the reply.
     Sent,
-    /// The server requested a later retry, at this time.
+    /// The server requested a retry, which is due at `at_ns`.
     Waiting {
         /// Time of the next attempt, on the monotonic clock.
         until_ns: u64,
     },
     /// Delayed, because its file is being recovered or its data cannot be retained yet.
     Held,
-    /// The call is a COMMIT whose lost writes are being sent again.
+    /// The call is a COMMIT that waits for lost writes to be sent again.
     Recovering,
 }
 
-/// Originator of a call.
+/// Reason why a call exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The caller: the call ends with a completion.
+    /// The caller submitted it: the call ends with a completion.
     Caller,
-    /// A lost write that is sent again for the COMMIT in this slot.
+    /// It sends a lost write again, for a COMMIT.
     Resend {
         /// Slot of the COMMIT.
         commit: u32,
     },
-    /// A COMMIT that frees space for retained data.
+    /// It is a COMMIT that frees space for retained data.
     Room,
 }
 
@@ -71,32 +72,33 @@ pub(crate) struct Slot {
     pub token: u64,
     pub server: ServerId,
     pub link: u32,
-    /// The object of the operation, and the table entry for a returned handle.
+    /// The object of the operation, and the table entry that a returned handle is stored in.
     pub object: u32,
     pub into: u32,
-    /// Data of the current part. After a short transfer, another call transfers the remaining
+    /// Data range of the current part. After a short transfer, another call transfers the remaining
     /// bytes.
     pub offset_bytes: u64,
     pub payload: Payload,
     pub size_bytes: u32,
     pub done_bytes: u32,
-    /// Data of the whole operation.
+    /// Data range of the whole operation.
     pub total_bytes: u32,
     /// Length of the encoded call without payload, including the record mark.
     pub header_bytes: u32,
     /// Entry in the log of uncommitted writes.
     pub entry: Option<u64>,
-    /// Order of first hand-overs and acknowledgements; see [`crate::retain`].
+    /// Number of a COMMIT in the order of acknowledgements; see [`crate::retain`].
     pub order: u64,
     /// Order of submission, which retransmission preserves.
     pub sequence: u64,
     pub submitted_ns: u64,
     pub sent_ns: u64,
-    /// Number of transmissions of the current XID: in total, and on the current connection.
+    /// Numbers of transmissions of the current XID: in total, and on the current connection.
     pub transmissions: u32,
     pub transmissions_on_link: u32,
     pub retransmissions: u32,
-    /// Of a COMMIT in recovery: outstanding calls, and the first error.
+    /// For a COMMIT whose lost writes are sent again: the number of their outstanding calls, and
+    /// their first error.
     pub resends_left: u32,
     pub resend_error: Option<crate::error::CallError>,
 }
@@ -149,7 +151,7 @@ impl Slot {
         }
     }
 
-    /// True while the call belongs to a link: queued, or waiting for its reply.
+    /// Returns true if the call is queued on a link or waits for its reply.
     pub fn is_on_link(&self) -> bool {
         matches!(self.state, State::Queued | State::Sent)
     }
@@ -192,7 +194,8 @@ impl SlotTable {
         self.free.len()
     }
 
-    /// Frees a slot. Its XID stays the same, so that a late reply finds an unused slot.
+    /// Frees a slot. The slot keeps its XID until it is used again, so that a late reply matches a
+    /// free slot and is dropped.
     #[inline]
     pub fn release(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
@@ -202,7 +205,8 @@ impl SlotTable {
         self.free.push(index);
     }
 
-    /// Assigns the next XID of a slot, for a new call instead of a retransmission.
+    /// Assigns a new XID to a slot, because its next transmission is a new call and not a
+    /// retransmission.
     #[inline]
     pub fn renew_xid(&mut self, index: u32) {
         let step = 1u32 << self.index_bits;
@@ -242,7 +246,7 @@ impl SlotTable {
         &self.headers[start..start + HEADER_BYTES]
     }
 
-    /// Returns a slot and the space for its header.
+    /// Returns a slot and the buffer for its encoded header.
     #[inline]
     pub fn parts_mut(&mut self, index: u32) -> (&mut Slot, &mut [u8]) {
         let start = index as usize * HEADER_BYTES;

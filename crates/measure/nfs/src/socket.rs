@@ -1,5 +1,5 @@
-//! Non-blocking TCP sockets: connecting (from a reserved port if the server may require one),
-//! sending and receiving vectors.
+//! Non-blocking TCP sockets: connect (from a reserved port if the server may require one), and send
+//! and receive several slices with one call.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -28,7 +28,8 @@ pub(crate) fn start(address: SocketAddr, reserved_port: bool) -> Result<OwnedFd,
     let bound = reserved_port && bind_reserved(&fd, address);
     match connect(&fd, &address) {
         Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) if bound => {
-            // The four-tuple is still in TIME_WAIT, so another port is used.
+            // This pair of addresses and ports is still in TIME_WAIT, so the kernel selects another
+            // port.
             fd = open()?;
             match connect(&fd, &address) {
                 Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
@@ -40,8 +41,9 @@ pub(crate) fn start(address: SocketAddr, reserved_port: bool) -> Result<OwnedFd,
     }
 }
 
-/// Binds to a reserved port, because many servers reject others ("secure" exports). This needs
-/// privilege. Without it any port is used, and the server may reject it.
+/// Binds to a reserved port, because many servers reject all other ports ("secure" exports). This
+/// requires privilege. Without privilege any port is used, and the server may reject the
+/// connection.
 fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
     let local = match peer {
         SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -60,8 +62,8 @@ fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
 /// Returns the result of a connection attempt whose socket became writable.
 pub(crate) fn finish(fd: &OwnedFd) -> Result<(), Errno> {
     sockopt::socket_error(fd).and_then(|outcome| outcome)?;
-    // If no server listens on a local port, a connection from that same port connects to itself and
-    // would act as its own server.
+    // If no server listens on a local port, and the kernel selects the same port as source, the
+    // socket connects to itself and would act as its own server.
     if Some(getsockname(fd)?) == getpeername(fd)? {
         return Err(Errno::CONNREFUSED);
     }

@@ -10,8 +10,8 @@ use crate::op::Procedure;
 
 /// Maximum number of queued events. Further events are only counted.
 const EVENTS_MAX: usize = 4096;
-/// Longest latency that a histogram resolves: one hour, in ns. Longer latencies are recorded as one
-/// hour.
+/// Longest latency that a histogram can record: one hour, in ns. Longer latencies are counted as
+/// one hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Reason for the end of a connection.
@@ -23,7 +23,7 @@ pub enum DisconnectReason {
     Error(i32),
     /// The server broke the protocol; all calls on it failed.
     Violation(Violation),
-    /// No reply within the timeout, even after a retransmission.
+    /// There was no reply within the timeout, even after a retransmission.
     NoReply,
     /// A call timed out while its payload was being transferred.
     GivenUp,
@@ -38,11 +38,11 @@ pub enum Event {
         server: ServerId,
         /// Index of the connection, from 0.
         connection: u32,
-        /// Time of detection.
+        /// Time when the client detected the loss.
         at_ns: u64,
-        /// Reason.
+        /// Reason for the loss.
         why: DisconnectReason,
-        /// Number of its calls.
+        /// Number of calls that were outstanding on it.
         calls: u32,
     },
     /// A connection was opened again.
@@ -62,7 +62,7 @@ pub enum Event {
     VerifierChanged {
         /// Index of the server.
         server: ServerId,
-        /// Time of detection.
+        /// Time when the client detected the change.
         at_ns: u64,
     },
     /// A COMMIT detected that acknowledged unstable writes may be lost. They are sent again.
@@ -75,7 +75,7 @@ pub enum Event {
         at_ns: u64,
         /// Number of writes lost.
         writes: u32,
-        /// Bytes that were sent again: all that no later write replaced.
+        /// Number of bytes that were sent again: those that no later write replaced.
         size_bytes: u64,
     },
 }
@@ -83,18 +83,18 @@ pub enum Event {
 /// Counters and latency of one procedure.
 #[derive(Clone, Debug, Default)]
 pub struct ProcedureStats {
-    /// Calls sent; each XID counts once.
+    /// Number of calls sent; each XID counts once.
     pub calls: u64,
-    /// Further transmissions of the same calls.
+    /// Number of retransmissions of these calls.
     pub retransmissions: u64,
-    /// Operations of the caller that succeeded.
+    /// Number of the caller's operations that succeeded.
     pub succeeded: u64,
-    /// Operations of the caller that failed.
+    /// Number of the caller's operations that failed.
     pub failed: u64,
-    /// Bytes read or written by successful operations.
+    /// Number of bytes that successful operations read or wrote.
     pub size_bytes: u64,
-    /// Latency of successful operations from first hand-over to reply, in ns, three significant
-    /// digits. `None` before the first operation, or if histograms are off.
+    /// Latency of successful operations from the first hand-over to the reply, in ns with three
+    /// significant digits. `None` before the first operation, or if histograms are off.
     pub latency_ns: Option<Histogram<u64>>,
 }
 
@@ -103,35 +103,36 @@ pub struct ProcedureStats {
 pub struct Stats {
     procedures: Vec<ProcedureStats>,
     histograms: bool,
-    /// Duplicate replies to retransmitted calls, which were dropped.
+    /// Number of duplicate replies to retransmitted calls. They were dropped.
     pub duplicate_replies: u64,
     /// Number of CREATE, MKDIR, REMOVE, RMDIR and RENAME calls that were sent more than once, and
     /// whose reply (EXIST or NOENT) means that the server had executed an earlier transmission.
     /// These calls count as successes.
     pub replays: u64,
-    /// Retries after NFS3ERR_JUKEBOX.
+    /// Number of retries after NFS3ERR_JUKEBOX.
     pub jukebox_retries: u64,
     /// Number of calls for the remaining part of a short transfer.
     pub continuations: u64,
-    /// COMMITs that the client sent itself, because the space for uncommitted data was full.
+    /// Number of COMMITs that the client itself sent because the space for uncommitted data was
+    /// full.
     pub room_commits: u64,
-    /// Unstable writes that were lost and sent again.
+    /// Number of unstable writes that were lost and sent again.
     pub writes_resent: u64,
-    /// Connections lost.
+    /// Number of lost connections.
     pub disconnects: u64,
     /// Sum of the outages of all connections, in ns.
     pub outage_ns: u64,
-    /// System calls that sent data; `calls` divided by this is the batch size.
+    /// Number of system calls that sent data. The batch size is `calls` divided by this number.
     pub sends: u64,
-    /// System calls that received data.
+    /// Number of system calls that received data.
     pub receives: u64,
-    /// System calls that waited.
+    /// Number of system calls that waited for events.
     pub waits: u64,
-    /// Pauses before a check for replies: see [`Config`](crate::Config).
+    /// Number of pauses before a check for replies; see [`Config`](crate::Config).
     pub reap_pauses: u64,
     /// Sum of the pauses, in ns.
     pub reap_pause_ns: u64,
-    /// Events dropped because the queue was full.
+    /// Number of events that were dropped because the queue was full.
     pub events_lost: u64,
     events: VecDeque<Event>,
 }

@@ -14,7 +14,7 @@ impl Core {
     /// Submits an operation. [`Core::hand_over`] sends it.
     ///
     /// # Errors
-    /// A [`SubmitError`] with the reason. A rejected operation has no completion.
+    /// A [`SubmitError`]. A rejected operation has no completion.
     pub fn submit(&mut self, token: u64, op: &Op<'_>) -> Result<(), SubmitError> {
         self.submit_kept(token, op, false).map(|_| ())
     }
@@ -151,8 +151,8 @@ impl Core {
             _ => &self.objects[slot.object as usize].handle,
         };
         let template = &self.servers[slot.server.0 as usize].template;
-        // Names and handles have limits and attributes a fixed size, so a header always has enough
-        // space.
+        // Names and handles have limited lengths, and attributes have a fixed size. The space for a
+        // header is therefore always sufficient.
         let end = encode_metadata(template, slot.xid, op, (first, &second), header);
         slot.header_bytes = end.ok_or(SubmitError::NoHandle)?;
         Ok(())
@@ -170,13 +170,13 @@ impl Core {
         } else {
             encode_transfer(template, slot, handle, header)
         };
-        // At most 28 + 156 + 8 + 68 + 20 bytes, far less than the space for a header.
+        // The header has at most 28 + 156 + 8 + 68 + 20 bytes, far less than its space.
         slot.header_bytes = end.unwrap_or(0);
     }
 }
 
-/// Returns the object of the operation, a second directory, and the table entry for a returned
-/// handle.
+/// Returns the object of the operation, the second directory if it has one, and the table entry
+/// that a returned handle is stored in.
 fn targets(op: &Op<'_>) -> (Option<ObjectId>, Option<ObjectId>, Option<ObjectId>) {
     match *op {
         Op::Null { .. } => (None, None, None),

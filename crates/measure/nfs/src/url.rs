@@ -7,15 +7,15 @@ use thiserror::Error;
 pub struct NfsUrl {
     /// Host name or address.
     pub host: String,
-    /// Path of the export for MOUNT, with its leading slash.
+    /// Path of the export as MOUNT requires it, with the leading slash.
     pub export: String,
     /// Port of the NFS service. If absent, the client requests it from the portmapper.
     pub nfs_port: Option<u16>,
     /// Port of the MOUNT service. If absent, the client requests it from the portmapper.
     pub mount_port: Option<u16>,
-    /// User id of the calls; 0 if absent.
+    /// User id in the credential; 0 if absent.
     pub uid: Option<u32>,
-    /// Group id of the calls; 0 if absent.
+    /// Group id in the credential; 0 if absent.
     pub gid: Option<u32>,
 }
 
@@ -26,10 +26,10 @@ pub enum UrlError {
     #[error("`{0}` does not start with nfs://")]
     Scheme(String),
     /// The address has no host.
-    #[error("`{0}` names no host: write nfs://HOST/EXPORT")]
+    #[error("`{0}` has no host: use nfs://HOST/EXPORT")]
     Host(String),
     /// The address has no export.
-    #[error("`{0}` names no export: write nfs://HOST/EXPORT")]
+    #[error("`{0}` has no export: use nfs://HOST/EXPORT")]
     Export(String),
     /// A parameter is unknown.
     #[error("`{name}` is not a parameter of an nfs:// address: use nfsport, mountport, uid or gid")]

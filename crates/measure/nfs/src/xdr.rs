@@ -1,9 +1,9 @@
 //! Bounded XDR (RFC 4506): a reader of received bytes, and a writer into a fixed slice.
 //!
-//! `nfs3_types` has the types, and the codec of everything of fixed size. Its decoder of
-//! variable-length fields allocates the length that the sender states before it checks that the
-//! data exists. This module therefore reads such fields as slices of the record, and checks the
-//! length first.
+//! The crate `nfs3_types` defines the types, and encodes and decodes those of fixed size. For a
+//! variable-length field, its decoder allocates as much memory as the sender announces before it
+//! checks that the data exists. This module therefore reads such fields as slices of the record,
+//! and checks the length first.
 
 use nfs3_types::nfs3::nfsstat3;
 use nfs3_types::xdr_codec::{Pack, Unpack};
@@ -111,8 +111,8 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Reads a type of fixed size with the codec of `nfs3_types`. Not usable for types with
-    /// variable-length fields: their decoder allocates before it checks.
+    /// Reads a type of fixed size with the codec of `nfs3_types`. Do not use it for types with
+    /// variable-length fields, because their decoder allocates memory before it checks the length.
     ///
     /// # Errors
     /// [`Violation::Truncated`], [`Violation::BadValue`].
@@ -178,7 +178,7 @@ pub const fn padded(size: usize) -> usize {
     size.saturating_add(3) & !3
 }
 
-/// Returns the named status of a code.
+/// Converts a status code to a named status.
 ///
 /// # Errors
 /// [`CallError::UnknownStatus`].
@@ -189,8 +189,8 @@ pub fn status(code: u32) -> Result<nfsstat3, CallError> {
     }
 }
 
-/// Writes fields into a fixed slice. It drops fields that do not fit, and [`Writer::finish`] then
-/// reports it.
+/// Writes fields into a fixed slice. A field that does not fit is dropped, and [`Writer::finish`]
+/// then returns `None`.
 #[derive(Debug)]
 pub struct Writer<'a> {
     into: &'a mut [u8],

@@ -1,8 +1,8 @@
-//! Access profile of a workload, counted from its own operations.
+//! Computes the access profile of a workload from the workload's own operations.
 //!
 //! Each driving thread passes its operations to an [`AccessProfiler`] when it issues them, and
 //! sometimes the content of a read. At the end the profilers are merged into one [`AccessProfile`].
-//! The per-operation path does not allocate, wait or read a clock.
+//! The code that runs for each operation does not allocate memory, wait or read a clock.
 //!
 //! Blocks of 4 KiB are numbered across all files. The working set is counted exactly in a bitmap,
 //! or in a spatial sample if the bitmap would be large ([`block_map`]). Reuse distances are always
@@ -26,10 +26,10 @@ use reuse::Reuse;
 pub use block_map::BLOCK_BYTES;
 pub use live::{AccessCounts, LiveAccess, SequentialCount};
 
-/// Reads per content sample. A sample copies one transfer.
+/// The content of one in this number of reads is sampled. A sample copies one transfer.
 const LOOK_EVERY: u32 = 256;
 
-/// Counters of one direction: reads or writes.
+/// Counters for one direction, reads or writes.
 #[derive(Clone, Debug)]
 struct Side {
     count: u64,
@@ -50,13 +50,13 @@ pub struct AccessProfiler {
     misaligned: u64,
     content: Reservoir,
     until_look: u32,
-    /// Number of merged threads. Each thread saw only its own operations.
+    /// Number of threads whose counts are merged. Each thread counted only its own operations.
     parts: u32,
 }
 
 impl AccessProfiler {
-    /// Creates a profiler for `clients` issuers on files of these sizes. `seed` determines which
-    /// content is stored.
+    /// Creates a profiler for `clients` clients on files of these sizes. `seed` determines which
+    /// content is sampled.
     #[must_use]
     pub fn new(files_bytes: &[u64], clients: usize, seed: u64) -> Self {
         let blocks = Blocks::new(files_bytes);
@@ -125,8 +125,8 @@ impl AccessProfiler {
         }
     }
 
-    /// Counts the blocks of a transfer after the first. It is a separate function so that
-    /// single-block operations need few registers.
+    /// Counts the blocks of a transfer after the first. It is a separate function, so that
+    /// operations on a single block need fewer registers.
     #[inline(never)]
     fn rest(&mut self, is_read: bool, first: u64, last: u64) {
         let side = if is_read { &mut self.reads } else { &mut self.writes };
@@ -139,7 +139,8 @@ impl AccessProfiler {
         }
     }
 
-    /// True if the content of the completed read should be passed in: for one read in 256.
+    /// Returns true if the content of the completed read is to be sampled, which is the case for
+    /// one read in 256.
     #[inline]
     pub fn samples_content(&mut self) -> bool {
         self.until_look -= 1;
@@ -155,7 +156,7 @@ impl AccessProfiler {
         self.content.take((file, offset_bytes), bytes);
     }
 
-    /// Adds the counts of another thread. Both must use the same files.
+    /// Adds the counts of another thread. Both threads must use the same files.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [(&mut self.reads, &other.reads), (&mut self.writes, &other.writes)] {
             mine.count += theirs.count;
@@ -171,19 +172,19 @@ impl AccessProfiler {
         self.parts += other.parts;
     }
 
-    /// Returns a handle to read the counts from another thread.
+    /// Returns a handle for reading the counts from another thread.
     #[must_use]
     pub fn live(&self) -> LiveAccess {
         LiveAccess::of(self)
     }
 
-    /// Returns the numbers of reads and writes.
+    /// Returns the number of reads and the number of writes.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.reads.count, self.writes.count)
     }
 
-    /// Computes the profile. Slow: compresses the sampled content.
+    /// Computes the profile. This is slow, because it compresses the sampled content.
     #[must_use]
     pub fn totals(&self) -> AccessProfile {
         let (reads, writes) = (&self.reads, &self.writes);
@@ -214,9 +215,9 @@ impl AccessProfiler {
         }
     }
 
-    /// Each thread saw only its own reads, so its distances are too short: other threads also read
-    /// between two reads of a block. The scaled result is exact if threads use different blocks,
-    /// and an upper bound if they share blocks.
+    /// Each thread counted only its own reads, so its distances are too short: between two reads of
+    /// a block, other threads also read blocks. The scaled result is exact if threads use different
+    /// blocks, and an upper bound if they share blocks.
     fn miss_ratio(&self) -> Vec<MissRatio> {
         self.reuse.curve(u64::from(self.parts))
     }

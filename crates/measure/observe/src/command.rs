@@ -1,11 +1,11 @@
 //! Observation of a command from outside: its processes, the files that they open, and their
-//! storage I/O. It only reads `/proc`, so nothing is traced or slowed down.
+//! storage I/O. It only reads `/proc`, so it does not trace or slow down the processes.
 //!
-//! When a process ends, the kernel adds its counters to those of the parent that reaps it
-//! (kernel/exit.c, `wait_task_zombie`), and finally to those of this process. The total I/O is
-//! therefore known even for short-lived processes. This process adopts orphans
-//! (`PR_SET_CHILD_SUBREAPER`), so that background processes still belong to the command. Open files
-//! are only visible while a process lives.
+//! When a process ends, the kernel adds its counters to the counters of the parent that reaps it
+//! (kernel/exit.c, `wait_task_zombie`). They finally reach the counters of this process, so the
+//! total I/O is known even for short-lived processes. This process adopts orphans
+//! (`PR_SET_CHILD_SUBREAPER`), so that background processes still belong to the command. The open
+//! files of a process are visible only until it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,22 +26,23 @@ use proc_files::ProcFiles;
 
 /// Minimum size of a data file. Smaller files are settings, libraries and logs.
 const DATA_BYTES_MIN: u64 = 4 << 10;
-/// Time between a tool's last I/O and the end of its process: it computes and writes its result.
+/// Time between a tool's last I/O and the end of its process. In this time, the tool computes and
+/// writes its result.
 const END_NS: u64 = 2_000_000_000;
-/// Maximum number of processes and of files that are listed by name: those with the most I/O, and
-/// the largest.
+/// Maximum number of processes, and of files, that are listed by name. The list contains the
+/// processes with the most I/O and the largest files.
 const KEPT_MAX: usize = 256;
 /// Maximum number of mapped files from outside the distribution that are listed by name.
 const FOREIGN_MAX: usize = 64;
-/// Samples in which the files of a new process are always listed. In later samples they are listed
-/// rarely.
+/// Number of first samples of a new process in which its files are always listed. In later samples
+/// they are listed rarely.
 const EARLY_LOOKS: u32 = 25;
-/// Ratio of all later samples to those that list the files.
+/// Of the later samples, one in this number lists the files.
 const LATE_EVERY: u32 = 10;
 /// The pause between samples is this multiple of the duration of the last sample, so that sampling
 /// uses at most 2 % of one CPU.
 const REST_TIMES: u64 = 50;
-/// Interval of the I/O totals.
+/// Interval between two entries of the I/O totals.
 const SUM_EVERY_NS: u64 = 250_000_000;
 
 /// Observed process of the command.
@@ -73,19 +74,20 @@ pub struct CommandWatch {
     remote: BTreeSet<IpAddr>,
     before: Option<IoBytes>,
     cancelled_before: u64,
-    /// Total I/O over time since the start, without cancelled writes.
+    /// Total I/O since the start, without cancelled writes, with the time of each entry.
     sums: Vec<(u64, IoBytes)>,
     due_ns: u64,
 }
 
-/// Returns the counters of this process with its reaped children: I/O, and cancelled bytes.
+/// Returns the counters of this process and its reaped children: I/O, and bytes of cancelled
+/// writes.
 fn own() -> Option<(IoBytes, u64)> {
     let io = Process::myself().ok()?.io().ok()?;
     let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
     Some((moved, io.cancelled_write_bytes))
 }
 
-/// Adopts orphaned descendants from now on.
+/// From now on, this process adopts orphaned descendants.
 pub fn adopt_orphans() {
     // If the kernel refuses, background processes are not observed.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
@@ -115,8 +117,8 @@ impl CommandWatch {
         watch
     }
 
-    /// Samples if the last sample is old enough, relative to its duration. `now_ns` is the time
-    /// since the start.
+    /// Takes a sample if the time since the last sample is long enough, relative to the duration of
+    /// that sample. `now_ns` is the time since the start.
     pub fn sample_when_due(&mut self, now_ns: u64) {
         if now_ns < self.due_ns {
             return;
@@ -148,8 +150,9 @@ impl CommandWatch {
         self.processes.iter().filter(|(_, p)| p.alive).map(|((pid, _), _)| *pid).collect()
     }
 
-    /// Returns whether its processes opened data in these paths for writing (true) or only for
-    /// reading (false). `None` if the processes opened none of them.
+    /// Returns true if processes of the command opened data files in these paths for writing, and
+    /// false if they opened data files only for reading. `None` if they opened no data file in
+    /// these paths.
     #[must_use]
     pub fn writes_data(&self, paths: &[PathBuf]) -> Option<bool> {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -195,8 +198,8 @@ impl CommandWatch {
                 self.sample_process(pid);
             }
         }
-        // Reap orphans that ended, so that their counters are not lost. The caller reaps the root
-        // process.
+        // Reaps orphans that have ended, so that their counters are not lost. The caller reaps the
+        // root process.
         for pid in of_this.into_iter().filter(|pid| *pid != self.root) {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
@@ -204,8 +207,8 @@ impl CommandWatch {
         }
     }
 
-    /// Updates the I/O counters of a known process. Returns false if the process needs a full
-    /// sample.
+    /// Updates the I/O counters of a known process. Returns false if a full sample of the process
+    /// is required.
     fn refresh_process(&mut self, pid: i32) -> bool {
         let Some((proc_files, Some(began))) = self.proc_files.get(&pid) else { return false };
         let Some(known) = self.processes.get_mut(&(pid, *began)) else { return false };
@@ -231,7 +234,7 @@ impl CommandWatch {
             *began = Some(stat.starttime);
         }
         let known = self.processes.entry((pid, stat.starttime)).or_default();
-        // A zombie still has its id, but its `/proc` files are empty.
+        // A zombie still has a process id, but its `/proc` files are empty.
         let ended = stat.state == 'Z';
         (known.name, known.alive, known.ended) = (stat.comm, !ended, ended);
         match process.io() {
@@ -250,11 +253,12 @@ impl CommandWatch {
         }
         let libraries = interposition::preloaded(&pid.to_string()).into_iter();
         let of = self.processes.get(&(pid, stat.starttime)).map_or("", |known| known.name.as_str());
-        let libraries = libraries.map(|library| format!("{library} into {of}"));
+        let libraries = libraries.map(|library| format!("{library} was loaded into {of}"));
         self.preloaded.extend(libraries);
         let mapped = mapped_files::read(&pid.to_string()).unwrap_or_default().into_iter();
         let foreign = mapped.filter_map(|file| Some((file.path, file.foreign?)));
-        self.foreign.extend(foreign.map(|(path, why)| format!("{path} in {of} ({why})")));
+        let foreign = foreign.map(|(path, why)| format!("{path} was mapped into {of} ({why})"));
+        self.foreign.extend(foreign);
         let Ok(files) = process.fd() else { return };
         let mut connected = false;
         for fd in files.flatten() {
@@ -292,7 +296,7 @@ impl CommandWatch {
         });
         file.read |= mode != 1;
         file.written |= mode != 0;
-        // If a file was opened through the page cache once, its I/O was not all direct.
+        // If a file was opened for buffered I/O at any time, not all of its I/O was direct.
         file.direct = Some(file.direct.unwrap_or(true) && direct);
         if !is_device {
             file.size_bytes = file.size_bytes.max(Some(stat.len()));
@@ -323,10 +327,11 @@ impl CommandWatch {
         self.remote.extend(far);
     }
 
-    /// Returns the results after the command has ended and was reaped.
+    /// Returns the results. The command must have ended, and must have been reaped.
     ///
-    /// `measured_ns` is the measured time that the result states, counted back from the end.
-    /// I/O more than two seconds earlier was preparation.
+    /// `measured_ns` is the duration of the measurement according to the command's result. The
+    /// measurement is assumed to have ended at the end of the command. I/O that is more than two
+    /// seconds earlier than its start was preparation.
     #[must_use]
     pub fn end(mut self, ran_ns: u64, measured_ns: Option<u64>) -> Command {
         self.look();
@@ -404,17 +409,17 @@ fn open_flags(pid: i32, fd: i32) -> Option<u64> {
 /// Suffix that the kernel adds to the path of a deleted file.
 const GONE: &str = " (deleted)";
 
-/// Adds the devices and the file system of a file.
+/// Adds the devices and the file system that store a file.
 fn add_location(mut file: OpenedFile) -> OpenedFile {
     let path = Path::new(&file.path);
     file.there = path.exists();
-    // A deleted file was on the file system of its directory.
+    // For a deleted file, use the file system of its directory.
     let path = path.ancestors().find(|at| at.exists()).unwrap_or(path);
     let rest = mount::underlying_storage(path);
     file.mount_point = rest.mount.mount_point;
     file.on = match rest.mount.on.is_empty() {
         false => rest.mount.on,
-        // The data of an overlay is on the file system of its upper directory.
+        // An overlay stores its data on the file system of its upper directory.
         true => {
             let layers = stack::read(path).layers.into_iter().filter(|layer| layer.top);
             layers.map(|layer| layer.device.name).collect()
@@ -434,11 +439,11 @@ mod tests {
     fn observes_files_and_bytes_of_grandchildren() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let file = folder.path().join("data");
-        // Sync the page, because a dirty page is not counted again.
+        // Syncs the page, because a page that is already dirty is not counted again.
         let mut made = fs::File::create(&file).unwrap();
         std::io::Write::write_all(&mut made, &vec![7u8; 4 << 20]).unwrap();
         made.sync_all().unwrap();
-        // A grandchild has the file open until it receives a line.
+        // A grandchild process has the file open until it receives a line.
         let script = format!(
             "sh -c 'exec 3<>{0}; echo ready; read line; dd if=/dev/urandom of={0} bs=1M count=4 \
              conv=fsync,notrunc 2>/dev/null' & wait",

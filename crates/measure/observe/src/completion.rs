@@ -1,5 +1,5 @@
-//! Completion path of a disk: its hardware queues, the interrupts of its controller and the CPUs
-//! that handle them (kernel: Documentation/ABI/stable/sysfs-block `mq`,
+//! Reads the completion path of a disk: its hardware queues, the interrupts of its controller and
+//! the CPUs that handle these interrupts (kernel: Documentation/ABI/stable/sysfs-block `mq`,
 //! Documentation/core-api/irq/irq-affinity.rst, Documentation/filesystems/proc.rst `interrupts`).
 
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use crate::sysfs::{Sysfs, names_in, text};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     pub number: u32,
-    /// Handler, such as `virtio1-req.0` or `nvme0q1`; empty if unknown.
+    /// Name of the handler, such as `virtio1-req.0` or `nvme0q1`; empty if unknown.
     pub name: String,
-    /// CPUs that currently receive it.
+    /// CPUs that currently receive the interrupt.
     pub cpus: Vec<u32>,
-    /// Number of interrupts since boot for each CPU that handled any.
+    /// For each CPU that has handled the interrupt: number of times since boot.
     pub taken: BTreeMap<u32, u64>,
 }
 
@@ -26,11 +26,11 @@ pub struct Line {
 pub struct Completion {
     /// Kernel name of the disk.
     pub device: String,
-    /// CPUs that submit to each hardware queue; empty if unknown.
+    /// For each hardware queue: CPUs that submit to it; empty if unknown.
     pub queues: Vec<Vec<u32>>,
-    /// Interrupts of its controller, which may serve other disks too.
+    /// Interrupts of the disk's controller, which may also serve other disks.
     pub lines: Vec<Line>,
-    /// CPUs local to its controller; empty if unknown.
+    /// CPUs that are local to the disk's controller; empty if unknown.
     pub local_cpus: Vec<u32>,
 }
 
@@ -73,8 +73,8 @@ pub fn read_host(number: DeviceNumber) -> Option<Completion> {
     of(&Sysfs::host(), Path::new("/proc"), number)
 }
 
-/// Returns the directory of the device that raises the disk's interrupts: the nearest ancestor that
-/// has interrupts.
+/// Returns the directory of the device that raises the disk's interrupts. This is the nearest
+/// ancestor that has interrupts.
 fn controller(disk: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(disk).ok()?;
     let has = |directory: &&Path| !interrupts_of(directory).is_empty();
@@ -106,7 +106,7 @@ fn interrupts_of(directory: &Path) -> Vec<u32> {
     numbers
 }
 
-/// Parses `/proc/interrupts`: name and count per CPU, by number.
+/// Parses `/proc/interrupts`. Returns name and count per CPU for each interrupt number.
 fn interrupts(text: &str) -> BTreeMap<u32, (String, BTreeMap<u32, u64>)> {
     let mut lines = text.lines();
     let cpus: Vec<u32> = lines
@@ -127,7 +127,7 @@ fn interrupts(text: &str) -> BTreeMap<u32, (String, BTreeMap<u32, u64>)> {
     lines.filter_map(one).collect()
 }
 
-/// Parses `0-3,8` or `0, 1, 2`.
+/// Parses a list of CPUs such as `0-3,8` or `0, 1, 2`.
 fn cpu_list(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for part in text.split(',').map(str::trim) {

@@ -2,8 +2,9 @@
 
 use procfs::{CpuTime, CurrentSI, KernelStats};
 
-/// CPU ticks since boot. Offline CPUs are missing, and the others have no numbers, so CPUs of two
-/// readings can be matched only if their count is the same.
+/// CPU ticks since boot. Offline CPUs are missing, and the CPUs in the list have no numbers. The
+/// CPUs of two readings can therefore be matched only if both readings have the same number of
+/// CPUs.
 #[derive(Clone, Debug)]
 pub struct CpuReading {
     total: Ticks,
@@ -20,7 +21,7 @@ struct Ticks {
 /// CPU shares between two readings, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuShare {
-    /// Busy share of all CPUs. Time stolen by the hypervisor is not busy.
+    /// Busy share of all CPUs. Time that the hypervisor stole does not count as busy.
     pub busy: f64,
     /// Stolen share of all CPUs.
     pub steal: f64,
@@ -31,7 +32,7 @@ pub struct CpuShare {
 impl Ticks {
     fn of(time: &CpuTime) -> Self {
         let steal = time.steal.unwrap_or(0);
-        // user and nice already include guest and guest_nice.
+        // `user` already includes `guest`, and `nice` includes `guest_nice`.
         let busy =
             time.user + time.nice + time.system + time.irq.unwrap_or(0) + time.softirq.unwrap_or(0);
         Self { busy, steal, all: busy + steal + time.idle + time.iowait.unwrap_or(0) }
@@ -45,7 +46,7 @@ impl Ticks {
 }
 
 impl CpuReading {
-    /// Reads the counters; `None` if not readable.
+    /// Reads the counters; `None` if they are not readable.
     pub fn now() -> Option<Self> {
         let stats = KernelStats::current().ok()?;
         let cpus = stats.cpu_time.iter().map(Ticks::of).collect();
@@ -63,14 +64,15 @@ impl CpuReading {
         Some(CpuShare { busy, steal, busiest })
     }
 
-    /// Returns the CPUs of this and an earlier reading in pairs. Returns none if their number changed.
+    /// Returns the CPUs of this and an earlier reading in pairs. Returns no pairs if the number of
+    /// CPUs changed.
     fn matched<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (&'a Ticks, &'a Ticks)> {
         let same = self.cpus.len() == before.cpus.len();
         self.cpus.iter().zip(&before.cpus).filter(move |_| same)
     }
 
-    /// Returns the stolen time of the CPU that lost most since an earlier reading, or of all CPUs if
-    /// their number changed.
+    /// Returns the stolen time of the CPU that lost the most time since an earlier reading, or of
+    /// all CPUs if their number changed.
     pub fn stolen_ns_since(&self, before: &Self) -> u64 {
         let stolen = |(now, then): (&Ticks, &Ticks)| now.steal.saturating_sub(then.steal);
         let all = || stolen((&self.total, &before.total));
@@ -78,7 +80,8 @@ impl CpuReading {
         ticks.saturating_mul(1_000_000_000 / procfs::ticks_per_second().max(1))
     }
 
-    /// True if the hypervisor ever reported stolen time. Some steal without reporting.
+    /// Returns true if the hypervisor has ever reported stolen time. Some hypervisors steal time
+    /// without reporting it.
     pub fn has_reported_steal(&self) -> bool {
         self.total.steal > 0
     }
@@ -104,7 +107,7 @@ mod tests {
         let ticks = |busy, all| Ticks { busy, steal: 1, all };
         let of = |cpus: Vec<Ticks>, busy, all| CpuReading { total: ticks(busy, all), cpus };
         let before = of(vec![ticks(10, 100), ticks(900, 1_000)], 910, 1_100);
-        // The first CPU went off: the only one is now the second.
+        // The first CPU went offline, so the only CPU in the list is now the second one.
         let now = of(vec![ticks(905, 1_050)], 915, 1_150);
         let share = now.since(&before).unwrap();
         assert_eq!((share.busy, share.busiest), (0.1, 0.1));

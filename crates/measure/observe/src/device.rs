@@ -1,8 +1,8 @@
 //! Block devices: description, underlying devices and counters.
 //!
 //! [`crate::stack`] follows underlying devices. Counters are from `/sys/dev/block/MAJOR:MINOR/stat`
-//! (kernel: Documentation/block/stat.rst). Sectors in this file are 512 bytes, whatever the
-//! device's block size.
+//! (kernel: Documentation/block/stat.rst). Sectors in this file always have 512 bytes, independent
+//! of the device's block size.
 
 mod identity;
 mod unit;
@@ -26,7 +26,7 @@ impl DeviceNumber {
         Sysfs::host().name(self)
     }
 
-    /// Reads the counters since boot of this host's device; `None` if not readable.
+    /// Reads the counters of this host's device since boot; `None` if they are not readable.
     pub fn counters(self) -> Option<DeviceTotals> {
         let sysfs = Sysfs::host();
         let text = fs::read_to_string(sysfs.directory(self).join("stat")).ok()?;
@@ -80,7 +80,7 @@ pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
     }
 }
 
-/// Device with its underlying devices.
+/// Block device, with its number and its underlying devices.
 #[derive(Clone, Debug)]
 pub struct DeviceDescription {
     pub device: Device,
@@ -106,7 +106,7 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<DeviceDescription
     let directory = sysfs.directory(number);
     let read = |file: &str| text(&directory.join(file));
     let partition = directory.join("partition").exists();
-    // A partition has no queue directory; its disk's is one level up.
+    // A partition has no queue directory. The queue directory of its disk is one level higher.
     let queue = |file: &str| {
         let place = if partition { "../queue" } else { "queue" };
         read(&format!("{place}/{file}"))
@@ -131,7 +131,7 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<DeviceDescription
     let device = Device {
         kind: kind.to_owned(),
         transport: identity.transport,
-        // For virtio, this file has a PCI vendor id.
+        // For virtio, this file contains a PCI vendor id.
         vendor: read("device/vendor").filter(|vendor| !vendor.starts_with("0x")),
         driver: identity.driver,
         address: identity.address,
@@ -153,7 +153,8 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<DeviceDescription
     Some(DeviceDescription { device, below, backing: backing.map(PathBuf::from) })
 }
 
-/// Determines the kind from the directories that the driver creates, because names are arbitrary.
+/// Determines the kind of device from the directories that its driver creates, because names are
+/// arbitrary.
 fn kind(directory: &Path, name: &str, partition: bool) -> &'static str {
     let has = |of: &str| directory.join(of).exists();
     match name {

@@ -8,7 +8,8 @@ use procfs::{CpuInfo, Current, Meminfo};
 
 use crate::{mount, namespace, stack};
 
-/// Describes the host and the storage behind `paths` (directories, files or devices of the target).
+/// Describes the host and the storage that contains `paths` (directories, files or devices of the
+/// target).
 pub fn collect(paths: &[&Path]) -> Environment {
     let memory = Meminfo::current().ok();
     let mut environment = Environment {
@@ -29,7 +30,7 @@ pub fn collect(paths: &[&Path]) -> Environment {
     for path in paths {
         let described = mount::describe(path);
         environment.unknown.extend(mount::explain_unseen(path).map(|unseen| ObservationGap {
-            what: format!("block devices behind {}", path.display()),
+            what: format!("block devices of {}", path.display()),
             ..unseen
         }));
         let stack = stack::read(path);
@@ -63,7 +64,8 @@ fn cpu_model() -> Option<String> {
     CpuInfo::current().ok()?.model_name(0).map(str::to_owned)
 }
 
-/// Names in firmware tables of virtual machines, for processors without a hypervisor flag.
+/// Names that identify virtual machines in firmware tables. They are needed for processors without
+/// a hypervisor flag.
 const HYPERVISORS: [&str; 13] = [
     "QEMU",
     "KVM",
@@ -91,8 +93,8 @@ fn virtualisation() -> Option<String> {
     )
 }
 
-/// Returns the hypervisor, from the processor flag or the firmware tables. The tables of a physical
-/// machine name its manufacturer.
+/// Returns the hypervisor, according to the processor flag or the firmware tables. On a physical
+/// machine, the tables contain the name of the manufacturer.
 fn virtualised_by(flagged: bool, vendor: Option<&str>, product: Option<&str>) -> Option<String> {
     let is_metal = product.is_some_and(|product| product.contains(".metal"));
     let known = [vendor, product]

@@ -1,5 +1,5 @@
-//! Files of the target: holes, unwritten, compressed and shared extents, and data settings of the
-//! file system. Also the backing files of loop devices.
+//! Examines the files of the target and the backing files of loop devices: holes, unwritten,
+//! compressed and shared extents, and the data settings of the file system.
 
 use std::fs::File;
 use std::io;
@@ -15,12 +15,13 @@ use rustix::fs::{AtFlags, CWD, FileType, IFlags, Mode, OFlags, StatxFlags};
 
 use crate::{mount, stack};
 
-/// Maximum number of listed extents per file: enough for 1 TiB in extents of 1 MiB.
+/// Maximum number of extents that are listed per file. It is sufficient for 1 TiB in extents of 1
+/// MiB.
 const EXTENTS_MAX: usize = 1 << 20;
-/// Unit of `st_blocks`, whatever the file system's block size.
+/// Unit of `st_blocks`, which is independent of the file system's block size.
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// Sums the extents of `files`, ignoring devices. `None` if no path is a file.
+/// Sums the extents of `files`. Devices are ignored. `None` if no path is a file.
 pub fn extents_of(files: &[PathBuf], unknown: &mut Vec<ObservationGap>) -> Option<Extents> {
     let mut sum: Option<Extents> = None;
     for path in files {
@@ -55,7 +56,7 @@ fn add(sum: Option<Extents>, one: Extents) -> Extents {
     }
 }
 
-/// Opens a regular file to read; `None` if the path is another kind of file.
+/// Opens a regular file for reading; `None` if the path is not a regular file.
 ///
 /// The owner of the directory may replace a file by a FIFO, on which `open` blocks, or by a device,
 /// for which `open` may have an effect. The function checks the kind before it opens the file.
@@ -64,7 +65,7 @@ fn open_regular(path: &Path) -> io::Result<Option<File>> {
     if !FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode).is_file() {
         return Ok(None);
     }
-    // Unlike that of the standard library, this call is not repeated without end.
+    // Unlike the function of the standard library, this call is not repeated without a limit.
     let name = format!("/proc/self/fd/{}", found.as_raw_fd());
     let opened = rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(Some(File::from(opened)))
@@ -84,7 +85,8 @@ fn of_file(path: &Path) -> Result<Option<Extents>, String> {
         allocated_bytes: Some(metadata.blocks().saturating_mul(STAT_BLOCK_BYTES)),
         ..Extents::default()
     };
-    // On some file systems SEEK_HOLE treats unwritten space as holes; FIEMAP distinguishes them.
+    // On some file systems, SEEK_HOLE treats unwritten space as a hole, but FIEMAP distinguishes
+    // the two.
     let Ok((list, true)) = extents::extents(&fd, EXTENTS_MAX) else { return Ok(Some(found)) };
     let within = |extent: &extents::Extent| {
         let end = extent.logical_bytes.saturating_add(extent.length_bytes).min(size_bytes);
@@ -101,7 +103,7 @@ fn of_file(path: &Path) -> Result<Option<Extents>, String> {
     Ok(Some(found))
 }
 
-/// Returns the backing files of loop devices behind `paths`.
+/// Returns the backing files of loop devices that store `paths`.
 pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
     let stacks = paths.iter().flat_map(|path| stack::read(path).backing);
     let mut files: Vec<PathBuf> =
@@ -131,8 +133,8 @@ pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
 }
 
 /// Returns the alignment that direct I/O on a file requires (`STATX_DIOALIGN`, Linux 6.1). 0 if the
-/// file system accepts the flag but buffers anyway, for example ext4 with journalled data. `None`
-/// if unknown.
+/// file system accepts the flag but still buffers, for example ext4 with journalled data. `None` if
+/// unknown.
 pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
     let requested = StatxFlags::DIOALIGN;
     let stat = rustix::fs::statx(CWD, file, AtFlags::empty(), requested).ok()?;
@@ -140,7 +142,7 @@ pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
     reported.then_some(stat.stx_dio_offset_align)
 }
 
-/// State of loop devices' backing files, with their page cache residency.
+/// State of the backing files of loop devices, with their page cache residency.
 #[derive(Clone, Debug)]
 pub(crate) struct BackingWatch {
     files: Vec<(BackingFile, PathBuf)>,
@@ -177,7 +179,8 @@ impl BackingWatch {
     }
 }
 
-/// Returns the total size of files and their bytes in the page cache; `None` if one cannot be read.
+/// Returns the total size of files, and the number of their bytes in the page cache; `None` if a
+/// file cannot be read.
 pub fn resident(files: &[PathBuf]) -> Option<(u64, u64)> {
     files.iter().try_fold((0, 0), |(size, held), file| {
         let (one, now) = cached(file)?;
@@ -211,7 +214,8 @@ fn compression(mount: &Mount, flags: Option<IFlags>) -> Option<String> {
         return Some(String::new());
     }
     if kind != "btrfs" {
-        // ZFS, bcachefs, F2FS and network file systems do not show it in the mount options.
+        // The mount options of ZFS, bcachefs, F2FS and network file systems do not show this
+        // setting.
         return None;
     }
     // Files without copy-on-write have no checksums and are never compressed.

@@ -1,4 +1,4 @@
-//! Memory, pressure stall information, CPU quotas, CPU frequency and wall clock of the host.
+//! Reads memory, pressure stall information, CPU quotas, CPU frequency and wall clock of the host.
 
 use std::fs;
 
@@ -6,26 +6,27 @@ use plimsoll_evidence::observed::{ClockWatch, Memory, Pressure};
 use plimsoll_sys::clock;
 use procfs::{Current, Meminfo};
 
-/// Host counters at one moment. Each is `None` if not readable.
+/// Counters of the host at one moment. A counter is `None` if it is not readable.
 #[derive(Clone, Debug, Default)]
 pub struct HostReading {
     at_ns: u64,
     cached_bytes: Option<u64>,
-    /// Bytes dirty or under write-back.
+    /// Number of bytes that are dirty or being written back.
     pub dirty_bytes: Option<u64>,
-    /// Pressure stall totals in microseconds: I/O some, I/O full, CPU some, memory some.
+    /// Totals of the pressure stall times in microseconds: I/O `some`, I/O `full`, CPU `some` and
+    /// memory `some`.
     pressure_us: [Option<u64>; 4],
     throttled_ns: Option<u64>,
     /// Mean frequency of the CPUs.
     pub frequency_hz: Option<u64>,
-    /// Wall clock minus monotonic clock.
+    /// Difference of the wall clock and the monotonic clock.
     offset_ns: i128,
     source: Option<String>,
-    /// Monotonic clock, and the kernel's time since boot.
+    /// Reading of the monotonic clock, and the kernel's time since boot.
     uptime: Option<(u64, u64)>,
 }
 
-/// Maximum distance between the readings of two clocks. Beyond it they are read again.
+/// Maximum time between the readings of two clocks. If it is longer, both clocks are read again.
 const NEAR_NS: u64 = 1_000_000;
 
 impl HostReading {
@@ -56,7 +57,7 @@ impl HostReading {
         }
     }
 
-    /// Returns the pressure stall shares between two readings.
+    /// Returns the shares of time with pressure stalls between two readings.
     pub fn pressure_since(&self, before: &Self) -> Pressure {
         let time_us = (self.at_ns.saturating_sub(before.at_ns) / 1000).max(1) as f64;
         let share = |at: usize| {
@@ -71,12 +72,12 @@ impl HostReading {
         }
     }
 
-    /// Returns the time that this control group was throttled between two readings.
+    /// Returns the time for which this control group was throttled between two readings.
     pub fn throttled_since(&self, before: &Self) -> Option<u64> {
         self.throttled_ns?.checked_sub(before.throttled_ns?)
     }
 
-    /// Returns the memory state of both readings.
+    /// Returns the memory state of an earlier reading and of this one.
     pub fn memory_since(&self, before: &Self) -> Memory {
         Memory {
             cached_bytes_before: before.cached_bytes,
@@ -87,7 +88,8 @@ impl HostReading {
         }
     }
 
-    /// Records the time between two readings on the run's clock and on the kernel's.
+    /// Records the time between two readings, measured with the run's clock and with the kernel's
+    /// clock.
     pub fn record_elapsed(&self, before: &Self, watch: &mut ClockWatch) {
         let Some(((own, kernel), (own_then, kernel_then))) = self.uptime.zip(before.uptime) else {
             return;
@@ -111,8 +113,8 @@ impl HostReading {
     }
 }
 
-/// Reads `/proc/uptime` and the monotonic clock together. `None` if the file is not the kernel's
-/// own, as in some containers.
+/// Reads `/proc/uptime` and the monotonic clock together. `None` if the file is not provided by the
+/// kernel itself, as in some containers.
 fn uptime() -> Option<(u64, u64)> {
     let path = "/proc/uptime";
     let kind = rustix::fs::statfs(path).ok()?.f_type;
@@ -151,7 +153,8 @@ fn total_us(text: &str, line: &str) -> Option<u64> {
     line.split_ascii_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
-/// Reads the time that the CPU quota throttled this process's control group (version 2 or 1).
+/// Reads the time for which this process's control group (version 2 or 1) was throttled by its CPU
+/// quota.
 pub(crate) fn throttled_ns() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     for line in groups.lines() {
@@ -184,7 +187,7 @@ fn throttled_in(text: &str) -> Option<u64> {
     value("throttled_usec").map(|us| us.saturating_mul(1000)).or_else(|| value("throttled_time"))
 }
 
-/// Returns the mean frequency from cpufreq; most virtual machines have none.
+/// Returns the mean frequency from cpufreq, which most virtual machines do not have.
 fn frequency_hz() -> Option<u64> {
     let entries = fs::read_dir("/sys/devices/system/cpu/cpufreq").ok()?;
     let khz: Vec<u64> = entries

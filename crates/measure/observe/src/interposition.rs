@@ -1,5 +1,5 @@
-//! Detection of software that can falsify the kernel's answers to this program: preloaded
-//! libraries, a tracer, and mounts over files in `/proc` and `/sys`.
+//! Detects software that can falsify the kernel's answers to this program: preloaded libraries, a
+//! tracer, and mounts over files in `/proc` and `/sys`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::device::DeviceNumber;
 /// `statfs` type of the kernel's own file systems (kernel: include/uapi/linux/magic.h).
 const PROC_MAGIC: FsWord = PROC_SUPER_MAGIC;
 const SYSFS_MAGIC: FsWord = 0x6265_6572;
-/// Inode number of the root of both file systems.
+/// Inode number of the root of `/proc` and of `/sys`.
 const ROOT_INODE: u64 = 1;
 
 /// Files that Plimsoll reads about this process and its mounts.
 const OF_PROC: [&str; 4] = ["self", "self/io", "self/mountinfo", "self/fd"];
-/// Files that Plimsoll reads about a device, in its directory.
+/// Files that Plimsoll reads about a device, relative to the device's directory.
 const OF_DEVICE: [&str; 9] = [
     "",
     "/stat",
@@ -31,7 +31,7 @@ const OF_DEVICE: [&str; 9] = [
 ];
 
 /// Checks for preloaded libraries and a tracer, and for mounts over the files of these devices.
-/// `None` if nothing was found, but some checks were impossible.
+/// Returns `None` if nothing was found and some checks were impossible.
 #[must_use]
 pub fn detect(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     let mut found: Vec<String> = preloaded("self")
@@ -46,7 +46,7 @@ pub fn detect(devices: &[DeviceNumber]) -> Option<Vec<String>> {
         let directory = format!("dev/block/{}:{}", number.major, number.minor);
         OF_DEVICE.map(|file| format!("{directory}{file}"))
     });
-    // Without devices, Plimsoll reads nothing in `/sys`.
+    // If there are no devices, Plimsoll does not read files in `/sys`.
     let of_sys = match devices {
         [] => Some(Vec::new()),
         _ => covered(Path::new("/sys"), SYSFS_MAGIC, of_devices),
@@ -69,7 +69,7 @@ pub fn preloaded(process: &str) -> Vec<String> {
     if named.is_empty() {
         return named;
     }
-    // A static program loads no libraries, and a named library may not exist.
+    // A static program loads no libraries, and a library in the environment may not exist.
     let maps = String::from_utf8_lossy(&read("maps")).into_owned();
     named.retain(|library| is_mapped(library, &maps));
     named.sort();
@@ -77,7 +77,7 @@ pub fn preloaded(process: &str) -> Vec<String> {
     named
 }
 
-/// Returns the process that traces this one, from `/proc/PID/status`. A tracer can change the
+/// Returns the process that traces this process, from `/proc/PID/status`. A tracer can change the
 /// results of system calls.
 fn tracer(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:"))?;
@@ -95,7 +95,7 @@ fn words(text: &str) -> Vec<String> {
     text.split([' ', ':', '\n', '\t']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-/// True if a process has mapped the library (`/proc/PID/maps`).
+/// Returns true if a process has mapped the library (`/proc/PID/maps`).
 fn is_mapped(library: &str, maps: &str) -> bool {
     let real = fs::canonicalize(library).unwrap_or_else(|_| PathBuf::from(library));
     let name = |path: &Path| path.file_name().map(std::ffi::OsStr::to_owned);
@@ -105,8 +105,9 @@ fn is_mapped(library: &str, maps: &str) -> bool {
     mapped.map(|path| name(Path::new(path))).any(|path| path.is_some() && names.contains(&path))
 }
 
-/// Returns the `names` in `root` over which another file system is mounted, and `root` itself if it
-/// is not the kernel's file system. `None` if the kernel cannot report mounts.
+/// Returns a description of each of the `names` in `root` over which another file system is
+/// mounted, and of `root` itself if it is not the kernel's file system. `None` if the kernel cannot
+/// report mounts.
 fn covered(
     root: &Path,
     magic: FsWord,
@@ -118,18 +119,19 @@ fn covered(
     let kind = rustix::fs::fstatfs(&directory).ok()?.f_type;
     let inode = rustix::fs::fstat(&directory).ok()?.st_ino;
     if kind != magic || inode != ROOT_INODE {
-        return Some(vec![format!("{} is not the kernel's own", root.display())]);
+        return Some(vec![format!("{} is not the kernel's own file system", root.display())]);
     }
     let mut found = Vec::new();
     for name in names {
         let within = ResolveFlags::NO_XDEV;
         match rustix::fs::openat2(&directory, name.as_str(), flags, Mode::empty(), within) {
             Err(Errno::XDEV) => {
-                found.push(format!("{}/{name} is covered by another mount", root.display()));
+                let root = root.display();
+                found.push(format!("another file system is mounted over {root}/{name}"));
             }
             // The call is missing (before Linux 5.6) or blocked by a filter.
             Err(Errno::NOSYS | Errno::PERM) => return None,
-            // A missing file cannot have a mount over it.
+            // No file system can be mounted over a missing file.
             _ => {}
         }
     }
@@ -148,7 +150,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(covered(directory.path(), PROC_MAGIC, []).unwrap().len(), 1);
         assert_eq!(covered(Path::new("/proc/self"), PROC_MAGIC, []).unwrap().len(), 1);
-        // The root of a file system mounted over a name is detected.
+        // If a file system is mounted over a name, its root is detected.
         assert_eq!(covered(proc, PROC_MAGIC, ["../proc".to_owned()]).unwrap().len(), 1);
         // Missing files were not checked.
         assert_eq!(covered(&directory.path().join("none"), PROC_MAGIC, []), None);

@@ -1,8 +1,8 @@
-//! Storage I/O of kernel threads, from `/proc/PID/io`. Loop devices, file systems and in-kernel
-//! servers use these threads to submit I/O for others. Needs root.
+//! Reads the storage I/O of kernel threads from `/proc/PID/io`. Loop devices, file systems and
+//! in-kernel servers use these threads to submit I/O for others. Needs root.
 //!
 //! A worker exits after five idle minutes (kernel/workqueue.c, `IDLE_WORKER_TIMEOUT`), and its
-//! counters are lost. More frequent readings lose nothing.
+//! counters are lost. With more frequent readings, no I/O is lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ struct ThreadCounters {
     moved: IoBytes,
 }
 
-/// Observer of the kernel threads over a phase.
+/// Observer of the kernel threads during a phase.
 #[derive(Clone, Debug, Default)]
 pub struct KernelWatch {
     last: BTreeMap<i32, ThreadCounters>,
@@ -45,7 +45,7 @@ impl KernelWatch {
         }
     }
 
-    /// Reads the counters if the interval has passed.
+    /// Reads the counters if the interval since the last reading has passed.
     pub fn sample(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.read_at_ns) >= EVERY_NS {
             self.read_at_ns = now_ns;
@@ -53,7 +53,7 @@ impl KernelWatch {
         }
     }
 
-    /// Returns the I/O since the start; `None` if not readable.
+    /// Returns the I/O since the start; `None` if the counters are not readable.
     pub fn end(&mut self) -> Option<IoBytes> {
         self.take();
         self.readable.then_some(self.total)
@@ -117,7 +117,7 @@ mod tests {
         let before = reading(&[(7, 1, 900), (8, 1, 50)]);
         let now = reading(&[(7, 1, 950), (9, 3, 30)]);
         assert_eq!(rise(&before, &now).read_bytes, 80);
-        // A reused id is another thread.
+        // If an id is reused, it belongs to another thread.
         assert_eq!(rise(&before, &reading(&[(7, 2, 10)])).read_bytes, 10);
     }
 }

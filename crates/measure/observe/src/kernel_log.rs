@@ -1,5 +1,5 @@
-//! I/O errors in the kernel log (`/dev/kmsg`; Documentation/ABI/testing/dev-kmsg). Needs root, or a
-//! kernel that shows its log to all users.
+//! Reads I/O errors from the kernel log (`/dev/kmsg`; Documentation/ABI/testing/dev-kmsg). Needs
+//! root, or a kernel that shows its log to all users.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// Starts at the end of the log.
+    /// Opens the log and starts at its end.
     #[must_use]
     pub fn begin() -> Self {
         let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
@@ -27,7 +27,7 @@ impl KernelLog {
     }
 
     /// Returns the I/O errors of each block device since the start; `None` if the log cannot be
-    /// read. The kernel omits some errors if there are many at once.
+    /// read. If there are many errors in a short time, the kernel omits some of them.
     pub fn errors(&mut self) -> Option<BTreeMap<String, u64>> {
         let log = self.log.as_mut()?;
         let (mut errors, mut record) = (BTreeMap::new(), [0; RECORD_BYTES_MAX]);

@@ -3,8 +3,8 @@
 //!
 //! # Where to change what
 //!
-//! - a new observation: one file per source, read by `observer.rs`; its format in a bundle:
-//!   `judge/evidence/src/observed`
+//! - a new observation: add one file per source, and call it from `observer.rs`; its format in a
+//!   bundle is in `judge/evidence/src/observed`
 //! - network interfaces and TCP: `links.rs`
 
 pub mod access_profile;

@@ -8,16 +8,16 @@ use plimsoll_evidence::observed::Limits;
 use plimsoll_sys::limits::{IoPriority, io_priority};
 use procfs::process::Process;
 
-/// Version 1 represents "no limit" by the largest multiple of the page size.
+/// In version 1, the largest multiple of the page size means "no limit".
 const NO_LIMIT_V1: u64 = 1 << 60;
-/// Limits of version 2 by their keys in `io.max`.
+/// Limits of version 2, with their keys in `io.max`.
 const IO_MAX: [(&str, &str); 4] = [
     ("rbps", "read-bytes-per-s"),
     ("wbps", "write-bytes-per-s"),
     ("riops", "reads-per-s"),
     ("wiops", "writes-per-s"),
 ];
-/// Limits of version 1 by their files.
+/// Limits of version 1, with their files.
 const THROTTLE: [(&str, &str); 4] = [
     ("blkio.throttle.read_bps_device", "read-bytes-per-s"),
     ("blkio.throttle.write_bps_device", "write-bytes-per-s"),
@@ -41,7 +41,7 @@ pub fn read() -> Limits {
     limits
 }
 
-/// Reads the limits of the control groups named in `/proc/self/cgroup`, in `root`.
+/// Reads the limits of the control groups that `/proc/self/cgroup` lists, below `root`.
 fn of_groups(root: &Path, groups: &str) -> Limits {
     let mut found = LimitReader::default();
     for line in groups.lines() {
@@ -53,7 +53,8 @@ fn of_groups(root: &Path, groups: &str) -> Limits {
             }
             continue;
         }
-        // Controllers that share a hierarchy have a link each, or one common directory.
+        // If controllers share a hierarchy, each controller has a link to it, or they have one
+        // common directory.
         for controller in controllers.split(',').chain(std::iter::once(controllers)) {
             found.ancestors(&root.join(controller), path, LimitReader::version_1);
         }
@@ -61,7 +62,7 @@ fn of_groups(root: &Path, groups: &str) -> Limits {
     Limits { io: found.io.into_iter().collect(), ..found.limits }
 }
 
-/// Limits read until now.
+/// Limits that have been read so far.
 #[derive(Default)]
 struct LimitReader {
     limits: Limits,
@@ -69,7 +70,7 @@ struct LimitReader {
 }
 
 impl LimitReader {
-    /// Reads a group and its ancestors. A container may see its own group as the root group.
+    /// Reads a group and its ancestors. In a container, its own group may appear as the root group.
     fn ancestors(&mut self, mounted: &Path, path: &str, read: fn(&mut Self, &Path, bool)) {
         let path = path.trim_start_matches('/');
         let mut own = true;
@@ -138,7 +139,7 @@ impl LimitReader {
         self.limits.memory_bytes = least;
     }
 
-    /// Ignores a negative quota: it means unlimited.
+    /// Ignores a negative quota, because it means unlimited.
     fn cpus(&mut self, quota: f64, period: f64) {
         if quota > 0.0 && period > 0.0 {
             let cpus = quota / period;
@@ -153,8 +154,8 @@ impl LimitReader {
     }
 }
 
-/// Parses `/proc/self/limits`: a name of several words, the soft limit, the hard limit, the unit.
-/// At least two spaces separate the columns.
+/// Parses `/proc/self/limits`: a name of several words, the soft limit, the hard limit and the
+/// unit. At least two spaces separate the columns.
 fn of_process(text: &str) -> BTreeMap<String, String> {
     let row = |line: &str| {
         let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!((limits.memory_bytes, limits.cpus), (Some(512 << 20), None));
         assert_eq!(limits.io, ["8:16 write-bytes-per-s 4096"]);
         assert_eq!(of_groups(root, "4:memory:/\n").memory_bytes, None);
-        // A container that sees its own group as the root group.
+        // In a container, its own group may appear as the root group.
         group(root, "memory", &[("memory.limit_in_bytes", "1048576\n")]);
         assert_eq!(of_groups(root, "4:memory:/unseen/x\n").memory_bytes, Some(1 << 20));
         let nothing = of_groups(&root.join("none"), "0::/\n");

@@ -3,9 +3,9 @@
 //! snmp_counter.rst). Interface properties are from `/sys/class/net`
 //! (Documentation/ABI/testing/sysfs-class-net).
 //!
-//! `/proc/net` shows the process's own namespace; `/sys/class/net` shows the namespace in which it
-//! was mounted (after `nsenter`, the host's). The latter is used only if both list the same
-//! interfaces with the same counts.
+//! `/proc/net` shows the process's own namespace. `/sys/class/net` shows the namespace in which it
+//! was mounted, which is the namespace of the host after `nsenter`. It is used only if both list
+//! the same interfaces with the same counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -40,10 +40,10 @@ struct InterfaceProperties {
 /// Observer of interfaces and TCP.
 #[derive(Clone, Debug, Default)]
 pub struct LinkWatch {
-    /// Counters and properties at the start of the phase; `None` if not readable.
+    /// Counters and properties at the start of the phase; `None` if they are not readable.
     phase_start: Option<(Reading, BTreeMap<String, InterfaceProperties>)>,
     last: Option<Reading>,
-    /// Properties read before the phase.
+    /// Properties that were read before the phase.
     early_properties: Option<BTreeMap<String, InterfaceProperties>>,
     /// Interfaces that appeared, vanished or were reset during the phase.
     discontinuous: BTreeSet<String>,
@@ -53,8 +53,8 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Reads the properties in `/sys` before the phase, because this is slow with some drivers and
-    /// configuration tools.
+    /// Reads the properties in `/sys` before the phase, because reading them is slow with some
+    /// drivers and configuration tools.
     pub fn look(&mut self) {
         self.early_properties = Some(read_host_properties().unwrap_or_default());
     }
@@ -69,7 +69,8 @@ impl LinkWatch {
         self.discontinuous.clear();
     }
 
-    /// Reads the counters, and passes the increase of each with its series name to `gauge`.
+    /// Reads the counters. Passes the increase of each counter to `gauge`, with the counter's name
+    /// in the series.
     pub fn sample(&mut self, gauge: impl FnMut(String, f64)) {
         self.follow(Reading::now(), gauge);
     }
@@ -98,7 +99,7 @@ impl LinkWatch {
         }
     }
 
-    /// Returns the totals since the start of the phase; `None` if not readable.
+    /// Returns the totals since the start of the phase; `None` if the counters are not readable.
     pub fn end(&mut self, since_start_ns: impl Fn() -> u64) -> Option<Links> {
         let traits = read_host_properties();
         self.follow(Reading::now(), |_, _| ());
@@ -156,7 +157,7 @@ impl Reading {
 /// other format.
 fn interfaces(text: &str) -> Option<BTreeMap<String, LinkCounters>> {
     let one = |line: &str| {
-        // A name can have any character except space, slash and colon (the kernel's
+        // A name can contain any character except space, slash and colon (the kernel's
         // dev_valid_name).
         let (name, numbers) = line.split_once(':')?;
         let numbers: Vec<u64> =
@@ -194,8 +195,8 @@ fn interfaces(text: &str) -> Option<BTreeMap<String, LinkCounters>> {
     text.lines().skip(2).map(one).collect()
 }
 
-/// Returns a counter of a protocol: one line has the names, the next line with the same prefix the
-/// values.
+/// Returns a counter of a protocol. One line contains the names, and the next line with the same
+/// prefix contains the values.
 fn counter(text: &str, protocol: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(':'));
     let at = lines.next()?.split_ascii_whitespace().position(|title| title == name)?;
@@ -243,7 +244,7 @@ fn read_host_properties() -> Option<BTreeMap<String, InterfaceProperties>> {
     is_same(&before, &received, &Reading::now()?).then_some(traits)
 }
 
-/// True if `/sys` shows the same interfaces as the readings before and after.
+/// Returns true if `/sys` shows the same interfaces as the readings before and after it was read.
 fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) -> bool {
     before.interfaces.keys().eq(received.keys())
         && received.iter().all(|(name, bytes)| {
@@ -261,7 +262,7 @@ fn read_properties(
     for name in sysfs::names_in(&place) {
         let directory = place.join(&name);
         let number = |file: &str| sysfs::text(&directory.join(file))?.parse::<u64>().ok();
-        // Some entries are not interfaces: `bonding_masters` is a file.
+        // Some entries are not interfaces, for example the file `bonding_masters`.
         let Some(bytes) = number("statistics/rx_bytes") else { continue };
         received.insert(name.clone(), bytes);
         let mut below: Vec<String> = sysfs::names_in(&directory)
@@ -269,7 +270,8 @@ fn read_properties(
             .filter_map(|entry| entry.strip_prefix("lower_").map(str::to_owned))
             .collect();
         below.sort();
-        // Speed is in Mb/s. Unknown is -1, which older kernels print as unsigned.
+        // The speed is in Mb/s. An unknown speed is -1, which older kernels print as an unsigned
+        // number.
         let speed = number("speed").filter(|speed| (1..u64::from(u32::MAX)).contains(speed));
         let duplex = sysfs::text(&directory.join("duplex"));
         traits.insert(

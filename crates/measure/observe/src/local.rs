@@ -1,5 +1,5 @@
-//! Peers of local (`AF_UNIX`) sockets. `/proc` does not show them, but the kernel reports them over
-//! netlink (`sock_diag(7)`).
+//! Determines the peers of local (`AF_UNIX`) sockets. `/proc` does not show them, but the kernel
+//! reports them through netlink (`sock_diag(7)`).
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const PEER: u16 = 2;
 /// Size of a message header, and of the fixed part before the attributes.
 const HEAD: usize = 16;
 const BODY: usize = 16;
-/// Limit on messages, in case the kernel never ends the dump.
+/// Maximum number of messages, in case the kernel never ends the dump.
 const MESSAGES_MAX: usize = 4096;
 
 /// Returns the inode of each socket's peer in this network namespace; empty if the kernel does not
@@ -60,7 +60,7 @@ fn request() -> Vec<u8> {
     text
 }
 
-/// Parses the messages of one response; true if it was the last.
+/// Parses the messages of one response. Returns true if it was the last response.
 fn parse_messages(mut text: &[u8], peers: &mut BTreeMap<u64, u64>) -> bool {
     while let (Some(length), Some(kind)) = (word(text, 0), half(text, 4)) {
         let length = length as usize;

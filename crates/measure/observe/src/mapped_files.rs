@@ -1,8 +1,9 @@
-//! Mapped executable files of a process, and those from outside the distribution.
+//! Lists the executable files that a process has mapped, and detects those that are not from the
+//! distribution.
 //!
-//! A fake library intercepts `pread64` however it was loaded: by `LD_LIBRARY_PATH`, an RPATH, a
-//! copy next to the program or a replaced file. The check therefore examines the mapped files,
-//! regardless of the way in which they were loaded.
+//! A fake library can intercept `pread64`. It may be loaded through `LD_LIBRARY_PATH` or an RPATH,
+//! as a copy next to the program, or by replacing a file. The check therefore examines the mapped
+//! files, regardless of how they were loaded.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,21 +30,22 @@ const SYSTEM: [&str; 12] = [
     "/gnu/store",
     "/snap",
 ];
-/// Default directories of the loader. A distribution may add one for the architecture below them.
+/// Default directories of the loader. Below them, a distribution may have a subdirectory for the
+/// architecture.
 const DEFAULT: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
-/// Name prefixes of C libraries, which make the programs' system calls.
+/// Name prefixes of C libraries. Programs make their system calls through these libraries.
 const C_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libc.musl", "libpthread"];
 /// Suffix that the kernel appends to the name of a deleted file.
 const DELETED: &str = " (deleted)";
 
-/// Returns the executable files that a process (`self`, or its id) has mapped, sorted. `None` if
-/// not readable or empty.
+/// Returns a sorted list of the executable files that a process (`self`, or its id) has mapped.
+/// `None` if the list is not readable or empty.
 #[must_use]
 pub fn read(process: &str) -> Option<Vec<MappedFile>> {
     let program = || fs::read_link(format!("/proc/{process}/exe")).ok();
     let before = program()?;
     let maps = fs::read(format!("/proc/{process}/maps")).ok()?;
-    // If a process calls exec meanwhile, the list would contain files of both programs.
+    // If the process has called exec in the meantime, the list may contain files of both programs.
     let program = program().filter(|after| *after == before)?;
     let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     let paths = executable(&String::from_utf8_lossy(&maps));
@@ -86,12 +88,13 @@ fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
     }
     let path = Path::new(path);
     let Some(root) = SYSTEM.iter().map(Path::new).find(|root| path.starts_with(root)) else {
-        return Some("it is in none of the system's library directories".to_owned());
+        return Some("it is outside the system's library directories".to_owned());
     };
     let directory = path.parent().unwrap_or(root);
     let is_default = is_default(directory);
     if !is_default && library_path.iter().any(|named| named == directory) {
-        return Some("LD_LIBRARY_PATH put it before the system's own".to_owned());
+        let says = "LD_LIBRARY_PATH lists its directory, so it replaces a library of the system";
+        return Some(says.to_owned());
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_libc = C_LIBRARIES.iter().any(|begin| name.starts_with(begin));
@@ -102,8 +105,8 @@ fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
     owned_by_root(path, root).or_else(|| covered(path, root))
 }
 
-/// True for a default directory of the loader, its subdirectory for the architecture, or its
-/// subdirectory for a newer processor.
+/// Returns true for a default directory of the loader, and for its subdirectories for the
+/// architecture or for newer processors.
 fn is_default(directory: &Path) -> bool {
     let for_newer = directory.parent().filter(|parent| parent.ends_with("glibc-hwcaps"));
     let directory = for_newer.and_then(Path::parent).unwrap_or(directory);
@@ -114,8 +117,8 @@ fn is_default(directory: &Path) -> bool {
     DEFAULT.iter().map(Path::new).any(|root| directory == root || of_machine(root))
 }
 
-/// Checks that only root can change a file and its directories, up to the root of the system's
-/// libraries. Returns the violation.
+/// Checks that only root can change a file and its directories, up to `root`. If another user can,
+/// returns a description.
 fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
     for place in path.ancestors().take_while(|place| place.starts_with(root)) {
         let Ok(metadata) = fs::metadata(place) else {
@@ -131,9 +134,10 @@ fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
     None
 }
 
-/// Returns the reason if another file system is mounted over a file or over one of its directories.
+/// If another file system is mounted over a file or over one of its directories, returns this as a
+/// reason.
 fn covered(path: &Path, root: &Path) -> Option<String> {
-    // Each of these packages is a separate file system.
+    // Each package below `/snap` is a separate file system.
     if root == Path::new("/snap") {
         return None;
     }
@@ -142,7 +146,7 @@ fn covered(path: &Path, root: &Path) -> Option<String> {
     let opened = rustix::fs::openat(CWD, root, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let within = ResolveFlags::NO_XDEV;
     let found = rustix::fs::openat2(&opened, below, flags, Mode::empty(), within);
-    matches!(found, Err(Errno::XDEV)).then(|| "a mount covers it".to_owned())
+    matches!(found, Err(Errno::XDEV)).then(|| "another file system is mounted over it".to_owned())
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Statistics of a storage system, in the Prometheus text format over HTTP.
+//! Reads statistics of a storage system in the Prometheus text format over HTTP.
 //!
-//! Each endpoint has its own thread that polls at its interval, so that a slow response does not
-//! delay the others. Values are summed over all samples of a metric that match its labels. Counters
-//! are reported as their increase over the measured phase, the reduction ratio as its last value.
+//! Each endpoint is polled by its own thread, at its own interval, so that a slow response does not
+//! delay other endpoints. Values are summed over all samples of a metric that match its labels. For
+//! counters, the increase during the measured phase is reported; for the reduction ratio, the last
+//! value.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -15,12 +16,13 @@ use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::Sources;
 use plimsoll_sys::inject;
 
-/// Timeout for a whole response, including name resolution. It also applies to a response that
-/// arrives byte by byte.
+/// Timeout for a whole response, including name resolution. It also limits a response that arrives
+/// byte by byte.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Longer responses are truncated. Metrics of whole clusters are a few MiB.
+/// Maximum size of a response. Longer responses are truncated. The metrics of a complete cluster
+/// have a few MiB.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
-/// Larger values are rejected: 10^12 terabytes.
+/// Maximum value, 10^12 terabytes. Larger values are rejected.
 const VALUE_MAX: f64 = 1e24;
 /// Bytes per read.
 const PIECE_BYTES: usize = 64 << 10;
@@ -32,11 +34,11 @@ pub struct Endpoint {
     pub url: String,
     /// Polling interval.
     pub interval_ns: u64,
-    /// Plimsoll's name to the metric: `name` or `name{label="value",…}`.
+    /// For each name in Plimsoll: the metric, `name` or `name{label="value",…}`.
     pub names: BTreeMap<String, String>,
 }
 
-/// Values by Plimsoll's name.
+/// For each name in Plimsoll: the value.
 pub type Values = BTreeMap<String, f64>;
 
 #[derive(Debug, Default)]
@@ -45,13 +47,13 @@ struct Latest {
     problem: Option<String>,
 }
 
-/// Poller of an endpoint. Dropping it stops the thread.
+/// Poller of an endpoint. If it is dropped, the thread stops.
 #[derive(Debug)]
 pub struct Watch {
     endpoint: Endpoint,
     latest: Arc<Mutex<Latest>>,
     first_values: Option<Values>,
-    // Dropped before the thread is joined, which ends the thread.
+    // When this is dropped, the thread ends.
     stop: Option<Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -80,8 +82,8 @@ impl Watch {
         self.first_values = values;
     }
 
-    /// Marks the end of the measured phase. Adds the increases to `sources`, or the reason to
-    /// `unknown`.
+    /// Marks the end of the measured phase. Adds the increases to `sources`. For missing values,
+    /// adds the reason to `unknown`.
     pub fn end(&mut self, sources: &mut Sources, unknown: &mut Vec<ObservationGap>) {
         let fresh = request_with_timeout(&self.endpoint);
         let url = &self.endpoint.url;
@@ -89,7 +91,7 @@ impl Watch {
             unknown.push(ObservationGap {
                 what: format!("{what} from {url}"),
                 why,
-                remedy: "an endpoint that answers in the Prometheus text format".into(),
+                remedy: "an endpoint that responds in the Prometheus text format".into(),
             });
         };
         let (Some(now), Some(then)) = (&fresh.values, &self.first_values) else {
@@ -102,7 +104,7 @@ impl Watch {
                 continue;
             };
             let rise = then.get(ours).map(|before| value - before);
-            // A gauge may fall. A falling counter was reset.
+            // The value of a gauge may decrease. If a counter decreases, it was reset.
             if ours != "data_reduction" && rise.is_some_and(|rise| rise < 0.0) {
                 say(metric, "it was reset during the measurement".into());
                 continue;
@@ -128,8 +130,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The thread ends by itself after its current request, at the latest at the timeout. The
-        // caller does not wait for the thread.
+        // The thread ends by itself after its current request, or at the latest at the timeout of
+        // the request. The caller does not wait for the thread.
         self.stop = None;
         drop(self.thread.take());
     }
@@ -141,7 +143,7 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
         inject::point("metrics");
         let answer = request(endpoint);
         let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
-        // After a failed request, the previous values stay.
+        // If a request fails, the previous values remain.
         match answer.values {
             Some(_) => *latest = answer,
             None => latest.problem = answer.problem,
@@ -149,12 +151,12 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
     }
 }
 
-/// Like [`ask`], but in a separate thread, because name resolution cannot be cancelled.
+/// Like [`request`], but in a separate thread, because name resolution cannot be cancelled.
 fn request_with_timeout(endpoint: &Endpoint) -> Latest {
     let (sender, answer) = channel();
     let requested = endpoint.clone();
     let question = move || {
-        // The receiver may have timed out.
+        // If the receiver has timed out, the response is dropped.
         let _ = sender.send(request(&requested));
     };
     let late = || Some("it did not respond within 2 s".to_owned());
@@ -166,7 +168,7 @@ fn request_with_timeout(endpoint: &Endpoint) -> Latest {
     }
 }
 
-/// The request fails; the reason in words.
+/// Requests the current values of an endpoint.
 ///
 /// # Errors
 /// A text with the reason for the failed request.
@@ -202,7 +204,8 @@ fn get(url: &str) -> Result<String, String> {
     body(&String::from_utf8_lossy(&read_until(&mut stream, until)?))
 }
 
-/// Reads to the end or the deadline. Truncates after [`ANSWER_BYTES_MAX`].
+/// Reads a response until its end. Fails at the deadline `until`. Truncates the response after
+/// [`ANSWER_BYTES_MAX`].
 fn read_until(stream: &mut TcpStream, until: Instant) -> Result<Vec<u8>, String> {
     let (mut answer, mut piece) = (Vec::new(), vec![0; PIECE_BYTES]);
     while (answer.len() as u64) < ANSWER_BYTES_MAX {

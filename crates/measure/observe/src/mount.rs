@@ -1,5 +1,6 @@
-//! File system of a path and its underlying storage: block devices, a directory of another file
-//! system (overlays), a process of this host (FUSE), or nothing on this host.
+//! Determines the file system of a path and its underlying storage. This storage may be block
+//! devices, a directory of another file system (overlays), or a process of this host (FUSE); or it
+//! may not be on this host.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -15,17 +16,18 @@ use crate::sysfs::{Sysfs, names_in};
 /// File system with its underlying storage.
 #[derive(Clone, Debug, Default)]
 pub struct UnderlyingStorage {
-    /// The mount, with the devices directly under it.
+    /// The mount, with the names of the devices directly below it.
     pub mount: Mount,
-    /// Devices directly under the file system.
+    /// Devices directly below the file system.
     pub on: Vec<DeviceNumber>,
-    /// Underlying directories of other file systems, such as an overlay's upper directory.
+    /// Directories of other file systems that contain the data, such as an overlay's upper
+    /// directory.
     pub lower: Vec<PathBuf>,
-    /// Number of the FUSE connection, which a process serves.
+    /// Number of the FUSE connection, if a process serves the file system.
     pub fuse_connection: Option<u32>,
 }
 
-/// Describes the mount of `path`, with the names of all devices behind it.
+/// Describes the mount of `path`, with the names of all its underlying devices.
 pub fn describe(path: &Path) -> Mount {
     let mut mount = underlying_storage(path).mount;
     mount.devices = stack::read(path).layers.into_iter().map(|l| l.device.name).collect();
@@ -71,14 +73,14 @@ fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Returns the block device whose number is the `st_dev` of the file.
+/// Returns the block device with the device number (`st_dev`) of the file.
 fn own_device(sysfs: &Sysfs, path: &Path) -> Option<DeviceNumber> {
     let own = DeviceNumber::of_path(path).ok()?;
     sysfs.name(own).map(|_| own)
 }
 
-/// Returns the devices directly under a mount. Btrfs uses its own device numbers and spans several
-/// devices.
+/// Returns the devices directly below a mount. Btrfs uses its own device numbers and may use
+/// several devices.
 fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber> {
     let of_source = |source: &str| {
         let number = DeviceNumber::of_path(Path::new(source)).ok()?;
@@ -94,7 +96,7 @@ fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber>
         }
         _ => own_device(sysfs, path).or_else(|| of_source(source)).into_iter().collect(),
     };
-    // Log or journal on a separate device.
+    // The log or journal may be on a separate device.
     if info.fs_type.starts_with("ext")
         && let Some(journal) = found.first().and_then(|one| journal_of(sysfs, *one))
     {
@@ -112,14 +114,15 @@ fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber>
     found
 }
 
-/// Returns the device of an external ext4 journal, which no mount option shows. The journal
-/// thread's name contains the device, and the journal's inode if the journal is internal.
+/// Returns the device of an external ext4 journal, which the mount options do not show. The name of
+/// the journal thread contains the device. If the journal is internal, it also contains the
+/// journal's inode.
 fn journal_of(sysfs: &Sysfs, device: DeviceNumber) -> Option<DeviceNumber> {
     let task = sysfs.place("fs/ext4").join(sysfs.name(device)?).join("journal_task");
     let pid: u32 = crate::sysfs::text(&task)?.parse().ok()?;
     let thread = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let journal = thread.trim().strip_prefix("jbd2/")?;
-    // A truncated name does not match.
+    // If the name was truncated, this path does not exist.
     Path::new("/proc/fs/jbd2").join(journal).exists().then_some(())?;
     sysfs.number(journal).filter(|number| *number != device)
 }
@@ -134,7 +137,7 @@ fn btrfs_members(sysfs: &Sysfs, one: DeviceNumber) -> Vec<DeviceNumber> {
     groups.into_iter().find(|group| group.contains(&one)).unwrap_or_else(|| vec![one])
 }
 
-/// Returns the directories with the data of a mount.
+/// Returns the directories that contain the data of a mount.
 fn lower(info: &MountInfo) -> Vec<PathBuf> {
     let option = |name: &str| info.super_options.get(name).cloned().flatten();
     let paths: Vec<PathBuf> = match info.fs_type.as_str() {
@@ -145,7 +148,7 @@ fn lower(info: &MountInfo) -> Vec<PathBuf> {
         "ecryptfs" => info.mount_source.iter().map(PathBuf::from).collect(),
         _ => Vec::new(),
     };
-    // A relative path refers to an unknown working directory.
+    // A relative path is not used, because it refers to an unknown working directory.
     paths.into_iter().filter(|path| path.is_absolute() && path.exists()).collect()
 }
 
@@ -176,10 +179,11 @@ pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
 }
 
 /// Remedy if only the number of a block device is known.
-const MOUNTED_SYS: &str = "a mounted /sys, which a container may be given read-only";
+const MOUNTED_SYS: &str = "a mounted /sys (in a container, read-only is sufficient)";
 
 /// Returns the mount of the path by its number (`STATX_MNT_ID`, Linux 5.8). Otherwise, returns the
-/// mount point that is the longest prefix of the path; if several mounts are stacked, the last.
+/// mount point that is the longest prefix of the path; if several mounts are stacked there, the
+/// last one.
 fn mount_of(path: &Path) -> Option<MountInfo> {
     let path = path.canonicalize().ok()?;
     let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;

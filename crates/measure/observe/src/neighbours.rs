@@ -1,6 +1,6 @@
 //! Storage I/O of the host's other processes, from `read_bytes` and `write_bytes` in
 //! `/proc/PID/io`. Processes are identified by id, never by name. Only root (CAP_SYS_PTRACE) can
-//! read those of other users.
+//! read the counters of other users' processes.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ struct ProcessIo {
     name: String,
     /// Start time in ticks since boot, because ids are reused.
     started: u64,
-    /// Parent process id. A parent inherits the counters of a reaped child.
+    /// Parent process id. When a parent reaps a child, the kernel adds the child's counters to
+    /// those of the parent.
     parent: i32,
     read: u64,
     written: u64,
@@ -38,7 +39,7 @@ impl NeighbourReading {
             }
             // The process has ended.
             let Ok(stat) = process.stat() else { continue };
-            // Kernel threads do I/O for other processes.
+            // Kernel threads are skipped, because they perform I/O for other processes.
             if stat.flags & PF_KTHREAD != 0 {
                 continue;
             }
@@ -54,14 +55,15 @@ impl NeighbourReading {
         reading
     }
 
-    /// Returns the I/O since an earlier reading. Misses processes that started and ended in
-    /// between.
+    /// Returns the I/O since an earlier reading. Processes that started and ended between the two
+    /// readings are missing.
     pub fn since(&self, before: &Self) -> Neighbours {
         let (mut read, mut written) = (0u64, 0u64);
         let mut largest: Option<(u64, String)> = None;
         for (pid, now) in &self.processes {
             let then = before.processes.get(pid).filter(|then| then.started == now.started);
-            // Subtract the earlier I/O of its children that have ended since.
+            // Subtract the I/O that was already counted for children of the process that have ended
+            // since the earlier reading.
             let gone = before
                 .processes
                 .iter()

@@ -1,5 +1,5 @@
-//! Counters of NFS mounts (`/proc/self/mountstats`): I/O by programs, and I/O over the network. The
-//! `bytes:` line has eight counters in the order of `struct nfs_iostats`
+//! Reads the counters of NFS mounts (`/proc/self/mountstats`): the I/O of programs, and the I/O
+//! over the network. The `bytes:` line has eight counters in the order of `struct nfs_iostats`
 //! (include/linux/nfs_iostat.h): normal read and written, direct read and written, server read and
 //! written, pages read and written.
 
@@ -47,8 +47,9 @@ fn parse(text: &str) -> Vec<NetworkMount> {
         } else if let Some((name, numbers)) = line.split_once(": ")
             && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         {
-            // Operation: calls, transmissions, …. Transmissions in excess of the calls are
-            // retransmissions.
+            // An operation is followed by its number of calls, its number of transmissions and
+            // other counters. If there are more transmissions than calls, the difference is the
+            // number of retransmissions.
             let mut numbers = numbers.split_ascii_whitespace().map(|n| n.parse::<u64>());
             if let (Some(Ok(calls)), Some(Ok(sent))) = (numbers.next(), numbers.next()) {
                 mount.retransmissions += sent.saturating_sub(calls);

@@ -1,4 +1,4 @@
-//! Sampler of the underlying system during a run, with totals for one phase.
+//! Samples the underlying system during a run, and computes totals for one phase.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ use crate::sysfs::Sysfs;
 use crate::workload::WorkloadWatch;
 use crate::{LiveAccess, files, interposition, limits, mapped_files, mount, network, raid, stack};
 
-/// Observer of the devices behind some paths, the host and this process.
+/// Observer of the host, of this process and of the devices that store some paths.
 pub struct Observer {
     paths: Vec<PathBuf>,
     /// All devices, each with a flag that is true if a path is directly on the device.
@@ -40,10 +40,10 @@ pub struct Observer {
     metrics: Vec<Watch>,
     links: LinkWatch,
     workload: WorkloadWatch,
-    /// Processes that are not neighbours, such as an observed command.
+    /// Processes that do not count as neighbours, such as an observed command.
     mine: Vec<i32>,
     last: Reading,
-    /// Reading at [`Observer::begin`], while a phase is totalled.
+    /// Values at [`Observer::begin`]; `None` unless totals of a phase are being computed.
     phase_start: Option<PhaseStart>,
     samples: Samples,
     /// Pause detector. It runs from the start, so that it also reports a pause at the start of the
@@ -68,11 +68,12 @@ struct Reading {
     host: HostReading,
 }
 
-/// Values that are only read at the start and end of a phase.
+/// Values that are read only at the start and the end of a phase.
 struct PhaseStart {
     reading: Reading,
     process: Option<ProcessReading>,
-    /// Time after these readings, and those of the network mounts and the kernel's threads.
+    /// Time at which the readings for this process, the network mounts and the kernel threads were
+    /// complete.
     counted_from_ns: u64,
     neighbours: NeighbourReading,
     raids: Vec<Raid>,
@@ -117,15 +118,15 @@ impl TargetFacts {
         let gap = ObservationGap {
             what: "holes, extents and file systems of the target's files".to_owned(),
             why,
-            remedy: "a file system that answers".to_owned(),
+            remedy: "a file system that responds".to_owned(),
         };
         Self { unknown: vec![gap], ..Self::default() }
     }
 }
 
 impl Observer {
-    /// Starts observing the storage behind `paths`. `now_ns` is the time since the start of the
-    /// run.
+    /// Starts observing the storage that contains `paths`. `now_ns` is the time since the start of
+    /// the run.
     pub fn new(paths: Vec<PathBuf>, now_ns: u64) -> Self {
         let mut devices: Vec<(DeviceNumber, bool)> = Vec::new();
         let (mut backing, mut sought) = (Vec::new(), TargetAddresses::default());
@@ -177,7 +178,7 @@ impl Observer {
         &self.paths
     }
 
-    /// Uses these facts about the target's files.
+    /// Sets the facts about the target's files.
     pub fn use_target_facts(&mut self, facts: TargetFacts) {
         self.data = facts;
     }
@@ -192,32 +193,33 @@ impl Observer {
         self.workload = WorkloadWatch::of(threads, self.last.at_ns);
     }
 
-    /// Declares that the target is behind these addresses, which this process itself connects to.
+    /// Sets the addresses of the target's servers, to which this process itself connects.
     pub fn watch_servers(&mut self, addresses: Vec<SocketAddr>) {
         self.sought.addresses = addresses;
     }
 
-    /// Excludes these processes from the neighbours.
+    /// Sets the processes that do not count as neighbours.
     pub fn exclude_neighbours(&mut self, processes: Vec<i32>) {
         self.mine = processes;
     }
 
-    /// Starts the totals of the measured phase. I/O since the last sample belongs to the previous
-    /// phase, which has the rows `before`. So does the load's own I/O of that time. `clock` returns
-    /// the time since the start of the run. `from_ns` is the start of the phase on the same clock;
-    /// the counters may be read somewhat later.
+    /// Starts the totals of the measured phase. I/O since the last sample, including the I/O of the
+    /// load itself, belongs to the previous phase. `before` contains the number and the rows of
+    /// that phase. `clock` returns the time since the start of the run. `from_ns` is the start of
+    /// the phase on the same clock; the counters may be read somewhat later.
     pub fn begin(
         &mut self,
         from_ns: u64,
         clock: impl Fn() -> u64,
         before: Option<(u32, &mut Vec<Row>)>,
     ) {
-        // Slow readings are made first, so that the counters are read at the start of the phase.
+        // The slow readings come first, so that the counters are read close to the start of the
+        // phase.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
         self.links.look();
         if let Some((phase, rows)) = before {
-            // Skip the workload: its threads may already count for the new phase.
+            // The workload is not sampled, because its threads may already count for the new phase.
             self.counters(clock(), phase, rows);
         }
         let now_ns = clock();
@@ -225,7 +227,8 @@ impl Observer {
         let process = ProcessReading::now();
         let network = network::read(&self.mount_points);
         let kernel = KernelWatch::begin(now_ns);
-        // On a busy host, each reading may take milliseconds, while the load runs.
+        // On a busy host, each reading may take milliseconds, during which the load is already
+        // running.
         let counted_from_ns = clock();
         self.outside_devices.begin();
         self.links.begin(&clock);
@@ -257,7 +260,8 @@ impl Observer {
         }
     }
 
-    /// Appends the increases of devices, host and metrics since the last reading.
+    /// Appends rows with the increase of the counters of devices, host and metrics since the last
+    /// reading.
     fn counters(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         self.outside_devices.sample();
         let now = Reading::now(&self.devices, now_ns);
@@ -306,9 +310,9 @@ impl Observer {
         let called_ns = clock::monotonic_ns();
         let mut observed = Observed::default();
         let Some(mut phase_start) = self.phase_start.take() else { return observed };
-        // Use the reading of the last row, which the caller has just requested. A new one could
-        // differ by megabytes of other I/O on a busy host, and the totals would exceed the sum of
-        // the rows.
+        // Use the reading of the last row, which the caller has just requested. On a busy host, a
+        // new reading could contain megabytes of later I/O, and the totals would then exceed the
+        // sum of the rows.
         let now = match self.last.at_ns > phase_start.reading.at_ns {
             true => self.last.clone(),
             false => {
@@ -405,7 +409,7 @@ impl Observer {
             };
             observed.unknown.push(ObservationGap {
                 what: unseen,
-                why: "/proc/PID/io belongs to other users".into(),
+                why: "their /proc/PID/io files belong to other users".into(),
                 remedy: "root, or CAP_SYS_PTRACE".into(),
             });
         }
@@ -552,7 +556,7 @@ mod tests {
             .filter(gauge)
             .map(|row| (row.phase, row.start_ns, row.start_ns + row.duration_ns))
             .collect();
-        // Only microseconds are between the last two readings.
+        // The last two readings are only microseconds apart.
         assert_eq!(
             spans,
             [

@@ -1,5 +1,5 @@
-//! Devices outside the target's stack: other users of its devices (other partitions, volumes, loop
-//! devices), and the host's other disks.
+//! Observes devices outside the target's stack: other partitions, volumes and loop devices that use
+//! the target's devices, and the other disks of the host.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use plimsoll_evidence::observed::{DeviceTotals, IoBytes, OtherDisks};
 use crate::device::{self, DeviceNumber};
 use crate::sysfs::{Sysfs, names_in};
 
-/// Devices whose counters show I/O of others, in addition to that of the target.
+/// Outside devices whose I/O also appears in the counters of the target's devices, and other disks.
 #[derive(Clone, Debug, Default)]
 pub struct OutsideDevices {
-    /// Device of the stack, an outside device on top of it, and the number of devices that share
-    /// the outside device's I/O.
+    /// A device of the stack, an outside device directly above it, and the number of devices that
+    /// share the outside device's I/O.
     beside: Vec<(DeviceNumber, DeviceNumber, u64)>,
-    /// Disks that are not behind the target, each with a flag that is true if it is in memory.
+    /// Disks that do not store the target, each with a flag that is true if the disk is in memory.
     other_disks: Vec<(DeviceNumber, bool)>,
     before: BTreeMap<DeviceNumber, IoBytes>,
     /// Last reading of the devices in `beside`.
@@ -23,7 +23,7 @@ pub struct OutsideDevices {
 }
 
 impl OutsideDevices {
-    /// Finds the devices outside `stack`, which has the devices behind the target.
+    /// Finds the devices outside `stack`, which contains the underlying devices of the target.
     #[must_use]
     pub fn of(sysfs: &Sysfs, stack: &[DeviceNumber]) -> Self {
         let mut found = Self::default();
@@ -46,15 +46,15 @@ impl OutsideDevices {
         found
     }
 
-    /// Starts counting. The caller reads the target's devices before: I/O beside the target is
-    /// subtracted from theirs, so it must not be counted for longer.
+    /// Starts counting. The caller must have read the target's devices before: outside I/O is
+    /// subtracted from their I/O, so it must not be counted for a longer time.
     pub fn begin(&mut self) {
         let other_disks = self.other_disks.iter().map(|(number, _)| *number);
         self.before = read(self.beside().chain(other_disks));
         self.beside_after.clear();
     }
 
-    /// Reads the counters of devices beside the target. The caller reads the target's devices
+    /// Reads the counters of the outside devices. The caller must read the target's devices
     /// afterwards.
     pub fn sample(&mut self) {
         self.beside_after = read(self.beside());
@@ -73,7 +73,7 @@ impl OutsideDevices {
         sum
     }
 
-    /// Adds the I/O from outside devices, until the last sample, to the totals of a device.
+    /// Adds to the totals of a device the I/O that came from outside devices until the last sample.
     pub fn note(&self, number: DeviceNumber, totals: &mut DeviceTotals) {
         let beside = self.beside.iter().filter(|(below, ..)| *below == number);
         let sum = beside.fold(IoBytes::default(), |sum, (_, above, shared)| {
@@ -108,7 +108,7 @@ fn read(numbers: impl Iterator<Item = DeviceNumber>) -> BTreeMap<DeviceNumber, I
     numbers.filter_map(read).collect()
 }
 
-/// Returns the devices directly above one: its holders and its partitions.
+/// Returns the devices directly above a device: its holders and its partitions.
 fn above(sysfs: &Sysfs, number: DeviceNumber) -> Vec<DeviceNumber> {
     let directory = sysfs.directory(number);
     let holders = names_in(&directory.join("holders"));

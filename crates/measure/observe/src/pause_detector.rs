@@ -1,6 +1,7 @@
-//! Detection of pauses of this process. A thread that only sleeps checks the clocks each time it
-//! wakes. If the process is stopped (SIGSTOP, a freezer, a debugger) or suspended with its machine,
-//! the thread wakes late without having been runnable. That distinguishes a stop from a busy host.
+//! Detects pauses of this process. A thread that only sleeps checks the clocks each time it wakes
+//! up. If the process is stopped (SIGSTOP, a freezer, a debugger) or suspended with its machine,
+//! the thread wakes up late, although it was not waiting for a CPU. This distinguishes a stop from
+//! a busy host.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,18 +21,21 @@ use crate::host;
 
 /// Interval between clock checks.
 const PERIOD_NS: u64 = 50_000_000;
-/// Shorter pauses are not reported individually: a busy host has many.
+/// Shorter pauses are not reported individually, because a busy host has many of them.
 const PAUSE_NS_MIN: u64 = 1_000_000_000;
-/// Shorter stops count if their sum reaches the length of a pause.
+/// Minimum duration of short stops. They are reported if their sum reaches the minimum duration of
+/// a pause.
 const SHORT_NS_MIN: u64 = 200_000_000;
-/// Shorter suspensions are rounding errors between two clock readings.
+/// Minimum duration of a suspension. Shorter ones may be rounding errors between two clock
+/// readings.
 const SUSPENDED_NS_MIN: u64 = 100_000_000;
-/// Reading interval of the counters of stolen and throttled time, which are slower than the clocks.
+/// Interval at which the counters of stolen and throttled time are read. Reading them is slower
+/// than reading the clocks.
 const COUNTERS_NS: u64 = 1_000_000_000;
-/// Maximum number of pauses reported individually.
+/// Maximum number of pauses that are reported individually.
 const PAUSES_MAX: usize = 100;
 
-/// Pause detector. It runs until it is ended or dropped.
+/// Pause detector. It runs until [`PauseDetector::end`] is called or the value is dropped.
 pub(crate) struct PauseDetector {
     /// The thread, and the sender that ends the thread when it is dropped.
     watching: Option<(Sender<()>, JoinHandle<Pauses>)>,
@@ -54,15 +58,15 @@ pub(crate) struct Pauses {
     short: Vec<Pause>,
 }
 
-/// Clocks and counters at one moment.
+/// Values of the clocks and counters at one moment.
 #[derive(Clone, Copy, Debug)]
 struct ClockReading {
     monotonic_ns: u64,
-    /// Bounds on the lead of the boot clock over the monotonic clock.
+    /// Lower and upper bound of the boot clock minus the monotonic clock.
     ahead_ns: (u64, u64),
     cpu_ns: u64,
-    /// Time in which this thread was runnable but had no CPU; `None` if the kernel does not count
-    /// it.
+    /// Time for which this thread was runnable but had no CPU; `None` if the kernel does not count
+    /// this time.
     waited_ns: Option<u64>,
 }
 
@@ -80,7 +84,8 @@ struct LateWakeUp {
     ran_ns: u64,
     /// CPU time that the process may have used just before and after the actual pause.
     ran_aside_ns: u64,
-    /// Runnable, stolen or throttled time; `None` if not counted.
+    /// Time for which the thread was runnable without a CPU, or its CPU was stolen or throttled;
+    /// `None` if unknown.
     withheld_ns: Option<u64>,
     /// True if SIGCONT arrived.
     continued: bool,
@@ -113,7 +118,8 @@ impl PauseDetector {
 }
 
 impl Pauses {
-    /// Removes pauses that were over by `from_ns`, and the earlier part of a pause at that time.
+    /// Removes pauses that ended before `from_ns`. If a pause includes this time, removes its
+    /// earlier part.
     pub(crate) fn since(mut self, from_ns: u64) -> Self {
         self.pauses.retain_mut(|pause| {
             let end_ns = pause.at_ns.saturating_add(pause.duration_ns);
@@ -150,7 +156,7 @@ impl Pauses {
         }
     }
 
-    /// Returns the final result: short stops count if their sum is long enough.
+    /// Returns the final result. It includes the short stops if their sum is long enough.
     fn finish(mut self) -> Self {
         if self.short_ns >= PAUSE_NS_MIN {
             self.stopped_ns = self.stopped_ns.saturating_add(self.short_ns);
@@ -186,8 +192,8 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
         }
         let late_ns = (now.monotonic_ns - last.monotonic_ns).saturating_sub(PERIOD_NS);
         if late_ns >= SHORT_NS_MIN {
-            // The kernel may deliver the signal to any thread, which may run later than this
-            // thread.
+            // The kernel may deliver the signal to any thread, and that thread may run later than
+            // this one.
             std::thread::sleep(Duration::from_nanos(PERIOD_NS));
             let fresh = Counters::now();
             let late = LateWakeUp {
@@ -216,7 +222,7 @@ impl LateWakeUp {
         Pause { at_ns, duration_ns, kind, withheld_ns: self.withheld_ns }
     }
 
-    /// Classifies the pause and returns the length of that kind.
+    /// Returns the kind of the pause, and the time that is attributed to this kind.
     fn kind(self) -> (PauseKind, u64) {
         let withheld_ns = self.withheld_ns.unwrap_or(0).min(self.late_ns);
         let rest_ns = self.late_ns - withheld_ns;
@@ -239,7 +245,7 @@ impl ClockReading {
         let before_ns = clock::monotonic_ns();
         let boottime_ns = clock::boottime_ns();
         let monotonic_ns = clock::monotonic_ns();
-        // A delay between the readings widens the bounds and cannot appear as suspended time.
+        // A delay between the readings widens the bounds, so it cannot appear as suspended time.
         let ahead_ns =
             (boottime_ns.saturating_sub(monotonic_ns), boottime_ns.saturating_sub(before_ns));
         let cpu_ns = clock::process_cpu_ns();
@@ -257,7 +263,7 @@ impl ClockReading {
 }
 
 /// Parses the second field of `schedstat` (kernel: Documentation/scheduler/sched-stats.rst). All
-/// fields are zero if the kernel does not count.
+/// fields are zero if the kernel does not count these times.
 fn waited_ns(schedstat: &str) -> Option<u64> {
     let mut fields = schedstat.split_ascii_whitespace().map(str::parse::<u64>);
     let (_, waited_ns, slices) = (fields.next()?.ok()?, fields.next()?.ok()?, fields.next()?.ok()?);
@@ -273,7 +279,7 @@ impl Counters {
         }
     }
 
-    /// Returns the time that the thread was runnable without a CPU, or that its CPU was stolen or
+    /// Returns the time for which the thread was runnable without a CPU, or its CPU was stolen or
     /// throttled.
     fn withheld_ns_since(
         &self,
@@ -287,7 +293,7 @@ impl Counters {
         }
         let waited_ns = now.waited_ns?.saturating_sub(last.waited_ns?);
         let stolen_ns = cpu.stolen_ns_since(before.cpu.as_ref()?);
-        // Without a quota counter, there is no readable quota: version 2 always has the counter.
+        // If there is no counter, no quota is readable, because version 2 always has the counter.
         let throttled_ns = match (self.throttled_ns, before.throttled_ns) {
             (Some(now), Some(then)) => now.saturating_sub(then),
             _ => 0,
@@ -296,12 +302,13 @@ impl Counters {
     }
 }
 
-/// True if this machine may be virtual.
+/// Returns true if this machine may be virtual.
 fn is_virtual() -> bool {
     may_be_virtual(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// Checks the processor flag. Processors other than x86 do not report it and may be virtual.
+/// Checks the processor flag. Processors other than x86 do not have this flag, so such a machine
+/// may be virtual.
 fn may_be_virtual(cpuinfo: &str) -> bool {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     flags.is_none_or(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
@@ -391,7 +398,7 @@ mod tests {
         assert_eq!(found(2, 0), (Some(0), 0));
         assert_eq!(found(3, 0), (Some(6 * S / 5), 3));
         assert_eq!(found(200, 0), (Some(80 * S), PAUSES_MAX));
-        // The thread was runnable for the same time.
+        // The thread was runnable during the whole pause.
         assert_eq!(found(200, 2 * S / 5), (Some(0), 0));
         assert_eq!(found(200, S / 4), (Some(0), 0));
     }
@@ -406,7 +413,7 @@ mod tests {
         };
         assert_eq!(beat(12 * S, 12 * S).suspended_ns_since(beat(2 * S, 2 * S)), 10 * S);
         assert_eq!(beat(2 * S, 2 * S).suspended_ns_since(beat(2 * S, 2 * S)), 0);
-        // Two seconds passed between the readings of one beat, before or after.
+        // Two seconds passed between the clock readings of the later check, or of the earlier one.
         assert_eq!(beat(0, 2 * S).suspended_ns_since(beat(2 * S, 2 * S)), 0);
         assert_eq!(beat(2 * S, 2 * S).suspended_ns_since(beat(0, 2 * S)), 0);
     }

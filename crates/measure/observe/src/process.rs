@@ -1,4 +1,4 @@
-//! Resource usage of the load generator: CPU, memory, and its storage I/O.
+//! Reads the resource usage of the load generator: CPU time, memory and storage I/O.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,18 @@ pub struct ProcessReading {
     storage_cancelled_bytes: Option<u64>,
     resident_bytes_max: Option<u64>,
     major_faults: Option<u64>,
-    /// Voluntary and involuntary switches of all live threads.
+    /// Number of voluntary and of involuntary context switches of all live threads.
     switches: Option<(u64, u64)>,
     /// CPU time of each thread.
     threads_ns: BTreeMap<i32, u64>,
 }
 
 impl ProcessReading {
-    /// Reads the counters; `None` if not readable.
+    /// Reads the counters; `None` if they are not readable.
     ///
-    /// `read_bytes` and `write_bytes` count I/O at the storage layer; `rchar` would miss io_uring.
-    /// The kernel's I/O workers are threads of this process, so its CPU time includes them.
+    /// `read_bytes` and `write_bytes` count I/O at the storage layer; `rchar` would not include the
+    /// I/O of io_uring. The kernel's I/O workers are threads of this process, so its CPU time
+    /// includes them.
     pub fn now() -> Option<Self> {
         let time = plimsoll_sys::cpu::process_time();
         let process = Process::myself().ok()?;
@@ -50,7 +51,7 @@ impl ProcessReading {
             storage_read_bytes: io.as_ref().map(|io| io.read_bytes),
             storage_written_bytes: io.as_ref().map(|io| io.write_bytes),
             storage_cancelled_bytes: io.as_ref().map(|io| io.cancelled_write_bytes),
-            // The kernel shows VmHWM in KiB.
+            // The kernel reports VmHWM in KiB.
             resident_bytes_max: status.and_then(|s| s.vmhwm).map(|kib| kib * 1024),
             major_faults: process.stat().ok().map(|stat| stat.majflt),
             switches: seen.then_some((voluntary, forced)),

@@ -1,4 +1,4 @@
-//! Software RAID behind the target: `/sys/block/NAME/md` (kernel:
+//! Reads the state of software RAIDs that store the target: `/sys/block/NAME/md` (kernel:
 //! Documentation/admin-guide/md.rst).
 
 use std::fs;
@@ -27,7 +27,7 @@ fn read(name: &str) -> Option<Raid> {
     })
 }
 
-/// Returns the worse of the two readings of each RAID.
+/// Returns the worse of two readings for each RAID.
 pub fn worse(before: &[Raid], after: &[Raid]) -> Vec<Raid> {
     after
         .iter()

@@ -1,6 +1,6 @@
-//! Servers of a target that is not a device: the process at the other end of a connection or a FUSE
-//! mount, if it is on this host. Its storage I/O is read from its own counters. If a server only
-//! relays requests, the search continues with the next server.
+//! Finds the servers of a target that is not a device. A server is the process at the other end of
+//! a connection or a FUSE mount, if this process is on the same host. Its storage I/O is read from
+//! its own counters. If a server only relays requests, the search continues with the next server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use procfs::process::{FDTarget, Process, all_processes};
 
 use crate::local;
 
-/// Maximum length of a chain of relaying servers.
+/// Maximum length of a chain of servers that relay requests.
 const CHAIN_MAX: usize = 16;
 
 /// End of a TCP connection, or a listening socket.
@@ -25,18 +25,18 @@ struct Row {
     inode: u64,
 }
 
-/// Processes and connections of this host, in all network namespaces with visible processes.
+/// Processes and connections of this host, in all network namespaces that have visible processes.
 #[derive(Clone, Debug, Default)]
 struct HostSnapshot {
     rows: Vec<Row>,
-    /// Processes by socket inode.
+    /// For each socket inode: the processes that have the socket open.
     owners: BTreeMap<u64, Vec<i32>>,
     children: BTreeMap<i32, Vec<i32>>,
     /// Processes that serve FUSE, with the connection number if the kernel reports it (Linux 6.16).
     fuse: Vec<(i32, Option<u32>)>,
     /// True if the files of a process could not be listed.
     hidden: bool,
-    /// Peer of each local socket.
+    /// For each local socket: its peer.
     peers: BTreeMap<u64, u64>,
 }
 
@@ -47,11 +47,11 @@ struct DetectedServer {
     local: Option<bool>,
     processes: BTreeSet<i32>,
     relays: bool,
-    /// True if its processes are visible.
+    /// True if the server's processes are visible.
     is_visible: bool,
     /// Number of connections from other clients.
     others: u64,
-    /// Processes at the other ends of its local sockets.
+    /// Processes at the other ends of the server's local sockets.
     beside: BTreeSet<i32>,
 }
 
@@ -60,15 +60,16 @@ struct DetectedServer {
 pub struct TargetAddresses {
     /// Addresses that this process connects to.
     pub addresses: Vec<SocketAddr>,
-    /// FUSE connections behind the target.
+    /// FUSE connections of the target's file systems.
     pub fuse_connections: Vec<u32>,
-    /// Addresses that in-kernel clients connect to: NFS mounts, network disks.
+    /// Addresses to which clients in the kernel connect, for NFS mounts and network disks.
     pub kernel_addresses: Vec<IpAddr>,
-    /// True if a network block device is behind the target. The kernel does not report its address.
+    /// True if the target is on a network block device. The kernel does not report the address of
+    /// its server.
     pub nbd: bool,
 }
 
-/// Observer of servers over a phase.
+/// Observer of servers during a phase.
 #[derive(Clone, Debug, Default)]
 pub struct ServerWatch {
     found: Vec<DetectedServer>,
@@ -90,7 +91,7 @@ impl ServerWatch {
         });
         let mut found = world.of_connections(&rows);
         for address in &sought.addresses {
-            // Without a connection, only the address can identify the server.
+            // If there is no connection, only the address can identify the server.
             if !rows.iter().any(|row| row.remote == Some(plain(*address))) {
                 let local = address.ip().to_canonical().is_loopback().then_some(true);
                 found.push(DetectedServer {
@@ -106,15 +107,15 @@ impl ServerWatch {
             row.remote.is_some_and(|to| sought.kernel_addresses.contains(&plain(to).ip()))
         });
         found.extend(world.of_connections(&held));
-        // If a process holds a connection for the kernel (iscsid), only the address can identify
+        // If a process opened a connection for the kernel (iscsid), only the address can identify
         // the server.
         let by_address = sought.kernel_addresses.iter().filter(|address| {
             !held.iter().any(|row| row.remote.is_some_and(|to| plain(to).ip() == **address))
         });
         found.extend(by_address.filter_map(|address| world.of_address(*address)));
         if sought.nbd {
-            // The kernel does not report which of its connections belongs to this mount. A server
-            // is recognised by its name.
+            // The kernel does not report which of its connections belongs to this mount, so a
+            // server is recognised by its name.
             let near = world.of_connections(&world.rows_of_kernel());
             let serves = |found: &DetectedServer| {
                 found.processes.iter().any(|pid| named(*pid).contains("nbd"))
@@ -125,7 +126,7 @@ impl ServerWatch {
         Self { found, before }
     }
 
-    /// Returns the servers with their I/O since the start.
+    /// Returns the servers with their I/O since the start of the phase.
     #[must_use]
     pub fn end(&self) -> Vec<Server> {
         let after: BTreeMap<i32, IoBytes> =
@@ -143,7 +144,8 @@ impl ServerWatch {
             .iter()
             .map(|found| {
                 let all: Option<Vec<IoBytes>> = found.processes.iter().map(rise).collect();
-                // If some cannot be read, the sum of the others is a lower bound.
+                // If the counters of some processes cannot be read, the sum for the other processes
+                // is a lower bound.
                 let beside = found.beside.iter().filter_map(rise);
                 let beside = beside.fold(IoBytes::default(), IoBytes::plus);
                 let sum = all.map(|all| all.into_iter().fold(IoBytes::default(), IoBytes::plus));
@@ -161,7 +163,7 @@ impl ServerWatch {
     }
 }
 
-/// Returns the I/O of a process since its start.
+/// Returns the I/O of a process since the process started.
 fn moved(pid: i32) -> Option<(i32, IoBytes)> {
     let io = Process::new(pid).ok()?.io().ok()?;
     Some((pid, IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes }))
@@ -178,7 +180,7 @@ fn plain(address: SocketAddr) -> SocketAddr {
 }
 
 impl DetectedServer {
-    /// Returns the processes whose counters are read during the run.
+    /// Returns all processes whose counters are read during the run.
     fn all(&self) -> impl Iterator<Item = i32> {
         self.processes.iter().chain(&self.beside).copied()
     }
@@ -192,8 +194,8 @@ impl HostSnapshot {
             let Ok(stat) = process.stat() else { continue };
             world.children.entry(stat.ppid).or_default().push(process.pid);
             let space = fs::read_link(format!("/proc/{}/ns/net", process.pid)).ok();
-            // If the namespace is not readable, only the namespace of this process is certainly
-            // listed.
+            // If the namespace is not readable, only the connections in the namespace of this
+            // process are listed.
             let own = process.pid as u32 == std::process::id();
             if (own || space.is_some()) && spaces.insert(space) {
                 let (four, six) = (process.tcp(), process.tcp6());
@@ -223,7 +225,7 @@ impl HostSnapshot {
         }
     }
 
-    /// Returns the connections of these processes.
+    /// Returns the connections that these processes have open.
     fn rows_of(&self, pids: &[i32]) -> Vec<Row> {
         let held = |row: &&Row| {
             let owners = self.owners.get(&row.inode);
@@ -232,15 +234,15 @@ impl HostSnapshot {
         self.rows.iter().filter(|row| row.remote.is_some()).filter(held).copied().collect()
     }
 
-    /// Returns the connections of the kernel, which no process holds. Empty if not every process is
-    /// visible.
+    /// Returns the connections of the kernel, which no process has open. Empty if some processes
+    /// are not visible.
     fn rows_of_kernel(&self) -> Vec<Row> {
         let held = |row: &&Row| self.owners.contains_key(&row.inode);
         let rows = self.rows.iter().filter(|row| row.remote.is_some() && row.inode != 0);
         if self.hidden { Vec::new() } else { rows.filter(|row| !held(row)).copied().collect() }
     }
 
-    /// Returns the servers at the other ends, one per address.
+    /// Returns the servers at the other ends of these connections, one server per address.
     fn of_connections(&self, rows: &[Row]) -> Vec<DetectedServer> {
         let mut found: BTreeMap<String, DetectedServer> = BTreeMap::new();
         for row in rows {
@@ -265,8 +267,8 @@ impl HostSnapshot {
 
     fn of_connection(&self, row: &Row, remote: SocketAddr) -> DetectedServer {
         let mut found = DetectedServer { serves: remote.to_string(), ..DetectedServer::default() };
-        // The other end of a local connection has our address as its remote address, even if its
-        // own address was translated.
+        // At the other end of a local connection, the remote address is the address of this end,
+        // even if the address of the server was translated.
         let ends: Vec<&Row> = self
             .rows
             .iter()
@@ -279,7 +281,7 @@ impl HostSnapshot {
         }
         let holders = ends.iter().filter_map(|end| self.owners.get(&end.inode)).flatten();
         found.processes = holders.copied().collect();
-        // A listening process may hand connections to kernel threads.
+        // A listening process may pass its connections to kernel threads.
         found.is_visible = !found.processes.is_empty();
         self.follow(&mut found);
         found.others = self.others(&found, row, remote);
@@ -308,7 +310,7 @@ impl HostSnapshot {
         let exact = self.fuse.iter().filter(|(_, number)| *number == Some(connection));
         let mut processes: BTreeSet<i32> = exact.map(|(pid, _)| *pid).collect();
         if processes.is_empty() {
-            // Older kernels do not report the connection: any FUSE server may be it.
+            // Older kernels do not report the connection, so any FUSE server may be the server.
             let any = self.fuse.iter().filter(|(_, number)| number.is_none());
             processes = any.map(|(pid, _)| *pid).collect();
         }
@@ -325,7 +327,7 @@ impl HostSnapshot {
         found
     }
 
-    /// Adds processes that the servers started or relay to.
+    /// Adds processes that the server started, and processes to which it relays requests.
     fn follow(&self, found: &mut DetectedServer) {
         self.follow_connections(found);
         let own = i32::try_from(std::process::id()).unwrap_or(0);
@@ -358,7 +360,7 @@ impl HostSnapshot {
                         .collect();
                     let near = remote.ip().is_loopback() || remote.ip() == row.local.ip();
                     if holders.is_empty() {
-                        // The peer is on another host, or is an invisible process.
+                        // The other end is on another host, or its process is not visible.
                         found.relays |= !near;
                         found.is_visible &= !near;
                     }
@@ -420,8 +422,8 @@ mod tests {
         Row { local: address(local), remote, inode }
     }
 
-    /// A client (1) of a server (20) with a child (21), a client of a relay (30) to that server,
-    /// and a client of another host.
+    /// There is a client (1) of a server (20) with a child (21), a client of a relay (30) to that
+    /// server, and a client of another host.
     fn world() -> HostSnapshot {
         HostSnapshot {
             rows: vec![
@@ -474,7 +476,7 @@ mod tests {
     #[test]
     fn counts_other_clients_of_the_same_server() {
         let mut world = world();
-        // A connection of a relay to it, which belongs to another process.
+        // A connection from a relay to the server, which belongs to another process.
         assert_eq!(serves(&world, "127.0.0.1:9000").others, 1);
         assert_eq!(serves(&world, "127.0.0.1:8000").others, 0);
         world.rows.push(row("127.0.0.1:5003", "127.0.0.1:9000", 10));

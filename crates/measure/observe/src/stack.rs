@@ -1,6 +1,6 @@
-//! Storage stack of a path, down to the disks. The search goes from the file system to its devices,
-//! and through partitions, device mapper, software RAID and caches. From a loop device it continues
-//! in the file system of the backing file.
+//! Finds the storage stack of a path, down to the disks. The search goes from the file system to
+//! its devices, and follows partitions, device mapper, software RAID and caches. For a loop device,
+//! it continues with the file system of the backing file.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::device::{self, DeviceNumber};
 use crate::mount;
 use crate::sysfs::Sysfs;
 
-/// Limit on the depth, in case links form a cycle. Real stacks are shallower.
+/// Maximum depth of the search, in case links form a cycle. Real stacks have fewer levels.
 const DEPTH_MAX: usize = 32;
 
 /// Block device in a stack.
@@ -31,30 +31,31 @@ pub struct Layer {
 pub struct BackingFile {
     /// Kernel name of the loop device.
     pub device: String,
-    /// Path of the file, or a mount point of its file system if the file has no name in this
-    /// namespace.
+    /// Path of the backing file, or a mount point of its file system if the file has no name in
+    /// this namespace.
     pub path: PathBuf,
-    /// True if `path` is the file itself.
+    /// True if `path` is the path of the file itself.
     pub is_file: bool,
 }
 
 /// Storage stack of a path.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
-    /// Block devices without duplicates, upper ones first.
+    /// Block devices without duplicates, from the upper to the lower ones.
     pub layers: Vec<Layer>,
-    /// Underlying file systems of the path's file system, upper ones first.
+    /// Underlying file systems of the path's file system, from the upper to the lower ones.
     pub below: Vec<Mount>,
     /// Backing files of loop devices.
     pub backing: Vec<BackingFile>,
-    /// FUSE connections, which processes of this host serve.
+    /// FUSE connections that processes of this host serve.
     pub fuse_connections: Vec<u32>,
     /// Server addresses of network mounts.
     pub mount_addresses: Vec<IpAddr>,
 }
 
 impl Stack {
-    /// Returns the server addresses of in-kernel clients, from mounts and devices.
+    /// Returns the addresses of servers to which clients in the kernel connect, from mounts and
+    /// devices.
     #[must_use]
     pub fn kernel_addresses(&self) -> Vec<IpAddr> {
         let devices = self.layers.iter().filter_map(|layer| layer.device.address.as_deref());
@@ -63,7 +64,7 @@ impl Stack {
         self.mount_addresses.iter().copied().chain(of_devices).collect()
     }
 
-    /// True if a network block device is in the stack.
+    /// Returns true if a network block device is in the stack.
     #[must_use]
     pub fn has_nbd(&self) -> bool {
         self.layers.iter().any(|layer| layer.device.transport == Some(Transport::Nbd))
@@ -98,7 +99,8 @@ fn follow_path(
     if depth > 0 {
         stack.below.push(rest.mount);
     }
-    // An overlay has no device, so the devices of its lower directory are the top devices.
+    // An overlay has no device of its own, so the devices of its underlying directory are the top
+    // devices.
     for lower in &rest.lower {
         follow_path(stack, seen, lower, top, depth + 1);
     }
@@ -108,7 +110,8 @@ fn follow_path(
     }
 }
 
-/// Follows a device downwards level by level, so that upper devices are first in the list.
+/// Follows a device to its lower devices, level by level, so that upper devices are first in the
+/// list.
 fn follow(
     stack: &mut Stack,
     seen: &mut BTreeSet<DeviceNumber>,
@@ -129,7 +132,8 @@ fn follow(
     }
 }
 
-/// Appends the device and those below it to `layers`; returns their backing files.
+/// Appends the device and its lower devices to `layers`. Returns the backing files of loop devices
+/// among them.
 fn devices(
     sysfs: &Sysfs,
     number: DeviceNumber,
@@ -163,8 +167,8 @@ fn devices(
     found
 }
 
-/// Returns the devices of a sysfs tree from one device down, without following backing files. Used
-/// for copies of other hosts' trees.
+/// Returns a device of a sysfs tree and all its lower devices, without following backing files.
+/// Used for copies of the trees of other hosts.
 #[must_use]
 pub fn of_tree(sysfs: &Sysfs, top: DeviceNumber) -> Vec<Layer> {
     let mut layers = Vec::new();
@@ -172,9 +176,9 @@ pub fn of_tree(sysfs: &Sysfs, top: DeviceNumber) -> Vec<Layer> {
     layers
 }
 
-/// Locates the backing file of a loop device. The name may be deleted, belong to another mount
-/// namespace, or refer to another file now. The kernel reports the file only to root
-/// (`LOOP_GET_STATUS64`).
+/// Locates the backing file of a loop device. The reported name may have been deleted, may belong
+/// to another mount namespace, or may now refer to another file. The kernel reports the file only
+/// to root (`LOOP_GET_STATUS64`).
 fn locate(device: &str, named: &Path) -> (PathBuf, bool) {
     let status = plimsoll_sys::loops::status(Path::new(&format!("/dev/{device}"))).ok();
     let found = std::fs::metadata(named).ok();

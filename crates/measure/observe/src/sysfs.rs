@@ -1,4 +1,4 @@
-//! The kernel's device tree, `/sys`, or a copy of another host's for tests (kernel:
+//! Reads the kernel's device tree, `/sys`, or for tests a copy of another host's tree (kernel:
 //! Documentation/admin-guide/sysfs-rules.rst, Documentation/ABI/stable/sysfs-block).
 
 use std::fs;
@@ -51,13 +51,13 @@ impl Sysfs {
         Self::at(Path::new("/sys"))
     }
 
-    /// Opens a copy at `root`.
+    /// Opens a copy of a tree at `root`.
     #[must_use]
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_path_buf() }
     }
 
-    /// Returns the path of an entry.
+    /// Returns the path of an entry in the tree.
     pub(crate) fn place(&self, relative: &str) -> PathBuf {
         self.root.join(relative)
     }
@@ -88,7 +88,7 @@ impl Sysfs {
     }
 }
 
-/// Reads a file without surrounding white space.
+/// Reads a file, and removes white space at its start and end.
 pub(crate) fn text(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }

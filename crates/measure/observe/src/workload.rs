@@ -1,5 +1,5 @@
-//! Access profile of the running load, as rows of the series: current working set, and recent
-//! randomness.
+//! Adds the access profile of the running load to the series: the working set so far, and the
+//! random share of recent operations.
 
 use plimsoll_evidence::series::{Data, Row};
 
@@ -8,7 +8,7 @@ use crate::access_profile::{AccessCounts, LiveAccess};
 /// Sampling interval. A sample reads the bitmaps of all driving threads, at most 512 KiB each.
 const EVERY_NS: u64 = 1_000_000_000;
 
-/// Sampler of the profilers of a load's threads.
+/// Samples the profilers of a load's threads.
 #[derive(Debug, Default)]
 pub struct WorkloadWatch {
     threads: Vec<LiveAccess>,
@@ -17,21 +17,21 @@ pub struct WorkloadWatch {
 }
 
 impl WorkloadWatch {
-    /// Starts sampling these profilers.
+    /// Sets the profilers to sample.
     #[must_use]
     pub fn of(threads: Vec<LiveAccess>, now_ns: u64) -> Self {
         Self { threads, before: AccessCounts::default(), looked_ns: now_ns }
     }
 
-    /// Marks the start of the measured phase, at which the threads reset their counts.
+    /// Marks the start of the measured phase. At this time, the threads reset their counts.
     pub fn begin(&mut self, now_ns: u64) {
         (self.before, self.looked_ns) = (AccessCounts::default(), now_ns);
     }
 
-    /// Appends rows if the interval has passed.
+    /// Appends rows if the sampling interval has passed.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         let (start_ns, duration_ns) = (self.looked_ns, now_ns.saturating_sub(self.looked_ns));
-        // Samples are on time or slightly early.
+        // A sample may be slightly early.
         if duration_ns < EVERY_NS / 10 * 9 {
             return;
         }

@@ -1,8 +1,8 @@
-//! Collects snapshots of all threads, adds them to totals and produces one row per interval.
+//! Collects the snapshots of all threads, adds them to totals and produces one row per interval.
 //!
-//! A row is complete when every thread has reported up to its end. A blocked thread delays rows by
-//! at most [`PENDING_MAX`] intervals; its later snapshots become supplements to these rows. Memory
-//! stays bounded, and no snapshot is lost.
+//! A row is complete when every thread has reported its part of the interval. A blocked thread
+//! delays rows by at most [`PENDING_MAX`] intervals; its later snapshots become supplements to
+//! these rows. The memory is therefore limited, and no snapshot is lost.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::histogram::{HistogramTotals, WaitKind};
 use crate::snapshot::IntervalRecorder;
 use crate::totals::OperationTotals;
 
-/// Maximum number of open intervals.
+/// Maximum number of intervals that are not complete yet.
 const PENDING_MAX: usize = 8;
 
-/// Totals and histograms of one class over some time.
+/// Totals and histograms of one class over a period.
 #[derive(Clone, Debug, Default)]
 pub struct ClassRecord {
     /// Exact sums.
@@ -27,7 +27,7 @@ pub struct ClassRecord {
     pub service: HistogramTotals,
 }
 
-/// Creates tables one by one: cloning a table would touch all of its memory.
+/// Creates the tables one by one, because cloning a table would touch all of its memory.
 fn empty(count: usize) -> Vec<ClassRecord> {
     (0..count).map(|_| ClassRecord::default()).collect()
 }
@@ -47,61 +47,64 @@ impl ClassRecord {
     }
 }
 
-/// One interval of the run, over all groups and clients.
+/// One interval of the run, for all groups and clients.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
-    /// Number; negative during the warm-up.
+    /// Number of the interval; negative during the warm-up.
     pub number: i64,
-    /// The interval is wholly or partly after the stop.
+    /// True if the interval is completely or partly after the stop.
     pub drain: bool,
-    /// Supplement to an earlier row of the same number.
+    /// True if this is a supplement to an earlier row with the same number.
     pub supplement: bool,
     /// By class.
     pub classes: Vec<ClassRecord>,
-    /// By class: operations that completed before the stop.
+    /// For each class: operations that completed before the stop.
     pub within: Vec<OperationTotals>,
-    /// By class: operations that completed after the stop, or never.
+    /// For each class: operations that completed after the stop, or never.
     pub drained: Vec<OperationTotals>,
 }
 
 /// Totals of one group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupTotals {
-    /// By client and class (`client × classes + class`), if recorded; only for the measurement.
+    /// Records for each client and class (`client × classes + class`), for the measurement only.
+    /// Empty if clients are not recorded separately.
     pub cells: Vec<ClassRecord>,
     /// The generator's own lateness ([`WaitKind::Own`]).
     pub own: WaitTotals,
-    /// Lateness of operations that waited for a full queue ([`WaitKind::Held`]).
+    /// Lateness of operations that waited because the queue was full ([`WaitKind::Held`]).
     pub held: WaitTotals,
-    /// Processor time of the thread in the measurement.
+    /// Processor time of the thread during the measurement.
     pub cpu: CpuTime,
-    /// Time spent spinning on the clock before a start, in the measurement.
+    /// Time that the thread spent polling during the measurement.
     pub spun_ns: u64,
 }
 
-/// Totals of a run, and open rows.
+/// Totals of a run, and rows that are not complete yet.
 #[derive(Debug)]
 pub struct Collector {
     classes: usize,
     pending: BTreeMap<i64, Interval>,
     spare: Vec<Interval>,
-    /// Per group: all intervals below this number have been reported.
+    /// For each group: it has reported all intervals before this number.
     reached: Vec<i64>,
     emitted_below: i64,
-    /// By class: totals of measurement and drain.
+    /// For each class: totals of measurement and drain.
     pub totals: Vec<ClassRecord>,
-    /// By class: operations that completed in the measurement, which count for the rate.
+    /// For each class: operations that completed during the measurement. Rates are computed from
+    /// them.
     pub window: Vec<OperationTotals>,
-    /// By class: operations that completed after the stop, or never.
+    /// For each class: operations that completed after the stop, or never.
     pub drained: Vec<OperationTotals>,
-    /// By class: totals before the measurement.
+    /// For each class: totals before the measurement.
     pub warm_up: Vec<OperationTotals>,
     /// By group.
     pub groups: Vec<GroupTotals>,
 }
 
 impl Collector {
-    /// Creates a collector of `classes` classes from groups with `cells` cells each.
+    /// Creates a collector for `classes` classes. `cells` contains the number of cells of each
+    /// group.
     #[must_use]
     pub fn new(classes: usize, cells: &[usize], per_client: bool) -> Self {
         let group = |cells: &usize| GroupTotals {
@@ -128,12 +131,12 @@ impl Collector {
         self.reached.iter().all(|reached| *reached == i64::MAX)
     }
 
-    /// Produces the rows that are still open.
+    /// Produces the rows that are not complete yet.
     pub fn finish(&mut self, each: &mut dyn FnMut(&Interval)) {
         self.flush(i64::MAX, each);
     }
 
-    /// Adds the records of a thread's interval and empties them.
+    /// Adds the records of a thread's interval to the totals, and empties the records.
     pub fn take(&mut self, records: &mut IntervalRecorder, each: &mut dyn FnMut(&Interval)) {
         let number = records.snapshot.interval;
         let supplement = number < self.emitted_below;
@@ -151,8 +154,8 @@ impl Collector {
         if let Some(reached) = self.reached.get_mut(records.snapshot.thread as usize) {
             *reached = if records.snapshot.last { i64::MAX } else { number };
         }
-        // A snapshot of the same number may follow, because the stop cuts an interval in two. The
-        // number is complete only when a later number has arrived.
+        // A second snapshot with the same number may follow, because the stop divides an interval
+        // in two. The interval is complete only when a snapshot with a later number has arrived.
         let complete_below = self.reached.iter().copied().min().unwrap_or(i64::MAX);
         self.flush(complete_below, each);
         while self.pending.len() > PENDING_MAX {

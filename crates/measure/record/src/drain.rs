@@ -1,34 +1,35 @@
-//! Timeouts at the end of a phase.
+//! Timeouts for operations that do not complete, during a phase and at its end.
 //!
 //! The policy is the same for every driver. An operation in flight at the end of the measurement
-//! counts with its full latency. So does an arrival of an open loop that was due before the end. A
-//! stall then has the same weight at the end as in the middle. Rates exclude these operations,
-//! because they completed later. An operation that has not completed at the end of the drain is
-//! *abandoned*: it is counted, and its waiting time is added to every latency as a lower bound.
+//! counts with its full latency. An operation of an open loop that was due before the end also
+//! counts with its full latency. A stall at the end therefore has the same weight as a stall in the
+//! middle. Rates exclude these operations, because they completed later. An operation that has not
+//! completed at the end of the drain is *abandoned*: it is counted, and its waiting time is
+//! recorded as a lower bound of its latency.
 //!
-//! | not completing | timeout |
+//! | what does not complete | timeout |
 //! |---|---|
-//! | all operations | the plan's `target.outage_max`; then the run fails |
-//! | one operation while others complete, during a phase | [`one_max_ns`]; then the run fails |
-//! | operations in flight at the end, while some complete | [`IN_FLIGHT_NS`]; then they are abandoned |
+//! | any operation | the plan's `target.outage_max`; then the run fails |
+//! | a single operation during a phase, while others complete | [`one_max_ns`]; then the run fails |
+//! | operations in flight at the end of a phase, while some complete | [`IN_FLIGHT_NS`]; then they are abandoned |
 
 /// Timeout of operations in flight after the stop. Linux aborts a request to a SCSI disk after 180
-/// s (six tries of 30 s, `SD_TIMEOUT` and `SD_MAX_RETRIES`), and a request to an NVMe device no
-/// later. The S3 client of this workspace aborts after 60 s. An operation outstanding for longer is
-/// unlikely to complete.
+/// s (six tries of 30 s, `SD_TIMEOUT` and `SD_MAX_RETRIES`), and a request to an NVMe device after
+/// this time or earlier. The S3 client of this workspace aborts after 60 s. An operation that is
+/// outstanding for longer than 180 s is unlikely to complete.
 pub const IN_FLIGHT_NS: u64 = 180_000_000_000;
 
-/// Time after the stop during which due arrivals of an open loop are still started. The mail store
-/// also uses [`plimsoll_workload::step::BACKLOG_NS`].
+/// Time after the stop during which operations of an open loop that were due before the stop are
+/// still started. The mail store also uses [`plimsoll_workload::step::BACKLOG_NS`].
 pub const BACKLOG_NS: u64 = plimsoll_workload::step::BACKLOG_NS;
 
-/// Time between the decision on a phase's start or end and that moment, so that every thread can
-/// read it in time. Threads check after each completion and before recording it, and a store is
+/// The start or end of a phase is set this long in advance, so that every thread can read it in
+/// time. Threads check it after each completion, before they record the completion, and a store is
 /// visible to other processors within a microsecond.
 pub const AHEAD_NS: u64 = 1_000_000;
 
-/// Returns the timeout of one operation while others complete: at least the timeout at the end of a
-/// phase, and at least that of an outage.
+/// Returns the timeout of a single operation while other operations complete. It is the larger of
+/// two timeouts: the timeout at the end of a phase, and the timeout of an outage.
 #[must_use]
 pub fn one_max_ns(outage_max_ns: u64) -> u64 {
     outage_max_ns.max(IN_FLIGHT_NS)
@@ -42,8 +43,8 @@ pub struct OldestOperation {
 
 impl OldestOperation {
     /// Returns true if the oldest operation, submitted at `since_ns`, had exceeded [`one_max_ns`]
-    /// at this check and at the previous check. A single check is not enough: a process that was
-    /// stopped may have completions queued.
+    /// at this check and at the previous check. A single check is not sufficient, because
+    /// completions may be queued if the process was stopped.
     pub fn is_lost(&mut self, since_ns: Option<u64>, now_ns: u64, outage_max_ns: u64) -> bool {
         let max_ns = one_max_ns(outage_max_ns);
         let too_old = since_ns.filter(|since_ns| now_ns.saturating_sub(*since_ns) >= max_ns);
@@ -52,8 +53,8 @@ impl OldestOperation {
     }
 }
 
-/// Further silence required after an outage is detected, so that completions queued while the
-/// process was stopped are processed.
+/// Additional time without a completion that is required after an outage was detected. In this
+/// time, completions that were queued while the process was stopped are processed.
 const CONFIRMATION_NS: u64 = 500_000_000;
 
 /// Tracks the time without any completion.
@@ -64,21 +65,22 @@ pub struct Silence {
 }
 
 impl Silence {
-    /// Starts now, with nothing outstanding.
+    /// Starts now, without an outstanding operation.
     #[must_use]
     pub fn from(now_ns: u64) -> Self {
         Self { since_ns: now_ns, too_long_at_ns: None }
     }
 
-    /// Returns the time of the last completion, or the last time when nothing was outstanding.
+    /// Returns the time of the last completion, or the last time at which no operation was
+    /// outstanding.
     #[must_use]
     pub fn since_ns(&self) -> u64 {
         self.since_ns
     }
 
-    /// Returns true if the silence has lasted for `outage_max_ns`, and for half a second after its
-    /// detection. The half second is for a process that was stopped: its queued completions show
-    /// that the target is not at fault.
+    /// Returns true if no operation has completed for `outage_max_ns`, and for half a second after
+    /// this was detected. If the process was stopped, its queued completions are processed in this
+    /// half second, and show that the target did not cause the silence.
     pub fn is_outage(&mut self, now_ns: u64, outage_max_ns: u64) -> bool {
         if now_ns.saturating_sub(self.since_ns) < outage_max_ns {
             return false;
@@ -97,12 +99,13 @@ mod tests {
         const SECOND: u64 = 1_000_000_000;
         let mut silence = Silence::from(SECOND);
         assert!(!silence.is_outage(2 * SECOND, 60 * SECOND));
-        // Stopped for ten minutes: completions are processed right after the first check.
+        // The process was stopped for ten minutes: completions are processed right after the first
+        // check.
         assert!(!silence.is_outage(602 * SECOND, 60 * SECOND));
         assert!(!silence.is_outage(602 * SECOND + 1_000, 60 * SECOND));
         silence = Silence::from(602 * SECOND + 2_000);
         assert!(!silence.is_outage(603 * SECOND, 60 * SECOND));
-        // A target that is really silent stays silent.
+        // If the target really does not respond, the silence continues.
         assert!(!silence.is_outage(663 * SECOND, 60 * SECOND));
         assert!(silence.is_outage(664 * SECOND, 60 * SECOND));
         assert_eq!(silence.since_ns(), 602 * SECOND + 2_000);
@@ -113,14 +116,15 @@ mod tests {
         const SECOND: u64 = 1_000_000_000;
         let mut oldest = OldestOperation::default();
         assert!(!oldest.is_lost(Some(SECOND), 2 * SECOND, 0));
-        // Stopped for five minutes: its completion is processed before the next check.
+        // The process was stopped for five minutes: the completion is processed before the next
+        // check.
         assert!(!oldest.is_lost(Some(SECOND), 302 * SECOND, 0));
         assert!(!oldest.is_lost(Some(302 * SECOND), 303 * SECOND, 0));
         // One operation never completes.
         assert!(!oldest.is_lost(Some(302 * SECOND), 482 * SECOND, 0));
         assert!(oldest.is_lost(Some(302 * SECOND), 483 * SECOND, 0));
         assert!(!oldest.is_lost(None, 484 * SECOND, 0));
-        // With a longer outage limit, one operation may also take longer.
+        // With a longer outage limit, the limit for a single operation is also longer.
         assert!(!oldest.is_lost(Some(0), 500 * SECOND, 600 * SECOND));
         assert!(!oldest.is_lost(Some(0), 501 * SECOND, 600 * SECOND));
     }

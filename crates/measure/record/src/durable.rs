@@ -1,19 +1,19 @@
-//! Writes that wait for a flush. A write is durable once its file was flushed and the flush began
-//! after the write completed. All writes that the flush makes durable wait for its end.
+//! Writes that wait for a flush. A write is durable after a flush of its file that began after the
+//! write completed. All writes that a flush makes durable wait for the end of the flush.
 //!
 //! A driver reports each write and flush of its clients. No memory is allocated while a client has
 //! at most [`PENDING_MAX`] waiting writes.
 
-/// Maximum number of individual waiting writes of a client. Further writes of a file are merged
-/// with its oldest one, which only lengthens their latency.
+/// Maximum number of individual waiting writes of a client. Further writes to a file are merged
+/// with the oldest waiting write to this file. This can only increase their recorded latency.
 pub const PENDING_MAX: usize = 16_384;
 
-/// One or more completed writes that are not yet durable.
+/// One or several completed writes that are not durable yet.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     file: u32,
     count: u32,
-    /// Number of the last of these writes among the client's writes.
+    /// Number of the last of these writes, counted over all writes of the client.
     number: u64,
     at: WriteTimes,
 }
@@ -32,13 +32,13 @@ pub struct WriteTimes {
     pub intended_ns: u64,
     /// Submission.
     pub submitted_ns: u64,
-    /// Completion of the write, without the flush.
+    /// Completion of the write itself, before the flush.
     pub completed_ns: u64,
 }
 
 impl WriteTimes {
-    /// Returns the times without the delay by the flush schedule, from the write's completion to
-    /// `due_ns`.
+    /// Returns the times without the delay that the flush schedule causes. This is the time from
+    /// the write's completion to `due_ns`.
     fn without_schedule_delay(self, due_ns: u64) -> Self {
         let held_ns = due_ns.saturating_sub(self.completed_ns);
         Self {
@@ -49,17 +49,18 @@ impl WriteTimes {
     }
 }
 
-/// Writes that wait for a flush, by client.
+/// Writes of each client that wait for a flush.
 #[derive(Clone, Debug, Default)]
 pub struct DurableWrites {
     clients: Vec<Client>,
-    /// By slot: number of the client's writes that had completed when the flush in that slot began.
+    /// For each slot: number of the client's writes that had completed when the flush in this slot
+    /// began.
     covered: Vec<u64>,
 }
 
 impl DurableWrites {
-    /// Creates the table for a number of clients and of operations in flight, with space for `each`
-    /// waiting writes per client.
+    /// Creates the table for this number of clients and of slots, with space for `each` waiting
+    /// writes per client.
     #[must_use]
     pub fn new(clients: usize, slots: usize, each: usize) -> Self {
         let client = || Client { written: 0, pending: Vec::with_capacity(each.min(PENDING_MAX)) };
@@ -82,7 +83,7 @@ impl DurableWrites {
         client.pending.push(Pending { file, count: 1, number, at });
     }
 
-    /// Records that the operation in `slot` is a flush of a client, which starts now.
+    /// Records that a flush of a client starts now, in slot `slot`.
     #[inline]
     pub fn flush_begins(&mut self, slot: u32, client: u32) {
         let written = self.clients.get(client as usize).map_or(0, |client| client.written);
@@ -95,8 +96,9 @@ impl DurableWrites {
         }
     }
 
-    /// Returns each write that the flush of `file` in `slot` made durable, and removes it. A
-    /// scheduled flush was due at `due_ns`; the wait until then was not caused by the target.
+    /// Removes each write that the flush of `file` in `slot` made durable, and passes it to `each`.
+    /// If the flush was scheduled, it was due at `due_ns`; the target did not cause the wait until
+    /// this time.
     #[inline]
     pub fn flushed(
         &mut self,
@@ -117,7 +119,7 @@ impl DurableWrites {
         });
     }
 
-    /// Returns each write that still waits, and removes it.
+    /// Removes each write that still waits, and passes it to `each`.
     pub fn left(&mut self, each: &mut dyn FnMut(u32, WriteTimes)) {
         for (number, client) in (0u32..).zip(&mut self.clients) {
             for pending in client.pending.drain(..) {

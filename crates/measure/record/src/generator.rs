@@ -1,4 +1,4 @@
-//! Figures about the load generator, for all drivers.
+//! Figures about the load generator, used by all drivers.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub const LAG_TAG: &str = "generator.lag";
 /// Tag of the histogram of waits for a free slot in the queue.
 pub const HELD_TAG: &str = "generator.held";
 
-/// Adds a lag to the counters of a run.
+/// Adds the statistics of a lag to the counters of a run.
 pub fn count(counters: &mut BTreeMap<String, u64>, name: &str, lag: &Lag) {
     for (what, value) in [
         ("operations", lag.operations),
@@ -26,7 +26,7 @@ pub fn count(counters: &mut BTreeMap<String, u64>, name: &str, lag: &Lag) {
     }
 }
 
-/// Waits of operations over some time, with their histogram.
+/// Waits of operations over a period, with their histogram.
 #[derive(Clone, Debug, Default)]
 pub struct WaitTotals {
     /// Exact sums.
@@ -60,7 +60,7 @@ impl WaitTotals {
         })
     }
 
-    /// Returns the histogram of a phase that began at `start_ns`.
+    /// Returns the histogram as the interval of a phase that began at `start_ns`.
     #[must_use]
     pub fn interval(&self, tag: &str, start_ns: u64, duration_ns: u64) -> Interval {
         let histogram = Packed::from(&self.times.to_hdr());
@@ -68,8 +68,8 @@ impl WaitTotals {
     }
 }
 
-/// Figures of the threads of a stateful workload in the measured phase: delays of I/Os, and
-/// resources used.
+/// Figures about the threads of a stateful workload in the measured phase: the delays of I/Os in
+/// the threads, and the resources that the threads used.
 #[derive(Clone, Debug, Default)]
 pub struct GeneratorFigures {
     waits: WaitTotals,
@@ -77,8 +77,8 @@ pub struct GeneratorFigures {
 }
 
 impl GeneratorFigures {
-    /// Adds a thread's interval. Its histogram, if any, begins at `start_ns` of the run and is
-    /// appended to `intervals`.
+    /// Adds a thread's interval. If it has a histogram, the histogram is appended to `intervals`.
+    /// It begins at `start_ns`, counted from the start of the run.
     pub fn take(
         &mut self,
         snapshot: &IntervalSnapshot,
@@ -103,7 +103,7 @@ impl GeneratorFigures {
         self.waits.lag()
     }
 
-    /// Returns the threads with their resource use.
+    /// Returns the threads, completed with the resources that they used.
     pub fn threads(&self, threads: Vec<GeneratorThread>) -> Vec<GeneratorThread> {
         let used = |number: u32| self.used.get(&number).cloned().unwrap_or_default();
         let with = |(number, thread): (u32, GeneratorThread)| {

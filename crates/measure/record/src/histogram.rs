@@ -1,15 +1,15 @@
-//! Latency histograms with the buckets of HdrHistogram: those of a thread ([`HistogramTable`]), and
-//! those of all threads ([`HistogramTotals`]).
+//! Latency histograms with the buckets of HdrHistogram, for one thread ([`HistogramTable`]) and for
+//! all threads together ([`HistogramTotals`]).
 //!
-//! Values below 2,048 ns have a bucket each; above, each octave has 1,024. The error is below one
-//! part in a thousand, as in an [HdrHistogram](http://hdrhistogram.org) with `sigfig = 3` and
-//! lowest value 1, which has the same layout. Recording needs no scaling, and packing for the
-//! bundle loses nothing.
+//! Each value below 2,048 ns has its own bucket. Above 2,048 ns, each octave has 1,024 buckets. The
+//! error is less than one part in a thousand, as in an [HdrHistogram](http://hdrhistogram.org) with
+//! `sigfig = 3` and lowest value 1, which has the same layout. Values are recorded without scaling,
+//! and packing for the bundle loses no information.
 //!
-//! A thread may have hundreds of histograms, and each operation adds to one or two of them, rarely
-//! near each other. They share one table, which is emptied and reused. A count is added a few
-//! operations after its cache line was prefetched. Buckets are narrow and counts small, so each
-//! bucket has two bytes, and overflows are counted in a second table. Only memory that was hit is
+//! A thread may have hundreds of histograms. Each operation adds to one or two of them, rarely to
+//! adjacent buckets. The histograms share one table, which is emptied and reused. A count is added
+//! a few operations after its cache line was prefetched. Counts are usually small, so each bucket
+//! has two bytes, and a second table counts overflows. Memory of buckets without counts is not
 //! used.
 
 use hdrhistogram::Histogram;
@@ -17,20 +17,20 @@ use plimsoll_evidence::latency::{self, LATENCY_NS_MAX, Packed};
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
-/// Largest value of the last octave of the bundle's histograms. Longer values are counted as the
+/// Largest value of the last octave of the bundle's histograms. Values above it are counted as the
 /// largest latency.
 const LAST: u64 = (LATENCY_NS_MAX + 1).next_power_of_two() - 1;
-/// Buckets of a histogram.
+/// Number of buckets of a histogram.
 pub const BUCKETS: usize = index_of(LAST) + 1;
-/// Counts that wait for their cache lines.
+/// Number of counts that can wait for their cache lines.
 const WAITING: usize = 8;
-/// Range of the used buckets of an empty histogram.
+/// Range of used buckets, for an empty histogram.
 const EMPTY: (usize, usize) = (BUCKETS, 0);
 
-/// Significant bits of a value.
+/// Number of significant bits of a value.
 const KEPT_BITS: u32 = 11;
 
-/// Returns the index of a value's bucket in a histogram without a largest value.
+/// Returns the index of a value's bucket, for a histogram whose values are not limited.
 #[inline(always)]
 #[must_use]
 const fn index_of(value_ns: u64) -> usize {
@@ -51,12 +51,12 @@ fn value_of(index: usize) -> u64 {
     (index - octave * half) << octave
 }
 
-/// Returns the value of a bucket in the bundle, which has no value 0.
+/// Returns the value that represents a bucket in the bundle. The bundle has no value 0.
 fn packed_value(bucket: usize) -> u64 {
     (value_of(bucket + 1) - 1).max(1)
 }
 
-/// Returns the value in the bundle of the bucket of `value_ns`.
+/// Returns the value that represents `value_ns` in the bundle.
 pub(crate) fn packed_value_of(value_ns: u64) -> u64 {
     packed_value(bucket_of(value_ns))
 }
@@ -70,42 +70,43 @@ pub struct Latencies {
     pub service: Packed,
 }
 
-/// Waits of operations in a thread.
+/// Kinds of waits of operations in a thread.
 #[derive(Clone, Copy, Debug)]
 pub enum WaitKind {
-    /// Delays with a free slot in the queue: the generator's own lateness, from the scheduled
-    /// start, or from when the previous completion was available.
+    /// Delay although a slot in the queue was free: the generator's own lateness. It is counted
+    /// from the scheduled start, or from the time at which the previous completion was available.
     Own,
-    /// Waits for a full queue: the target's lateness.
+    /// Wait because the queue was full: the target's lateness.
     Held,
 }
 
-/// Counts of a thread: latency and service time by class, and waits.
+/// Histograms of a thread: latency and service time of each class, and waits.
 ///
-/// Three histograms per class. The first counts operations whose latency equals their service time,
-/// which is the usual case if nothing waits before submission. The others count latency and service
-/// time of all other operations. Most operations are therefore counted once.
+/// There are three histograms per class. The first counts operations whose latency equals their
+/// service time. This is the usual case if operations do not wait before submission. The others
+/// count latency and service time of all other operations. Most operations are therefore counted
+/// once.
 #[derive(Debug)]
 pub struct HistogramTable {
     counts: Large<u16>,
-    /// Overflows of each count.
+    /// Number of overflows of each count.
     carries: Large<u16>,
     has_carries: bool,
-    /// By histogram: the range of used buckets.
+    /// For each histogram: the range of used buckets.
     ranges: Vec<(usize, usize)>,
     waiting: [usize; WAITING],
     turn: usize,
 }
 
 impl HistogramTable {
-    /// Creates empty histograms of `classes` classes, in huge pages.
+    /// Creates empty histograms for `classes` classes, in huge pages.
     #[must_use]
     pub fn new(classes: usize) -> Self {
         Self::in_pages(classes, Large::zeros)
     }
 
-    /// Creates empty histograms in small pages: for tables of which several are used in turn, or of
-    /// which most buckets remain unused.
+    /// Creates empty histograms in small pages, for tables that are used in turn, or in which most
+    /// buckets remain unused.
     #[must_use]
     pub fn sparse(classes: usize) -> Self {
         Self::in_pages(classes, Large::sparse_zeros)
@@ -113,7 +114,7 @@ impl HistogramTable {
 
     fn in_pages(classes: usize, zeros: fn(usize) -> Large<u16>) -> Self {
         let histograms = 3 * classes + 2;
-        // The last bucket belongs to no histogram: counts that are not waiting are added to it.
+        // The last bucket belongs to no histogram. Unused entries of `waiting` refer to it.
         let unused = histograms * BUCKETS;
         Self {
             counts: zeros(unused + 1),
@@ -175,13 +176,13 @@ impl HistogramTable {
 
     fn take_count(&mut self, histogram: usize, bucket: usize) -> u64 {
         let (first, end) = self.ranges[histogram];
-        // Memory that was never used is not read either.
+        // Memory that was never written is not read either.
         if !(first..end).contains(&bucket) {
             return 0;
         }
         let at = histogram * BUCKETS + bucket;
         let carries = if self.has_carries { std::mem::take(&mut self.carries[at]) } else { 0 };
-        // Writes only if there is a count, so that unused pages stay unmapped.
+        // Writes only if the count is not 0, so that unused pages stay unmapped.
         let count = self.counts[at];
         if count > 0 {
             self.counts[at] = 0;
@@ -189,7 +190,8 @@ impl HistogramTable {
         (u64::from(carries) << u16::BITS) + u64::from(count)
     }
 
-    /// Takes the counts of histograms: each used bucket in ascending order, with its counts.
+    /// Removes the counts of `N` histograms. Passes each used bucket to `each` in ascending order,
+    /// with its counts.
     fn take_each<const N: usize>(&mut self, from: usize, each: &mut dyn FnMut(usize, [u64; N])) {
         self.settle();
         let ranges = &self.ranges[from..from + N];
@@ -204,20 +206,21 @@ impl HistogramTable {
         self.ranges[from..from + N].fill(EMPTY);
     }
 
-    /// Takes the counts of a class: each used bucket in ascending order, with the numbers of
-    /// latencies and of service times.
+    /// Removes the counts of a class. Passes each used bucket to `each` in ascending order, with
+    /// its number of latencies and its number of service times.
     pub fn take(&mut self, class: usize, each: &mut dyn FnMut(usize, u64, u64)) {
         self.take_each(3 * class, &mut |bucket, [same, latency, service]| {
             each(bucket, same + latency, same + service);
         });
     }
 
-    /// Takes the waits of a kind: each used bucket in ascending order, with its count.
+    /// Removes the counts of one kind of wait. Passes each used bucket to `each` in ascending
+    /// order, with its count.
     pub fn take_waits(&mut self, kind: WaitKind, each: &mut dyn FnMut(usize, u64)) {
         self.take_each(self.waits(kind), &mut |bucket, [count]| each(bucket, count));
     }
 
-    /// Takes the counts of a class in the bundle's format.
+    /// Removes the counts of a class, and returns them in the bundle's format.
     pub fn pack(&mut self, class: usize) -> Latencies {
         let (mut latencies, mut services) = (Vec::new(), Vec::new());
         self.take(class, &mut |bucket, latency, service| {
@@ -230,7 +233,7 @@ impl HistogramTable {
         }
     }
 
-    /// Takes the waits of a kind in the bundle's format.
+    /// Removes the counts of one kind of wait, and returns them in the bundle's format.
     pub fn pack_waits(&mut self, kind: WaitKind) -> Packed {
         let mut packed = Vec::new();
         self.take_waits(kind, &mut |bucket, count| push(&mut packed, bucket, count));
@@ -247,7 +250,8 @@ fn push(packed: &mut Vec<(u64, u64)>, bucket: usize, count: u64) {
     }
 }
 
-/// Counts of one class by latency and service time, for [`crate::snapshot::IntervalRecorder`].
+/// Histograms of latency and service time for each class, as [`crate::snapshot::IntervalRecorder`]
+/// uses them.
 pub trait Histograms {
     /// Counts an operation. `service_ns` is `None` for an operation that was never started.
     fn count_times(&mut self, class: usize, latency_ns: u64, service_ns: Option<u64>);
@@ -266,7 +270,7 @@ impl Histograms for HistogramTable {
     }
 }
 
-/// Counts over any time.
+/// Histogram over a period of any length.
 #[derive(Clone, Debug)]
 pub struct HistogramTotals {
     counts: Box<[u64; BUCKETS]>,
@@ -301,7 +305,7 @@ impl HistogramTotals {
         packed.buckets().for_each(|(value, count)| self.add(bucket_of(value), count));
     }
 
-    /// Notes the exact largest value of the added buckets.
+    /// Records the exact largest value of the added buckets.
     pub fn note_max(&mut self, max_ns: u64) {
         self.max_ns = self.max_ns.max(max_ns);
     }
@@ -312,14 +316,14 @@ impl HistogramTotals {
         self.count
     }
 
-    /// Returns the exact largest value; `None` without values.
+    /// Returns the exact largest value; `None` if there are no values.
     #[must_use]
     pub fn max_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max_ns)
     }
 
-    /// Returns a quantile (0 to 1) as HdrHistogram defines it: the largest value of the bucket;
-    /// `None` without values.
+    /// Returns a quantile (0 to 1). As in HdrHistogram, it is the largest value of the bucket.
+    /// `None` if there are no values.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
         let required = (quantile.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
@@ -342,7 +346,7 @@ impl HistogramTotals {
     /// Removes all counts.
     pub fn clear(&mut self) {
         for bucket in self.range.0..self.range.1 {
-            // Writes only if there is a count, so that unused pages stay unmapped.
+            // Writes only if the count is not 0, so that unused pages stay unmapped.
             if self.counts[bucket] > 0 {
                 self.counts[bucket] = 0;
             }
@@ -366,7 +370,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Values of every magnitude, also outside the range.
+    /// Values of every magnitude, including values outside the range.
     fn values() -> impl Strategy<Value = Vec<u64>> {
         let value = (0u32..50, any::<u64>()).prop_map(|(bits, noise)| noise >> (63 - bits));
         prop::collection::vec(value, 0..200)

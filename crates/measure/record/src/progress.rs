@@ -11,9 +11,9 @@ use plimsoll_evidence::series::Row;
 pub struct Progress {
     /// Time since the phase began.
     pub elapsed_ns: u64,
-    /// Bytes done; 0 if the phase is not limited by bytes.
+    /// Number of bytes already processed; 0 if the phase is not limited by bytes.
     pub done_bytes: u64,
-    /// Bytes to do; 0 if the phase is not limited by bytes.
+    /// Total number of bytes to process; 0 if the phase is not limited by bytes.
     pub total_bytes: u64,
     /// Duration of the phase; 0 if it is not limited by time.
     pub total_ns: u64,
@@ -21,15 +21,15 @@ pub struct Progress {
     pub rate_ops_per_s: f64,
     /// Bytes per second in the last interval.
     pub rate_bytes_per_s: f64,
-    /// Mean latency of the last interval's reads, or of its writes if there are no reads.
+    /// Mean latency of the reads in the last interval, or of its writes if there are no reads.
     pub latency_ns_avg: Option<u64>,
 }
 
 /// Receives the progress of a run.
 pub trait Watcher {
-    /// Returns the start time of a phase that drives the target and is ready from `ready_ns` on.
-    /// `None`: call again later. In a fleet, this delays the start until the last host is ready.
-    /// All times, and `run_start_ns`, the start of the run, are on the driver's clock.
+    /// Returns the start time of a phase that drives the target and is ready at `ready_ns`. `None`
+    /// means: call again later. In a fleet, this delays the start until the last host is ready.
+    /// `run_start_ns` is the start of the run. All times are on the driver's clock.
     fn begins_at(&mut self, kind: PhaseKind, run_start_ns: u64, ready_ns: u64) -> Option<u64> {
         let _ = (kind, run_start_ns);
         Some(ready_ns)
@@ -42,11 +42,11 @@ pub trait Watcher {
     fn begin(&mut self, kind: PhaseKind);
     /// Called during a phase.
     fn progress(&mut self, kind: PhaseKind, progress: &Progress);
-    /// Receives new rows of the series: intervals of classes, and gauges.
+    /// Receives new rows of the series, which contain intervals of classes, or gauges.
     fn rows(&mut self, rows: &[Row]) {
         let _ = rows;
     }
-    /// Receives new histograms: one per class and thread each second, or less often.
+    /// Receives new histograms: one for each class and thread, at most every second.
     fn latencies(&mut self, intervals: &[Interval]) {
         let _ = intervals;
     }
@@ -62,7 +62,7 @@ pub trait Gate: Debug + Send + Sync {
     fn stop_reason(&self) -> Option<String>;
 }
 
-/// A [`Watcher`] that ignores everything.
+/// [`Watcher`] that ignores all reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SilentWatcher;
 

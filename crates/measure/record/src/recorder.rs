@@ -1,7 +1,8 @@
-//! Records of one thread of a stateful workload.
+//! Records the operations of a thread that drives a stateful workload.
 //!
-//! Sums are sent every interval. Histograms are sent less often in long runs: for one hour, 3,600
-//! histograms per class would be useless. The thread packs them, so that it needs one table only.
+//! Sums are sent in every interval. Histograms are sent less often in long runs, because 3,600
+//! histograms per class for one hour would not be useful. The thread packs the histograms, so it
+//! needs only one table.
 
 use plimsoll_sys::cpu::{CpuTime, thread_time};
 
@@ -9,7 +10,7 @@ use crate::histogram::{HistogramTable, WaitKind};
 use crate::snapshot::{IntervalRecorder, IntervalSnapshot};
 use crate::totals::OperationTotals;
 
-/// Records for one thread.
+/// Recorder for one thread.
 #[derive(Debug)]
 pub struct Recorder {
     /// The current interval.
@@ -37,7 +38,8 @@ impl Recorder {
         self.interval.snapshot.histogram_start_ns
     }
 
-    /// Returns the records and starts the next interval. With `all`, includes histograms.
+    /// Returns the records and starts the next interval. If `all` is true, always includes
+    /// histograms.
     pub fn take(&mut self, phase: u32, end_ns: u64, all: bool) -> IntervalSnapshot {
         let IntervalRecorder { snapshot, histograms } = &mut self.interval;
         let classes = snapshot.totals.len();

@@ -18,9 +18,9 @@ use crate::snapshot::IntervalSnapshot;
 use crate::spool::{Batch, Spool};
 use crate::totals::OperationTotals;
 
-/// Number of rows that are moved to the spool at once.
+/// Minimum number of rows that are moved to the spool together.
 const BATCH_ROWS: usize = 1024;
-/// Age up to which rows stay in memory.
+/// Rows stay in memory up to this age.
 const AGE_NS: u64 = 60_000_000_000;
 
 /// An error that ends a run.
@@ -29,7 +29,7 @@ pub trait Failure {
     fn end_kind(&self) -> EndKind;
     /// Returns the message with hints.
     fn says(&self) -> String;
-    /// Returns true if a thread is blocked in a call to the target.
+    /// Returns true if the failure leaves a thread blocked in a call to the target.
     fn leaves_a_call(&self) -> bool;
 }
 
@@ -42,40 +42,40 @@ pub struct Recording {
     pub end: End,
     /// I/O engine.
     pub engine: Engine,
-    /// Phases in order. The last may be running.
+    /// Phases in order. The last phase may still be running.
     pub phases: Vec<Phase>,
-    /// Totals of the measured phase by class.
+    /// Totals of each class in the measured phase.
     pub classes: Vec<ClassTotals>,
-    /// Databases or other instances.
+    /// Databases, or other instances of the workload.
     pub instances: Vec<Instance>,
-    /// Counters of the workload over the measured phase.
+    /// Counters of the workload for the measured phase.
     pub counters: BTreeMap<String, u64>,
     /// Results of data checks.
     pub checks: Checks,
-    /// Events of the plan.
+    /// Events of the plan, as they happened.
     pub events: Vec<EventRecord>,
-    /// Rows, without those in the spool.
+    /// Rows that are not in the spool.
     pub series: Vec<Row>,
-    /// Histograms, without those in the spool.
+    /// Histograms that are not in the spool.
     pub intervals: Vec<Interval>,
     /// Activity of the underlying system during the measurement.
     pub observed: Observed,
-    /// Figures of the threads of a stateful workload during the measurement.
+    /// Figures about the threads of a stateful workload during the measurement.
     pub generator: GeneratorFigures,
-    /// A thread is blocked in a call to the target, and further calls may block too.
+    /// True if a thread is blocked in a call to the target, so that further calls may also block.
     pub left_behind: bool,
     /// Start of the oldest row that the driver still reads; `u64::MAX` if it reads none.
     pub needed_from_ns: u64,
-    /// Number of rows and histograms already reported to the watcher.
+    /// Number of rows, and of histograms, that were already reported to the watcher.
     reported: (usize, usize),
-    /// File for older rows and histograms, if any.
+    /// Optional file for older rows and histograms.
     spool: Option<Spool>,
-    /// Number of rows in memory from which older ones are moved to the spool.
+    /// If this number of rows is in memory, older rows are moved to the spool.
     spool_from: usize,
 }
 
 impl Recording {
-    /// Creates an empty recording that starts now.
+    /// Creates an empty recording of a run that starts at `start_ns`.
     pub fn new(start_ns: u64) -> Self {
         Self {
             start_ns,
@@ -99,7 +99,7 @@ impl Recording {
         }
     }
 
-    /// Moves older rows and histograms to a spool from now on.
+    /// From now on, moves older rows and histograms to a spool.
     #[must_use]
     pub fn with_spool(self, spool: Option<Spool>) -> Self {
         Self { spool, ..self }
@@ -134,8 +134,8 @@ impl Recording {
         }
     }
 
-    /// Ends a phase. A phase whose start was announced for a later time moves to its end, and the
-    /// phases before it are shortened: a stop can come before an announced boundary.
+    /// Ends a phase. A stop can precede the announced start of a phase. Such a phase then starts at
+    /// its end, and the earlier phases are shortened.
     pub fn finish(&mut self, phase: u32, driver_ns: u64, reached: bool, note: impl Into<String>) {
         let now_ns = self.since_start_ns(driver_ns);
         let Some((last, before)) =
@@ -153,7 +153,8 @@ impl Recording {
         }
     }
 
-    /// Reports new rows and histograms to the watcher, and moves older ones to the spool.
+    /// Reports new rows and histograms to the watcher, and moves older rows and histograms to the
+    /// spool.
     pub fn tell(&mut self, watcher: &mut dyn Watcher) {
         let rows = self.series.get(self.reported.0..).unwrap_or_default();
         if !rows.is_empty() {
@@ -183,7 +184,8 @@ impl Recording {
         };
         self.spool_from = BATCH_ROWS;
         if let Err(batch) = spool.push(batch) {
-            // The disk is slow. The next attempt is after as many rows again: each one moves all.
+            // The disk is slow. The next attempt is made when the number of rows has doubled,
+            // because each attempt moves all old rows.
             self.prepend(batch);
             self.spool_from = 2 * self.series.len();
         }
@@ -195,12 +197,15 @@ impl Recording {
         self.intervals.splice(..0, batch.intervals);
     }
 
-    /// Moves all rows and histograms back into memory, to be called once after the last phase.
+    /// Moves all rows and histograms back into memory. Call it once, after the last phase.
     pub fn recall(&mut self) {
         match self.spool.take().map(Spool::recall) {
             Some(Ok(batch)) => self.prepend(batch),
             Some(Err(error)) => {
-                let says = format!("cannot read the run's earlier rows and histograms: {error}");
+                let says = format!(
+                    "cannot read the rows and histograms that the run had moved to \
+                    disk: {error}"
+                );
                 if self.is_well() {
                     self.fail(EndKind::Environment, says);
                 } else {
@@ -227,12 +232,12 @@ impl Recording {
         self.fail(error.end_kind(), error.says());
     }
 
-    /// Returns true if there is no reason for an early end.
+    /// Returns true if no reason for an early end was recorded.
     pub fn is_well(&self) -> bool {
         self.end.kind == EndKind::Completed
     }
 
-    /// Adds a thread's interval. `classes`: classes of that thread.
+    /// Adds a thread's interval. `classes` are the classes of that thread.
     pub fn take(&mut self, snapshot: &IntervalSnapshot, classes: &[Class]) {
         let Some(phase) = self.phases.get(snapshot.phase as usize) else { return };
         let measured = phase.kind == PhaseKind::Measure;
@@ -255,8 +260,8 @@ impl Recording {
         }
     }
 
-    /// Adds a class's interval (start and length): its bytes to the phase, and a row if operations
-    /// ended.
+    /// Adds one interval (start and length) of a class: adds its bytes to the phase, and adds a row
+    /// if operations were counted.
     pub(crate) fn add_row(
         &mut self,
         phase: u32,
@@ -282,7 +287,8 @@ impl Recording {
         }
     }
 
-    /// Adds a row for the failed operations of a class's interval (start and length), if any failed.
+    /// If operations of a class failed in an interval (start and length), adds a row with their
+    /// number.
     pub(crate) fn add_errors_row(
         &mut self,
         phase: u32,
@@ -325,7 +331,7 @@ impl Recording {
         totals.errors += new.errors;
     }
 
-    /// Adds a class's histograms of an interval (start and length).
+    /// Adds the histograms of a class for one interval (start and length).
     pub(crate) fn add_histograms(
         &mut self,
         (start_ns, duration_ns): (u64, u64),
@@ -430,7 +436,7 @@ mod tests {
         fn end(&mut self, _phase: &Phase) {}
     }
 
-    /// Records 2,000 s of two classes. Returns the maximum number of rows in memory, and the
+    /// Records two classes for 2,000 s. Returns the maximum number of rows in memory, and the
     /// complete recording.
     fn long_run(spool: Option<Spool>, needed_from_ns: u64) -> (usize, Recording) {
         let mut recording = Recording::new(0).with_spool(spool);
@@ -482,7 +488,7 @@ mod tests {
         interrupted.fail(EndKind::Interrupted, "stopped");
         interrupted.recall();
         assert_eq!(interrupted.end.kind, EndKind::Interrupted);
-        assert!(interrupted.end.says.contains("earlier rows"), "{}", interrupted.end.says);
+        assert!(interrupted.end.says.contains("moved to disk"), "{}", interrupted.end.says);
     }
 
     #[test]

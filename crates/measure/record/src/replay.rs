@@ -1,4 +1,4 @@
-//! Records of a replayed trace.
+//! Records how a trace was replayed.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::histogram::{HistogramTable, WaitKind};
 use crate::recording::Recording;
 use crate::totals::Waits;
 
-/// Tag of the histogram of start delays relative to the trace.
+/// Tag of the histogram of start delays, measured against the times in the trace.
 pub const LAG_TAG: &str = "generator.trace_lag";
 
-/// Time after the end of the replay during which due operations are still started. Later arrivals
-/// are reported as never started. A slow target does not extend a replay.
+/// Time after the end of the replay during which due operations are still started. Operations that
+/// have not started by then are reported as never started, so a slow target cannot extend a replay.
 pub const BACKLOG_NS: u64 = 1_000_000_000;
 
 /// A trace to replay.
@@ -23,24 +23,24 @@ pub const BACKLOG_NS: u64 = 1_000_000_000;
 pub struct ReplayTrace {
     /// Operations.
     pub trace: Trace,
-    /// Description, before mapping to a target.
+    /// Description of the trace before it was mapped to a target.
     pub about: Replay,
 }
 
-/// Start delays of the replayed operations.
+/// Start delays of the operations in a replay.
 #[derive(Debug, Default)]
 pub struct Lags {
-    /// Delays of all operations.
+    /// Start delays of all operations.
     pub waits: WaitTotals,
-    /// Delay of the last operation.
+    /// Start delay of the last operation.
     pub end_ns: u64,
-    /// Operations that were due and never started.
+    /// Number of operations that were due and never started.
     pub never: u64,
-    /// Number of threads that contributed.
+    /// Number of threads that replayed the trace.
     pub threads: u32,
 }
 
-/// Start delays during the measurement.
+/// Start delays in one thread during the measurement.
 #[derive(Debug)]
 pub struct LagTally {
     waits: Waits,
@@ -72,7 +72,7 @@ impl LagTally {
         self.never_since_ns.get_or_insert(due_ns);
     }
 
-    /// Returns all delays at the end of the run.
+    /// Returns the delays of all operations, at the end of the run.
     #[must_use]
     pub fn end(&mut self, now_ns: u64) -> Lags {
         let mut waits = WaitTotals::default();

@@ -1,4 +1,5 @@
-//! Converts measurements of the stream driver to evidence: rows of the series, histograms, totals.
+//! Converts measurements of the stream driver to evidence: rows of the series, histograms and
+//! totals.
 
 use plimsoll_evidence::latency::Interval as Histogram;
 use plimsoll_evidence::run::PhaseKind;
@@ -9,7 +10,7 @@ use crate::collect::{Collector, GroupTotals, Interval};
 use crate::histogram::{HistogramTotals, Latencies};
 use crate::recording::Recording;
 
-/// Maximum number of histograms over the measured phase.
+/// Maximum number of histograms per class for the measured phase.
 const HISTOGRAMS_MAX: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -19,17 +20,17 @@ pub struct Scribe {
     classes: Vec<Class>,
     interval_ns: u64,
     histogram_ns: u64,
-    /// Latency and service times by class since the last histograms.
+    /// For each class: latencies and service times since the last histograms.
     open: Vec<(HistogramTotals, HistogramTotals)>,
     open_from_ns: Option<u64>,
     open_to_ns: u64,
     open_warm: bool,
 }
 
-/// Phases of the rows.
+/// Phases to which rows belong.
 #[derive(Clone, Copy, Debug)]
 pub struct Phases {
-    /// Warm-up, if any.
+    /// Warm-up; `None` if there is no warm-up.
     pub warm_up: Option<u32>,
     /// Measured phase.
     pub measure: u32,
@@ -38,7 +39,7 @@ pub struct Phases {
 }
 
 impl Scribe {
-    /// Creates a scribe for a phase of `measure_ns` in intervals of `interval_ns`.
+    /// Creates a scribe for a measured phase of `measure_ns`, with intervals of `interval_ns`.
     #[must_use]
     pub fn new(classes: Vec<Class>, interval_ns: u64, measure_ns: u64) -> Self {
         let histogram_ns = (measure_ns / HISTOGRAMS_MAX).max(interval_ns).max(SECOND_NS);
@@ -69,15 +70,16 @@ impl Scribe {
         let phase = if warm { phases.warm_up.unwrap_or(phases.measure) } else { phases.measure };
         self.rows(row, phase, from_ns, recording);
         let lasts_ns = from_ns.saturating_sub(self.open_from_ns.unwrap_or(from_ns));
-        // Operations after the stop belong to the last histogram of the measurement, never to that
-        // of the warm-up: a stop may cut the first measured interval.
+        // Operations after the stop belong to the last histogram of the measurement, even if the
+        // stop is in the first measured interval. They never belong to the histogram of the
+        // warm-up.
         if warm != self.open_warm || !row.drain && lasts_ns >= self.histogram_ns {
             self.close(recording);
         }
         if self.open_from_ns.is_none() {
-            // If nothing completed during the measurement (a stopped process), operations after the
-            // stop need their own histogram. It starts with the measurement, so that it belongs to
-            // a phase.
+            // If no operation completed during the measurement (because the process was stopped),
+            // operations after the stop need their own histogram. It starts with the measurement,
+            // so that it belongs to a phase.
             let alone = row.drain && !warm;
             let from_ns = if alone { phases.measure_from_ns } else { from_ns };
             (self.open_from_ns, self.open_warm) = (Some(from_ns), warm);
@@ -100,7 +102,8 @@ impl Scribe {
         }
     }
 
-    /// Writes the open histograms; to be called once after the last interval.
+    /// Adds the current histograms to the recording. After the last interval, this must be called
+    /// once.
     pub fn close(&mut self, recording: &mut Recording) {
         let Some(from_ns) = self.open_from_ns.take() else { return };
         let start_ns = recording.since_start_ns(from_ns);
@@ -116,7 +119,7 @@ impl Scribe {
     }
 }
 
-/// Writes the totals of the measured phase.
+/// Adds the totals of the measured phase to the recording.
 pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collector) {
     let parts = collected.window.iter().zip(&collected.drained);
     for (class, (window, drained)) in classes.iter().zip(parts) {
@@ -127,9 +130,10 @@ pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collecto
     }
 }
 
-/// Writes the latencies of each client of a group, if they were recorded separately: for each
-/// class, a histogram of the measured phase with the tag `CLASS.client-N`. `numbers`: client
-/// numbers in their stream; the classes of the stream begin with `first_class`.
+/// Adds the latencies of each client of a group to the recording, if they were recorded separately.
+/// Each client has a histogram of the measured phase for each class, with the tag `CLASS.client-N`.
+/// `numbers` are the numbers of the clients in their stream, and `first_class` is the first class
+/// of the stream.
 pub fn clients(
     recording: &mut Recording,
     classes: &[Class],
@@ -152,7 +156,7 @@ pub fn clients(
     }
 }
 
-/// Ends rows at the end of their phase.
+/// Shortens rows that extend beyond the end of their phase.
 pub fn clip(recording: &mut Recording) {
     let ends: Vec<(PhaseKind, u64)> = recording
         .phases
@@ -190,15 +194,16 @@ mod tests {
         assert_eq!(longest, [7, 9]);
     }
 
-    /// A process that was stopped for the whole measurement: all due operations complete after the
+    /// The process was stopped during the whole measurement: all due operations complete after the
     /// measurement.
     #[test]
     fn what_ended_after_a_measurement_in_which_nothing_did_is_in_its_histogram() {
         assert_eq!(taken(10).0, [500, 1_000]);
     }
 
-    /// Returns the starts of histograms and the longest latency of each row: a row of the warm-up,
-    /// and a row that drained in interval `number` of a measurement of ten intervals.
+    /// Records a row of the warm-up, and a row of operations after the stop in interval `number` of
+    /// a measurement with ten intervals. Returns the start and the longest latency of each
+    /// histogram.
     fn taken(number: i64) -> (Vec<u64>, Vec<u64>) {
         let classes = vec![Class {
             name: "matrix.read".into(),

@@ -1,4 +1,4 @@
-//! Records of one thread over one interval, the same for streams and for stateful workloads.
+//! Records of one thread in one interval. Streams and stateful workloads use the same format.
 
 use std::collections::BTreeMap;
 
@@ -8,52 +8,54 @@ use plimsoll_sys::cpu::CpuTime;
 use crate::histogram::{HistogramTable, Histograms, Latencies, WaitKind, packed_value_of};
 use crate::totals::{OperationTotals, Waits};
 
-/// A counter of the workload: name, instance, value since the start.
+/// A counter of the workload: its name, its instance, and its value since the start.
 pub type Counter = (&'static str, u32, u64);
 
-/// Sums of one thread over one interval.
+/// Sums and histograms of one thread in one interval.
 #[derive(Clone, Debug, Default)]
 pub struct IntervalSnapshot {
     /// Thread number.
     pub thread: u32,
-    /// Phase number of a stateful workload.
+    /// Number of the phase, for a stateful workload.
     pub phase: u32,
-    /// Number of a stream's interval; negative during the warm-up.
+    /// Number of the interval, for streams; negative during the warm-up.
     pub interval: i64,
     /// Start of the interval on the driver's clock.
     pub start_ns: u64,
     /// End of the interval.
     pub end_ns: u64,
-    /// Totals by class; of streams by `client × classes + class`.
+    /// Totals of each class. For streams, the index is `client × classes + class`.
     pub totals: Vec<OperationTotals>,
-    /// Delays of operations with a free slot in the queue ([`WaitKind::Own`]).
+    /// Delays of operations although a slot in the queue was free ([`WaitKind::Own`]).
     pub own: Waits,
-    /// Waits for a full queue ([`WaitKind::Held`]).
+    /// Waits because the queue was full ([`WaitKind::Held`]).
     pub held: Waits,
-    /// Processor time of the thread.
+    /// Processor time of the thread in the interval.
     pub cpu: CpuTime,
-    /// Time that the thread spun on the clock or polled without a completion.
+    /// Time that the thread polled the clock, or polled for completions without success.
     pub spun_ns: u64,
-    /// Contains operations that were in flight or due at the end of the measured phase. They count
-    /// in the phase's latencies, not in its rates.
+    /// True if the snapshot contains operations that were in flight or due at the end of the
+    /// measured phase. They are included in the latencies of the phase, but not in its rates.
     pub drained: bool,
-    /// Last interval of the thread.
+    /// True if this is the last interval of the thread.
     pub last: bool,
-    /// Histograms by class since `histogram_start_ns`, if they are sent packed and are due.
+    /// Histograms of each class since `histogram_start_ns`. Empty unless histograms are sent packed
+    /// and are due.
     pub latencies: Vec<Latencies>,
-    /// Histogram of the own waits since `histogram_start_ns`, like `latencies`.
+    /// Histogram of the waits in `own` since `histogram_start_ns`; present together with
+    /// `latencies`.
     pub own_times: Option<Packed>,
     /// Start of the packed histograms.
     pub histogram_start_ns: u64,
     /// Counters of the workload at the end of the interval.
     pub counters: Vec<Counter>,
-    /// Bytes done, and bytes to do.
+    /// Number of bytes already processed, and total number of bytes to process.
     pub progress_bytes: (u64, u64),
     /// True if the phase may end, for example because the store is warm.
     pub ready: bool,
 }
 
-/// Records operations of one thread over one interval.
+/// Records the operations of one thread in one interval.
 #[derive(Debug)]
 pub struct IntervalRecorder<H = HistogramTable> {
     /// Sums.
@@ -63,7 +65,8 @@ pub struct IntervalRecorder<H = HistogramTable> {
 }
 
 impl<H: Histograms> IntervalRecorder<H> {
-    /// Creates a recorder for the number of classes (of streams: × clients) of `histograms`.
+    /// Creates a recorder for `classes` classes. For streams, this is the number of classes times
+    /// the number of clients.
     #[must_use]
     pub fn new(thread: u32, classes: usize, histograms: H) -> Self {
         let totals = vec![OperationTotals::default(); classes];
@@ -80,15 +83,15 @@ impl<H: Histograms> IntervalRecorder<H> {
         }
     }
 
-    /// Records an operation that has not completed, with its waits since the intended start and
-    /// since submission.
+    /// Records an operation that has not completed. The times are its waits since the intended
+    /// start and since the submission.
     pub fn abandon(&mut self, class: usize, latency_ns: u64, service_ns: u64) {
         if let Some(totals) = self.count_times(class, latency_ns, Some(service_ns)) {
             totals.abandoned += 1;
         }
     }
 
-    /// Records an operation that was due and never started, with its wait.
+    /// Records an operation that was due and never started. `latency_ns` is its wait.
     pub fn never_start(&mut self, class: usize, latency_ns: u64) {
         if let Some(totals) = self.count_times(class, latency_ns, None) {
             totals.never_started += 1;
@@ -120,7 +123,7 @@ impl<H: Histograms> IntervalRecorder<H> {
 }
 
 impl IntervalRecorder {
-    /// Records a wait between the time at which an operation could start and its submission.
+    /// Records the wait of an operation from the time at which it could start until its submission.
     #[inline(always)]
     pub fn record_wait(&mut self, kind: WaitKind, wait_ns: u64) {
         let waits = match kind {
@@ -132,7 +135,8 @@ impl IntervalRecorder {
     }
 }
 
-/// Histograms of a few operations by class: counts of latencies and of service times by value.
+/// Histograms of a few operations. For each class: the number of latencies, and of service times,
+/// with each value.
 #[derive(Clone, Debug)]
 pub struct FewHistograms(Vec<[BTreeMap<u64, u64>; 2]>);
 
@@ -148,19 +152,20 @@ impl Histograms for FewHistograms {
 }
 
 /// Recorder of operations of one thread that were in flight or due at the end of the measured phase
-/// ([`crate::drain`]). They are few and finish after the measurement, so maps are sufficient.
+/// ([`crate::drain`]). There are few of these operations, and they finish after the measurement, so
+/// maps are sufficient.
 pub type LateRecorder = IntervalRecorder<FewHistograms>;
 
 impl LateRecorder {
-    /// Creates a recorder for the measured phase `phase`, which ended at `end_ns`. Latencies belong
-    /// to the histograms that started at `histogram_start_ns`.
+    /// Creates a recorder for the measured phase `phase`, which ended at `end_ns`. The latencies
+    /// are added to the histograms that started at `histogram_start_ns`.
     #[must_use]
     pub fn late(classes: usize, phase: u32, end_ns: u64, histogram_start_ns: u64) -> Self {
         let histograms = FewHistograms(vec![Default::default(); classes]);
         let mut late = Self::new(0, classes, histograms);
         (late.snapshot.phase, late.snapshot.start_ns) = (phase, end_ns);
-        // A histogram that starts at the phase's end would be outside the phase, whose log has a
-        // resolution of milliseconds.
+        // A histogram that starts at the end of the phase would be outside the phase, because the
+        // log has a resolution of milliseconds.
         let is_inside = histogram_start_ns < end_ns;
         late.snapshot.histogram_start_ns =
             if is_inside { histogram_start_ns } else { end_ns.saturating_sub(1_000_000) };
@@ -173,7 +178,7 @@ impl LateRecorder {
         self.snapshot.start_ns
     }
 
-    /// Returns everything recorded up to `now_ns`.
+    /// Returns all records up to `now_ns`.
     #[must_use]
     pub fn into_snapshot(self, thread: u32, now_ns: u64) -> IntervalSnapshot {
         let packed = |counts: BTreeMap<_, _>| Packed::from_buckets(counts);

@@ -1,8 +1,8 @@
 //! Temporary file for the older rows and histograms of a run, so that a run of days needs no more
-//! memory than one of minutes.
+//! memory than a run of minutes.
 //!
-//! A thread of its own writes the file: a disk that does not respond delays no phase. Entries that
-//! cannot be written stay in memory.
+//! A separate thread writes the file, so that a disk that does not respond cannot delay a phase.
+//! Entries that cannot be written stay in memory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use plimsoll_evidence::latency::{Interval, Packed};
 use plimsoll_evidence::series::Row;
 
-/// Name of the file until it is unlinked, right after it is created.
+/// Name of the file. It is unlinked immediately after its creation.
 const FILE: &str = ".spool";
 /// Maximum number of batches that wait for the disk.
 const BATCHES_MAX: usize = 4;
@@ -36,13 +36,13 @@ pub struct Spool {
     written: Receiver<WrittenSpool>,
 }
 
-/// The file after its last batch.
+/// State of the file after the last batch.
 #[derive(Debug)]
 struct WrittenSpool {
     file: File,
     /// Size of all batches that were written completely.
     size_bytes: u64,
-    /// Batches after the first that could not be written.
+    /// All batches from the first batch that could not be written.
     unwritten: Vec<Batch>,
 }
 
@@ -60,7 +60,7 @@ impl Spool {
         std::thread::Builder::new().name("spool".to_owned()).spawn(move || {
             let mut spool = WrittenSpool { file, size_bytes: 0, unwritten: Vec::new() };
             received.iter().for_each(|batch| spool.append(batch));
-            // The run may have ended without its spool.
+            // If the run has already ended, the spool is dropped.
             let _ = done.send(spool);
         })?;
         Ok(Self { batches, written })
@@ -72,7 +72,7 @@ impl Spool {
         Self { batches: sync_channel(1).0, written: sync_channel(1).1 }
     }
 
-    /// Hands a batch to the thread. Returns it if too many are waiting.
+    /// Passes a batch to the thread. Returns the batch if too many batches are waiting.
     ///
     /// # Errors
     /// The batch.
@@ -82,7 +82,7 @@ impl Spool {
         })
     }
 
-    /// Waits for the thread, and returns all batches as one.
+    /// Waits for the thread, and returns all batches as one batch.
     ///
     /// # Errors
     /// The disk does not respond, or the file cannot be read.
@@ -100,7 +100,7 @@ impl Spool {
 
 impl WrittenSpool {
     fn append(&mut self, batch: Batch) {
-        // After an error all later batches stay in memory too, in their order.
+        // After an error, all later batches also stay in memory, so that their order is preserved.
         if !self.unwritten.is_empty() || self.write(&batch).is_err() {
             self.unwritten.push(batch);
         }

@@ -1,12 +1,12 @@
-//! Exact sums of operations and of waits, the same for every driver.
+//! Exact sums of operations and of waits, which all drivers use.
 
-/// Operations of one class over some time. Without [`counted`](Self::counted) operations, sums and
-/// maxima are 0.
+/// Sums for the operations of one class over a period. If no operations are
+/// [`counted`](Self::counted), sums and maxima are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationTotals {
-    /// Operations that completed without error.
+    /// Number of operations that completed without error.
     pub operations: u64,
-    /// Bytes that they moved.
+    /// Bytes that these operations transferred.
     pub bytes: u64,
     /// Sum of times from the intended start to the completion.
     pub latency_ns_sum: u64,
@@ -16,19 +16,20 @@ pub struct OperationTotals {
     pub service_ns_sum: u64,
     /// Largest service time.
     pub service_ns_max: u64,
-    /// Operations that had not completed when the thread ended. Their waiting times until then
-    /// count as latencies and service times, as lower bounds.
+    /// Number of operations that had not completed when the thread ended. Their waiting times until
+    /// then are counted as latencies and service times, and are lower bounds.
     pub abandoned: u64,
-    /// Operations that were due in the measured phase and not started when the thread ended. Their
-    /// waiting times count as latencies but not as service times.
+    /// Number of operations that were due in the measured phase and had not started when the thread
+    /// ended. Their waiting times are counted as latencies but not as service times.
     pub never_started: u64,
-    /// Operations that failed, transferred too few bytes, or whose check failed. They have no
-    /// latency.
+    /// Number of operations that failed, transferred too few bytes, or did not pass the check of
+    /// their content. They have no latency.
     pub errors: u64,
 }
 
 impl OperationTotals {
-    /// Returns the number of operations in the latencies: completed, abandoned and never started.
+    /// Returns the number of operations that have a latency: those that completed, were abandoned
+    /// or never started.
     #[must_use]
     pub fn counted(&self) -> u64 {
         self.operations + self.abandoned + self.never_started
@@ -58,7 +59,7 @@ impl OperationTotals {
     }
 }
 
-/// Waits of operations before their submission.
+/// Sums of the waits of operations before their submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// Number of operations.

@@ -9,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::error::TargetError;
 
-/// Environment variable of the AWS CLI that names a file of certificate authorities.
+/// Environment variable of the AWS CLI with the path of a file of certificate authorities.
 pub(crate) fn bundle() -> Option<PathBuf> {
     std::env::var_os("AWS_CA_BUNDLE").filter(|file| !file.is_empty()).map(PathBuf::from)
 }
@@ -39,7 +39,7 @@ fn from_file(file: &Path) -> Result<RootCertStore, String> {
         roots.add(certificate).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     match roots.is_empty() {
-        true => Err(format!("{} has no certificate", file.display())),
+        true => Err(format!("{} contains no certificate", file.display())),
         false => Ok(roots),
     }
 }
@@ -53,8 +53,8 @@ fn from_host() -> Result<RootCertStore, String> {
     if roots.is_empty() {
         let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
         return Err(format!(
-            "this host has no certificates of authorities{why}: install ca-certificates, or name a file \
-             in AWS_CA_BUNDLE"
+            "this host has no CA certificates{why}: install ca-certificates, or set AWS_CA_BUNDLE \
+             to a certificate file"
         ));
     }
     Ok(roots)
@@ -70,6 +70,6 @@ mod tests {
         let file = directory.path().join("ca.pem");
         assert!(from_file(&file).unwrap_err().contains("ca.pem"));
         std::fs::write(&file, "nothing").unwrap();
-        assert!(from_file(&file).unwrap_err().contains("has no certificate"));
+        assert!(from_file(&file).unwrap_err().contains("contains no certificate"));
     }
 }

@@ -1,4 +1,4 @@
-//! Decoder of a response's body, also of chunks (RFC 9112, 7.1).
+//! Decoder of a response's body, including the chunked encoding (RFC 9112, 7.1).
 
 use crate::error::Violation;
 use crate::head::Framing;
@@ -10,16 +10,18 @@ const LINE_BYTES_MAX: usize = 1024;
 enum DecodeState {
     /// In a body with a known length, or in a body that ends with the connection.
     Plain,
-    /// In the line with a chunk's size: digits read, whether the digits have ended, and length of
-    /// the line.
+    /// In the line with a chunk's size. The state is the number of digits read, whether the digits
+    /// have ended, and the length of the line so far.
     Size { value: u64, digits: u8, past: bool, line: usize },
     /// In a chunk's data.
     Data(u64),
-    /// After a chunk's data: bytes of the line end that are still missing.
+    /// After a chunk's data. The state is the number of bytes of the line end that are still
+    /// missing.
     Crlf(u8),
-    /// After the last chunk: trailers up to an empty line; length of the current line.
+    /// In the trailers after the last chunk, which end with an empty line. The state is the length
+    /// of the current line.
     Trailer(usize),
-    /// At the end.
+    /// At the end of the body.
     Done,
 }
 
@@ -74,8 +76,8 @@ impl Decoder {
         self.is_done()
     }
 
-    /// Decodes received bytes and passes those of the body to `give`. Returns the number of bytes
-    /// used: fewer than all if the body ends before.
+    /// Decodes received bytes and passes the bytes of the body to `give`. Returns the number of
+    /// bytes used, which is smaller than the number received if the body ends earlier.
     ///
     /// # Errors
     /// A [`Violation`], or an error of `give`.
@@ -111,7 +113,7 @@ impl Decoder {
         Ok(taken)
     }
 
-    /// There was one byte too many.
+    /// The body had one byte too many.
     fn step(&mut self, byte: u8) -> Result<(), Violation> {
         self.state = match self.state {
             DecodeState::Size { value, digits, .. } if byte == b'\n' => match (digits, value) {

@@ -1,5 +1,5 @@
-//! The client: connections, requests in flight, retries. It runs on the thread that polls it, with
-//! epoll.
+//! The client: connections, requests in flight, retries. It uses epoll, and runs on the thread that
+//! polls it.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -28,11 +28,11 @@ const EVENTS_MAX: usize = 64;
 /// Limits and timeouts of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Connections, and so the maximum number of outstanding operations.
+    /// Number of connections. It is also the maximum number of outstanding operations.
     pub connections: u32,
-    /// Size of the parts in which longer objects are written. S3 requires at least 5 MiB.
+    /// Part size for the upload of longer objects. S3 requires at least 5 MiB.
     pub part_bytes: u32,
-    /// Largest object.
+    /// Maximum size of an object in bytes.
     pub object_bytes_max: u32,
     /// Time limit for retries after transient errors, in ns.
     pub give_up_after_ns: u64,
@@ -49,31 +49,31 @@ impl Default for Config {
     }
 }
 
-/// How long [`Client::poll`] may wait for a completion.
+/// Maximum wait of [`Client::poll`] for a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
     /// Do not wait.
     Now,
-    /// Until this time of the monotonic clock.
+    /// Wait until this time of the monotonic clock.
     Until(u64),
-    /// Wait without a limit. Returns at once if nothing is outstanding.
+    /// Wait without a limit. Returns immediately if nothing is outstanding.
     Completion,
 }
 
 /// Counters of a client since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Submitted operations, by kind.
+    /// Number of submitted operations of each kind.
     pub operations: BTreeMap<Kind, u64>,
-    /// Requests sent, including retries and all steps of multipart uploads.
+    /// Number of requests sent, including retries and all steps of multipart uploads.
     pub requests: u64,
-    /// Retried requests.
+    /// Number of retried requests.
     pub retries: u64,
-    /// Retries after status 429 or 503: the store was overloaded.
+    /// Number of retries after status 429 or 503, which mean that the store was overloaded.
     pub slow_downs: u64,
-    /// Connections opened.
+    /// Number of opened connections.
     pub connects: u64,
-    /// Connections lost during a request.
+    /// Number of connections lost during a request.
     pub disconnects: u64,
     pub multipart_uploads: u64,
 }
@@ -95,7 +95,7 @@ pub struct Client {
     free: Vec<usize>,
     /// Submitted operations whose requests have not started.
     fresh: Vec<usize>,
-    /// Slots with an event to process.
+    /// Slots with events that are not yet processed.
     events: Vec<usize>,
     next_tick_ns: u64,
     stats: Stats,
@@ -113,7 +113,7 @@ impl std::fmt::Debug for Client {
 /// The system's monotonic clock, in ns.
 fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    // Not negative: the clock starts at boot.
+    // The time is never negative, because the clock starts at boot.
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
@@ -147,25 +147,26 @@ impl Client {
         })
     }
 
-    /// The bucket.
+    /// Returns the bucket.
     #[must_use]
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Counters.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Sets a condition under which outstanding requests fail, in addition to their age limit. It
-    /// receives the age in ns and is evaluated every few dozen milliseconds.
+    /// Sets a condition under which outstanding requests fail, in addition to their age limit. The
+    /// condition receives the age of a request in ns; the client evaluates it every few dozen
+    /// milliseconds.
     pub fn fail_requests_when(&mut self, is_over: fn(u64) -> bool) {
         self.is_over = Some(is_over);
     }
 
-    /// Sets the time limit for retries from now on; see [`Config::give_up_after_ns`].
+    /// Changes the time limit for retries; see [`Config::give_up_after_ns`].
     pub fn give_up_after(&mut self, give_up_after_ns: u64) {
         self.config.give_up_after_ns = give_up_after_ns;
     }
@@ -182,8 +183,8 @@ impl Client {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the time at which the first byte of an object arrived whose GET has not completed;
-    /// `None` if no byte has arrived.
+    /// Returns the time at which the first byte of a GET that is still in flight arrived; `None` if
+    /// no byte has arrived.
     #[must_use]
     pub fn first_byte_ns(&self, token: u64) -> Option<u64> {
         let mut jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
@@ -232,8 +233,8 @@ impl Client {
         out.pop().map_or(Err(busy), |completion| completion.result)
     }
 
-    /// Sends submitted operations, in order, without processing any responses. Appends completions
-    /// of requests that failed at once to `out`.
+    /// Sends submitted operations, in order, without processing any responses. If a request fails
+    /// immediately, appends its completion to `out`.
     pub fn flush(&mut self, arena: &mut [u8], out: &mut Vec<Completion>) {
         for at in 0..self.fresh.len() {
             let (index, now_ns) = (self.fresh[at], monotonic_ns());
@@ -286,8 +287,8 @@ impl Client {
         };
         self.events.clear();
         let mut room = [const { MaybeUninit::uninit() }; EVENTS_MAX];
-        // An interrupted wait has no events. Other errors mean invalid arguments, which cannot
-        // happen here.
+        // An interrupted wait has no events. All other errors mean invalid arguments, which cannot
+        // occur here.
         if let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
             self.events.extend(events.iter().map(|event| event.data.u64() as usize));
         }
@@ -310,7 +311,7 @@ impl Client {
                 if let Some(fd) = slot.connection.fd() {
                     let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT;
                     let data = epoll::EventData::new_u64(index as u64);
-                    // A new descriptor is not registered yet.
+                    // A new descriptor is not yet registered with epoll.
                     let _ = epoll::add(&self.epoll, fd, data, flags);
                 }
                 slot.connection.begin(payload, sink);
@@ -475,8 +476,8 @@ impl Client {
     ) {
         let slot = &mut self.slots[index];
         let Some(job) = slot.job.take() else { return };
-        // The response arrived before the whole request was sent, or no response arrived: the
-        // connection cannot be used again.
+        // The connection cannot be used again: the response arrived before the whole request was
+        // sent, or no response arrived.
         if !slot.connection.is_idle() {
             slot.connection.drop_socket();
         }

@@ -14,9 +14,11 @@ use crate::head::{self, Framing, HEAD_BYTES_MAX, Head};
 use crate::request::Payload;
 use crate::wire::{IoStop, Tls, Wire};
 
-/// Maximum size of a document, in bytes: 1,000 names of 1,024 bytes with their attributes.
+/// Maximum size of an XML document, in bytes. It is large enough for 1,000 names of 1,024 bytes
+/// with their attributes.
 const TEXT_BYTES_MAX: usize = 4 << 20;
-/// Size of a receive into the buffer, in bytes, if the data cannot go directly to the arena.
+/// Maximum number of bytes that one call receives into the buffer. The buffer is used if the data
+/// cannot be received directly into the arena.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// Reason for a missing response.
@@ -33,7 +35,8 @@ pub(crate) enum ConnectionError {
 impl ConnectionError {
     fn from_io(stopped: IoStop, doing: &str) -> Self {
         match stopped {
-            // Callers wait until a socket is ready, so a handshake always starts with a socket.
+            // Callers wait until the socket is ready, so a socket always exists when a handshake
+            // starts.
             IoStop::Blocked => Self::Lost(doing.to_owned()),
             IoStop::Lost(says) => Self::Lost(format!("{doing}: {says}")),
             IoStop::Tls(says) => Self::Tls(says),
@@ -54,7 +57,7 @@ pub(crate) enum Sink {
     None,
     /// A range of the arena.
     Arena { offset_bytes: u64, size_bytes: u32 },
-    /// A document in memory.
+    /// An XML document in memory.
     Text,
 }
 
@@ -65,7 +68,7 @@ pub(crate) struct Response {
     pub etag: Option<String>,
     /// Bytes written to the arena.
     pub arena_bytes: u32,
-    /// The document, or the body of an error.
+    /// The XML document of a success or of an error.
     pub text: Vec<u8>,
 }
 
@@ -97,11 +100,11 @@ pub(crate) struct Connection {
     arena_bytes: u32,
     text: Vec<u8>,
     piece: Vec<u8>,
-    /// A response was received on this connection.
+    /// True if a response was received on this connection.
     pub proven: bool,
-    /// Part of the current response was received.
+    /// True if part of the current response was received.
     pub answered: bool,
-    /// Part of the current response's body was received.
+    /// True if part of the current response's body was received.
     pub has_body: bool,
 }
 
@@ -287,7 +290,7 @@ impl Connection {
         }
     }
 
-    /// Returns the part of the arena that the next bytes belong to, if known.
+    /// Returns the part of the arena that the next received bytes belong in, if it is known.
     fn window<'a>(&self, arena: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let (Some(head), Sink::Arena { offset_bytes, size_bytes }) = (&self.head, self.sink) else {
             return None;
@@ -380,8 +383,8 @@ impl Connection {
         let head = self.head.take();
         let early = self.phase == Phase::Sending;
         (self.phase, self.proven) = (Phase::Idle, true);
-        // If the server answered before it received the whole body, it may misinterpret the
-        // remaining bytes as a request.
+        // If the server answered before it had received the whole body, it may interpret the
+        // remaining bytes as a new request.
         if early || head.as_ref().is_none_or(|head| head.closes) {
             self.drop_socket();
         }

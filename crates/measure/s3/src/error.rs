@@ -2,11 +2,11 @@
 
 use thiserror::Error;
 
-/// How a server broke HTTP/1.1 or the protocol of S3.
+/// Violation of HTTP/1.1 or of the S3 protocol by a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
     /// The status line is invalid.
-    #[error("the response does not begin with a status line of HTTP/1.1")]
+    #[error("the response does not start with an HTTP/1.1 status line")]
     StatusLine,
     #[error("the response's head exceeds {limit_bytes} bytes")]
     HeadTooLong {
@@ -14,13 +14,13 @@ pub enum Violation {
         limit_bytes: usize,
     },
     /// `Content-Length` is not a number, or two values differ.
-    #[error("the response's Content-Length is not one number")]
+    #[error("the response's Content-Length is not a number, or has several values")]
     Length,
     /// The size line of a chunk is invalid.
-    #[error("a chunk of the response has no size")]
+    #[error("a chunk of the response has no valid size")]
     Chunk,
     /// The response is longer than the request allows.
-    #[error("the response carries more than the {limit_bytes} bytes that were requested")]
+    #[error("the response exceeds the {limit_bytes} bytes that were requested")]
     TooMuch {
         /// Maximum length.
         limit_bytes: u64,
@@ -29,7 +29,7 @@ pub enum Violation {
     #[error("the connection ended in the middle of a response")]
     Truncated,
     /// An XML document could not be parsed.
-    #[error("the response to {0} is not the document that S3 defines")]
+    #[error("the response to {0} is not the XML document that S3 defines")]
     Document(&'static str),
 }
 
@@ -51,7 +51,7 @@ pub enum CallError {
     #[error("TLS with the server failed: {0}")]
     Tls(String),
     /// No answer within the time limit, including retries.
-    #[error("no answer within {} ms, in {tries} tries; the last ended with: {last}", after_ns / 1_000_000)]
+    #[error("no answer within {} ms, after {tries} tries; the last try failed with: {last}", after_ns / 1_000_000)]
     GivenUp {
         /// Time since the request was first sent.
         after_ns: u64,
@@ -80,9 +80,11 @@ fn explain(code: &str, status: u16) -> &'static str {
     match (code, status) {
         ("NoSuchBucket", _) => "the bucket does not exist: create it first",
         ("NoSuchKey", _) => "the object does not exist",
-        ("InvalidAccessKeyId", _) => "the access key is unknown there: check AWS_ACCESS_KEY_ID",
+        ("InvalidAccessKeyId", _) => {
+            "the store does not know the access key: check AWS_ACCESS_KEY_ID"
+        }
         ("SignatureDoesNotMatch", _) => {
-            "the signature is not accepted: check AWS_SECRET_ACCESS_KEY and the region"
+            "the store rejected the signature: check AWS_SECRET_ACCESS_KEY and the region"
         }
         ("AccessDenied", _) | (_, 401 | 403) => "access denied: check the credentials' rights",
         ("RequestTimeTooSkewed", _) => "the clocks of this host and the store differ",
@@ -90,18 +92,18 @@ fn explain(code: &str, status: u16) -> &'static str {
         (_, 404) => "there is no such object or bucket",
         (_, 507) => "the store is full",
         (_, 500..) => "the store had an internal error: look at its log",
-        _ => "the store refuses the request",
+        _ => "the store rejected the request",
     }
 }
 
 /// Reason for a rejected submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
-    /// Every connection has an operation: poll first.
+    /// Every connection has an operation in flight: poll first.
     #[error("every connection has a request outstanding: poll first")]
     Full,
     /// The transfer exceeds the maximum size of a request.
-    #[error("a transfer of {size_bytes} bytes; {limit_bytes} are possible")]
+    #[error("a transfer of {size_bytes} bytes is too large: the maximum is {limit_bytes}")]
     Size {
         /// Requested size in bytes.
         size_bytes: u64,
@@ -110,35 +112,35 @@ pub enum SubmitError {
     },
 }
 
-/// Reason why a store is not usable.
+/// Reason why a store cannot be used as a target.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TargetError {
     /// The certificate authorities could not be read.
-    #[error("{endpoint}: no certificate can be checked: {says}")]
+    #[error("{endpoint}: cannot verify certificates: {says}")]
     Authorities {
-        /// Path as given.
+        /// Endpoint as the user wrote it.
         endpoint: String,
         /// Error message.
         says: String,
     },
     /// The endpoint is not a valid address.
-    #[error("{0} is not the address of a store: write https://host:port or http://host:port")]
+    #[error("{0} is not a valid address of a store: use https://host:port or http://host:port")]
     Endpoint(String),
     /// The address of the bucket is not valid.
-    #[error("{0} is not a bucket: write s3://bucket or s3://bucket/prefix")]
+    #[error("{0} is not a bucket: use s3://bucket or s3://bucket/prefix")]
     Bucket(String),
     #[error("there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")]
     Credentials,
     /// The host has no address.
-    #[error("the host of {endpoint} is unknown: {says}")]
+    #[error("cannot resolve the host of {endpoint}: {says}")]
     Host {
-        /// Address as given.
+        /// Endpoint as the user wrote it.
         endpoint: String,
         /// Error message.
         says: String,
     },
     /// The system could not create an epoll instance.
-    #[error("waiting for sockets is not possible: {0}")]
+    #[error("cannot create an epoll instance: errno {0}")]
     Epoll(i32),
 }
 

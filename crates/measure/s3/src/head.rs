@@ -22,7 +22,7 @@ pub enum Framing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,
-    /// Framing of the body. The caller knows which requests have no body.
+    /// How the body ends. The caller knows which responses have no body.
     pub framing: Framing,
     /// The server closes the connection after this response.
     pub closes: bool,
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(parse(&text[..40]), Ok(None));
     }
 
-    /// Returns a head of this size without an end.
+    /// Returns a head of this size whose end is missing.
     fn head_of(size_bytes: usize) -> Vec<u8> {
         let mut head = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
         head.resize(size_bytes, b'a');

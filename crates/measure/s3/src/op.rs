@@ -32,8 +32,8 @@ impl Kind {
     }
 }
 
-/// One operation. Its buffer is a range of the arena that the caller passes to `poll`. The range
-/// belongs to the client until the completion.
+/// One operation. Its buffer is a range of the arena that the caller passes to `poll`. The client
+/// owns this range until the operation completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op<'a> {
     /// GET of `size_bytes` from `offset_bytes` of an object; completes with the bytes read.
@@ -44,13 +44,13 @@ pub enum Op<'a> {
         offset_bytes: u64,
         /// Number of bytes to read.
         size_bytes: u32,
-        /// Omit the range header, because the object is `size_bytes` long.
+        /// True to omit the range header, because the object is `size_bytes` long.
         whole: bool,
         /// Destination in the arena.
         buffer_offset_bytes: u64,
     },
     /// PUT of a whole object, in parts if it is longer than a part. Completes with the number of
-    /// its bytes.
+    /// bytes written.
     Put {
         /// The object.
         key: &'a str,
@@ -69,7 +69,7 @@ pub enum Op<'a> {
         /// The object.
         key: &'a str,
     },
-    /// LIST (version 2) of the first names with a prefix. Completes with their number.
+    /// LIST (version 2) of the first names with a prefix. Completes with the number of names.
     /// [`crate::Client::listed`] returns the names until the next LIST.
     List {
         prefix: &'a str,
@@ -79,7 +79,7 @@ pub enum Op<'a> {
 }
 
 impl Op<'_> {
-    /// Kind of operation.
+    /// Returns the kind of the operation.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -97,9 +97,9 @@ impl Op<'_> {
 pub struct Completion {
     /// Token from the submission of the operation.
     pub token: u64,
-    /// Kind of operation.
+    /// Kind of the operation.
     pub kind: Kind,
-    /// Number of bytes for GET and PUT, number of names for LIST, otherwise 0.
+    /// For GET and PUT the number of bytes, for LIST the number of names, otherwise 0.
     pub result: Result<u32, CallError>,
     /// Time of the submission.
     pub submitted_ns: u64,

@@ -11,7 +11,7 @@ use rusty_s3::actions::{
 use crate::signature::{Unsigned, canonical_query, headers};
 use crate::target::Target;
 
-/// The library requires a validity, which an unsigned URL does not have.
+/// The library requires a validity period, although an unsigned URL has none.
 const VALID: Duration = Duration::from_secs(60);
 
 /// Body of a request.
@@ -21,7 +21,7 @@ pub(crate) enum Payload {
     None,
     /// A range of the arena.
     Arena { offset_bytes: u64, size_bytes: u32 },
-    /// A document.
+    /// An XML document.
     Text(String),
 }
 
@@ -38,9 +38,10 @@ pub(crate) enum S3Request<'a> {
     Complete { key: &'a str, upload: &'a str, etags: &'a [String] },
 }
 
-/// Writes the head of a request into `out`; returns its document, if it has one.
+/// Writes the head of a request into `out`. Returns the XML document that the request sends, if
+/// any.
 pub(crate) fn write(target: &Target, ask: &S3Request<'_>, out: &mut Vec<u8>) -> Option<String> {
-    // URLs are not signed: the headers are.
+    // The URL is not signed, because the headers are signed instead.
     let (bucket, credentials) = (&target.bucket, None);
     let mut document = None;
     let (method, url, length) = match *ask {

@@ -1,5 +1,5 @@
-//! Signature Version 4 in request headers. A signature in a URL would be in the logs of servers and
-//! proxies, valid for others until it expires.
+//! Signature Version 4 in request headers. A signature in a URL would appear in the logs of servers
+//! and proxies, and anyone could use it until it expires.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusty_s3::Credentials;
 use sha2::{Digest, Sha256};
 
-/// Value in place of the hash of a body that is not signed, as with signed URLs.
+/// Value that replaces the body's hash if the body is not signed, as in signed URLs.
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
 /// Request to sign.
@@ -53,7 +53,8 @@ pub(crate) fn headers(request: &Unsigned<'_>, credentials: &Credentials, at: Sys
     headers
 }
 
-/// Returns the parameters of an encoded query, sorted, each with a value.
+/// Returns the parameters of an encoded query in sorted order. A parameter without a value gets an
+/// empty value.
 pub(crate) fn canonical_query(query: &str) -> String {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let mut pairs: Vec<(&str, &str)> =

@@ -50,7 +50,7 @@ pub(crate) enum Outcome {
 }
 
 impl Job {
-    /// Creates the steps of an operation. Parts have `part_bytes` bytes.
+    /// Creates the steps of an operation. Each part of a large PUT has `part_bytes` bytes.
     pub fn new(token: u64, op: &Op<'_>, part_bytes: u32, spare: String) -> Self {
         let mut key = spare;
         key.clear();
@@ -95,7 +95,7 @@ impl Job {
         job
     }
 
-    /// Returns the memory of the key, for the next job.
+    /// Returns the buffer of the key, so that the next job can use it.
     pub fn into_spare(self) -> String {
         self.key
     }
@@ -106,7 +106,7 @@ impl Job {
         (self.buffer_offset_bytes + u64::from(start), size)
     }
 
-    /// Returns the current request, its body, and the destination of the response.
+    /// Returns the current request, its body, and the destination of the response's body.
     pub fn ask(&self) -> (S3Request<'_>, Payload, Sink) {
         let (key, size_bytes) = (self.key.as_str(), self.size_bytes);
         let offset_bytes = self.buffer_offset_bytes;

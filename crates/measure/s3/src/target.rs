@@ -13,8 +13,8 @@ use crate::wire::Tls;
 /// A bucket with its address and credentials.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Credentials for signatures.
     pub(crate) bucket: Bucket,
+    /// Credentials with which requests are signed.
     pub(crate) credentials: Credentials,
     /// Address of the store.
     pub address: SocketAddr,
@@ -30,8 +30,8 @@ impl Target {
     /// Creates the target for the bucket `s3://bucket/prefix` of the store at `endpoint`
     /// (`https://host:port` or `http`). The credentials are read from the environment
     /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`). The certificate of an
-    /// `https` store is verified by authorities in the file that `AWS_CA_BUNDLE` names or, without
-    /// this file, by those of this host (`SSL_CERT_FILE`, `SSL_CERT_DIR`, or the system's
+    /// `https` store is verified with the authorities in the file `AWS_CA_BUNDLE`. If this variable
+    /// is not set, those of this host are used (`SSL_CERT_FILE`, `SSL_CERT_DIR`, or the system's
     /// directories).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Byte stream of a connection, plain over TCP or through TLS (RFC 8446, RFC 5246).
+//! Byte stream of a connection: plain TCP, or TLS (RFC 8446, RFC 5246).
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::Arc;
@@ -48,13 +48,15 @@ impl From<rustls::Error> for IoStop {
         use rustls::Error::{InvalidCertificate, InvalidMessage};
         Self::Tls(match error {
             InvalidCertificate(CertificateError::UnknownIssuer) => {
-                "the server's certificate is from an authority that this host does not trust: \
-                 name the authority's file in AWS_CA_BUNDLE"
+                "the server's certificate is from an authority that this host does not trust: set \
+                 AWS_CA_BUNDLE to the authority's certificate file"
                     .to_owned()
             }
             InvalidCertificate(error) => format!("the server's certificate is not valid: {error}"),
             InvalidMessage(_) => {
-                "the server does not speak TLS there: is its address an http:// one?".to_owned()
+                "the server does not speak TLS on this port: should the address start with \
+                 http://?"
+                    .to_owned()
             }
             error => error.to_string(),
         })
@@ -84,7 +86,8 @@ impl Wire {
     /// Sends as much of the slices as possible without blocking. Returns the number of bytes sent.
     pub fn send(&mut self, slices: &[IoSlice<'_>]) -> Result<usize, IoStop> {
         let Some(session) = &mut self.session else { return Ok(send(&self.fd, slices)?) };
-        // The handshake must be finished first. It continues when the socket becomes readable.
+        // The handshake must finish before data is sent. It continues when the socket becomes
+        // readable.
         flush(session, &self.fd)?;
         if session.is_handshaking() {
             receive(session, &self.fd)?;
@@ -105,7 +108,8 @@ impl Wire {
         self.session.as_mut().map_or(Ok(()), |session| flush(session, &self.fd))
     }
 
-    /// Receives into `window`. Returns the number of bytes; 0 at the end of the connection.
+    /// Receives into `window`. Returns the number of bytes received; 0 at the end of the
+    /// connection.
     pub fn receive(&mut self, window: &mut [u8]) -> Result<usize, IoStop> {
         let Some(session) = &mut self.session else {
             return Ok(rustix::io::readv(&self.fd, &mut [IoSliceMut::new(window)])?);
@@ -119,8 +123,8 @@ impl Wire {
             match session.reader().read(window) {
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Ending a TLS connection without an alert can truncate data. Here, lengths and
-                // chunks detect that.
+                // If a TLS connection ends without an alert, data may have been truncated. The
+                // lengths and chunks of HTTP detect that.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(error) => return Err(error.into()),
             }
@@ -131,7 +135,7 @@ impl Wire {
     }
 
     /// Returns whether the caller must wait for send space. `waits` is true if the caller has more
-    /// data.
+    /// data to send.
     pub fn wants_write(&self, waits: bool) -> bool {
         self.session.as_ref().map_or(waits, |session| session.wants_write())
     }
@@ -139,8 +143,8 @@ impl Wire {
     /// Receives data on a connection without outstanding requests. Returns false if the connection
     /// ended or the server sent a response.
     pub fn is_quiet(&mut self) -> bool {
-        // A server may send session tickets and new keys at any time. Other data belongs to no
-        // request.
+        // A server may send session tickets and new keys at any time. Any other data belongs to no
+        // request, and ends the connection.
         self.session.is_some() && self.receive(&mut [0]) == Err(IoStop::Blocked)
     }
 }
@@ -155,7 +159,7 @@ fn send(fd: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
     }
 }
 
-/// The socket as a stream, for TLS.
+/// The socket as a byte stream, as the TLS library requires it.
 struct Socket<'a>(&'a OwnedFd);
 
 impl Write for Socket<'_> {
@@ -185,11 +189,12 @@ fn flush(session: &mut ClientConnection, fd: &OwnedFd) -> Result<(), IoStop> {
     Ok(())
 }
 
-/// Receives and processes data once. Returns the number of bytes; 0 at the end of the connection.
+/// Receives and processes data once. Returns the number of bytes received; 0 at the end of the
+/// connection.
 fn receive(session: &mut ClientConnection, fd: &OwnedFd) -> Result<usize, IoStop> {
     let read = session.read_tls(&mut Socket(fd))?;
     if let Err(error) = session.process_new_packets() {
-        // Sends the TLS alert, if the server still reads.
+        // Sends the TLS alert, if the server still receives data.
         let _ = flush(session, fd);
         return Err(error.into());
     }

@@ -1,4 +1,5 @@
-//! Counting allocator, for tests that check that a data path does not allocate.
+//! Allocator that counts allocations, for tests that check that a data path does not allocate
+//! memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,8 +8,8 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// System allocator with a count of allocations per thread. Tests install it: `#[global_allocator]
-/// static COUNTING: CountingAllocator = CountingAllocator;`
+/// System allocator that counts the allocations of each thread. A test installs it:
+/// `#[global_allocator] static COUNTING: CountingAllocator = CountingAllocator;`
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 
@@ -20,7 +21,7 @@ pub fn allocations() -> u64 {
 }
 
 fn count() {
-    // A thread that is ending has no counter, and nobody reads it.
+    // A thread that is ending no longer has a counter, and no caller reads it.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 

@@ -1,17 +1,17 @@
 //! Page-aligned anonymous memory for I/O buffers.
 //!
 //! Direct I/O needs buffers aligned to the device's block size, and registered buffers need whole
-//! pages. With large pages, pinning and address translation are cheaper. One anonymous mapping
-//! serves all three.
+//! pages. Huge pages make pinning and address translation cheaper. One anonymous mapping satisfies
+//! all three.
 
 use core::ptr::NonNull;
 
 use crate::SysError;
 
-/// Alignment of every arena, and granularity at which the ring tracks buffers in flight.
+/// Alignment of every arena. The ring tracks buffers in flight in units of this size.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Minimum size for huge page advice: one x86-64 or aarch64 huge page of 2 MiB.
+/// Minimum size for which huge pages are advised: one huge page of 2 MiB (x86-64 or aarch64).
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Owned, zeroed and page-aligned anonymous memory.
@@ -25,13 +25,13 @@ pub struct AlignedBuffer {
 
 // SAFETY: only this value owns the mapping, which has no thread affinity.
 unsafe impl Send for AlignedBuffer {}
-// SAFETY: shared access only reads; writing needs `&mut`.
+// SAFETY: shared references permit only reading; writing requires `&mut`.
 unsafe impl Sync for AlignedBuffer {}
 
-/// Creates a private anonymous mapping of zeroes. A page uses memory once it is written to.
+/// Creates a private anonymous mapping of zeroes. A page uses no memory until it is written to.
 ///
 /// # Errors
-/// The system refuses the mapping, for example with `ENOMEM`.
+/// Fails if the system refuses the mapping, for example with `ENOMEM`.
 pub(crate) fn map_anonymous(len_bytes: usize) -> Result<NonNull<u8>, SysError> {
     // SAFETY: a new anonymous private mapping affects no existing memory.
     let base = unsafe {
@@ -83,7 +83,8 @@ impl AlignedBuffer {
     }
 
     /// Touches every page, so that no measured operation causes a page fault. Returns false if the
-    /// kernel cannot (`MADV_POPULATE_WRITE`, Linux 5.14); then pages are faulted on first use.
+    /// kernel does not support this (`MADV_POPULATE_WRITE`, Linux 5.14); a page fault then occurs
+    /// at the first use of each page.
     pub fn populate(&mut self) -> bool {
         // SAFETY: the range is this mapping; populating writable anonymous pages preserves their
         // content.

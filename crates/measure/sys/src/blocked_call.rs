@@ -1,13 +1,14 @@
-//! File-system calls in which a thread waits, from `/proc/PID/task/TID/syscall` (proc(5)).
+//! Detects the file-system call in which a thread waits, from `/proc/PID/task/TID/syscall`
+//! (proc(5)).
 
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Longest path of Linux, with its end (`PATH_MAX`).
+/// Maximum length of a path in Linux, including the terminator (`PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4096;
 
-/// First arguments of a call.
+/// Meaning of the first arguments of a call.
 #[derive(Clone, Copy)]
 enum Argument {
     Path,
@@ -18,8 +19,8 @@ enum Argument {
 
 use Argument::{Descriptor, Path, PathIn};
 
-/// Calls that wait only for a file system. `read`, `write` and `poll` may wait for a terminal or for
-/// another process.
+/// Calls that wait only for a file system. `read`, `write` and `poll` are not in the list, because
+/// they may wait for a terminal or for another process.
 const CALLS: &[(libc::c_long, &str, Argument)] = &[
     (libc::SYS_openat, "openat", PathIn),
     (libc::SYS_openat2, "openat2", PathIn),
@@ -76,13 +77,13 @@ pub struct BlockedCall {
     /// File of the call; `None` if it cannot be determined.
     pub path: Option<PathBuf>,
     arguments: String,
-    /// Number of times that the thread has waited, this one included.
+    /// Number of times that the thread has waited, including the current wait.
     waits: String,
 }
 
 impl BlockedCall {
-    /// Returns the call in which a thread waits. `None` if the thread runs, waits for something else
-    /// or does not exist, or if the kernel does not report it.
+    /// Returns the call in which a thread waits. `None` if the thread is running, waits for
+    /// something else or does not exist, or if the kernel does not report the call.
     #[must_use]
     pub fn of_thread(thread_id: u32) -> Option<Self> {
         let directory = format!("/proc/self/task/{thread_id}");
@@ -100,7 +101,8 @@ impl BlockedCall {
         };
         let path = match argument {
             Path => value(0).and_then(path_at),
-            // An absolute path replaces the directory, which may be that of the process.
+            // The directory may be the current directory of the process. An absolute path replaces
+            // it.
             PathIn => value(1).and_then(path_at).map(|path| {
                 of_descriptor(0).map_or(path.clone(), |directory| directory.join(path))
             }),
@@ -112,7 +114,7 @@ impl BlockedCall {
     }
 }
 
-/// Returns the path at an address of this process. The read fails if nothing is there.
+/// Returns the path at an address of this process. The read fails if the address is not mapped.
 fn path_at(address: u64) -> Option<PathBuf> {
     let mut bytes = vec![0; PATH_BYTES_MAX];
     let memory = fs::File::open("/proc/self/mem").ok()?;
@@ -131,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Opening a FIFO waits for the other end.
+    /// Opening a FIFO blocks until another process opens its other end.
     #[test]
     fn names_the_call_and_the_file_for_which_a_thread_waits() {
         let directory = tempfile::tempdir().unwrap();

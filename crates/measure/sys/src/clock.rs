@@ -1,17 +1,17 @@
 //! Low-cost monotonic clock that agrees with `CLOCK_MONOTONIC`.
 //!
-//! [`monotonic_ns`] calls the kernel's vDSO. [`Clock`] reads the processor's cycle counter if that
-//! has a constant rate and never stops. It is anchored to `CLOCK_MONOTONIC` every few milliseconds,
-//! so that it follows the kernel's slewing, and threads agree within the cost of one reading. The
-//! rate is derived from anchors at least [`BASELINE_NS`] apart. With an error of 1 part in 10⁵
-//! between anchors, the clock is off by less than 100 ns. If the counter is not trusted, [`Clock`]
-//! uses the vDSO too.
+//! [`monotonic_ns`] calls the kernel's vDSO. [`Clock`] reads the processor's cycle counter if the
+//! counter has a constant rate and never stops. The clock is anchored to `CLOCK_MONOTONIC` every
+//! few milliseconds, so that it follows the kernel's slewing. The clocks of two threads therefore
+//! differ by no more than the cost of one reading. The rate is derived from anchors that are at
+//! least [`BASELINE_NS`] apart. Even if the rate is wrong by 1 part in 10⁵, the error between
+//! anchors is less than 100 ns. If the counter is not trusted, [`Clock`] also uses the vDSO.
 
-/// Maximum extrapolation from an anchor before the kernel's clock is read again.
+/// Maximum time since an anchor, after which the kernel's clock is read again.
 const ANCHOR_NS: u64 = 10_000_000;
-/// Minimum distance of two anchors for a new rate.
+/// Minimum time between two anchors from which a new rate is computed.
 const BASELINE_NS: u64 = 200_000_000;
-/// Length of the initial calibration.
+/// Duration of the initial calibration.
 const CALIBRATION_NS: u64 = 2_000_000;
 
 /// Returns `CLOCK_MONOTONIC` in nanoseconds.
@@ -21,7 +21,7 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Returns the wall-clock time in nanoseconds since 1970, for labels only.
+/// Returns the wall-clock time in nanoseconds since 1970. Use it only for labels.
 #[must_use]
 pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
@@ -33,7 +33,7 @@ pub fn boottime_ns() -> u64 {
     read(libc::CLOCK_BOOTTIME)
 }
 
-/// Returns the CPU time of this process with all its threads, in nanoseconds.
+/// Returns the CPU time of all threads of this process, in nanoseconds.
 #[must_use]
 pub fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
@@ -104,8 +104,8 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// Returns the tightest of three readings: an interrupt between the two clocks makes only one
-    /// reading wider.
+    /// Reads both clocks three times, and returns the pair with the smallest distance. An interrupt
+    /// between the two clocks increases the distance of only one pair.
     fn take() -> Self {
         let one = || {
             let before = cycles();
@@ -124,7 +124,7 @@ impl Anchor {
     }
 }
 
-/// Monotonic clock for one thread; see the module for its model.
+/// Monotonic clock for one thread. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Clock {
     source: ClockSource,
@@ -132,13 +132,13 @@ pub struct Clock {
     baseline: Anchor,
     /// Nanoseconds per cycle, in units of 2⁻³².
     slope: u64,
-    /// Cycles until the anchor is renewed.
+    /// Number of cycles after which the anchor is renewed.
     renew_cycles: u64,
     last_ns: u64,
 }
 
 impl Clock {
-    /// Creates the cheapest clock that this machine supports. Calibration lasts about 2 ms.
+    /// Creates the cheapest clock that this machine supports. The calibration takes about 2 ms.
     #[must_use]
     pub fn new() -> Self {
         let source = if cycle_counter_is_trusted() {
@@ -165,7 +165,8 @@ impl Clock {
         clock
     }
 
-    /// Returns nanoseconds on the scale of `CLOCK_MONOTONIC`; never less than an earlier reading.
+    /// Returns the time of `CLOCK_MONOTONIC` in nanoseconds. It is never less than an earlier
+    /// reading.
     #[inline]
     pub fn now_ns(&mut self) -> u64 {
         let ns = match self.source {
@@ -219,11 +220,12 @@ pub struct ClockQuality {
     pub cost_ns_hundredths: u64,
     /// Smallest non-zero step between consecutive readings.
     pub resolution_ns: u64,
-    /// Largest deviation from the kernel's clock, in excess of the width of the reading.
+    /// Largest deviation from the kernel's clock that the duration of the reading itself does not
+    /// explain.
     pub error_ns_max: u64,
 }
 
-/// Measures a clock with `readings` readings (100,000 last about 1 ms).
+/// Measures a clock with this number of readings (100,000 readings take about 1 ms).
 #[must_use]
 pub fn measure(clock: &mut Clock, readings: u32) -> ClockQuality {
     let readings = readings.max(2);
@@ -275,7 +277,8 @@ mod tests {
             let before = monotonic_ns();
             let own = clock.now_ns();
             let after = monotonic_ns();
-            // 50 µs allows for an initial rate from a short calibration on a busy machine.
+            // The limit is 50 µs, because a short calibration on a busy machine may give an
+            // inaccurate initial rate.
             assert!(own + 50_000 >= before && own <= after + 50_000, "{before} {own} {after}");
         }
     }

@@ -1,4 +1,4 @@
-//! Processors: thread affinity, and the CPU time of threads and processes.
+//! Sets the processor affinity of threads, and reads the CPU time of threads and processes.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ pub fn pin_thread(cpu: usize) -> Result<(), SysError> {
     if answer == 0 { Ok(()) } else { Err(SysError::last("sched_setaffinity")) }
 }
 
-/// Returns the processor that the calling thread runs on now; `None` if unknown.
+/// Returns the processor on which the calling thread is running; `None` if unknown.
 #[must_use]
 pub fn present_cpu() -> Option<u32> {
     // SAFETY: the call takes no arguments; it returns -1 on failure.
@@ -49,7 +49,7 @@ pub fn present_cpu() -> Option<u32> {
 }
 
 /// Sets the timer slack of the calling thread, and of threads that it starts later. The kernel's
-/// default is 50 µs. Returns true if the kernel accepted it.
+/// default is 50 µs. Returns true if the kernel accepted the value.
 pub fn set_timer_slack_ns(slack_ns: u64) -> bool {
     // SAFETY: the call takes a number. 0 would select the default, so at least 1 is passed.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns.max(1) as libc::c_ulong) == 0 }
@@ -65,13 +65,13 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// Returns the sum of the two.
+    /// Returns the sum of user and kernel time.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
 
-    /// Returns the time used since `earlier`.
+    /// Returns the CPU time that was used since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -81,20 +81,20 @@ impl CpuTime {
     }
 }
 
-/// Returns the CPU time of the calling thread, without kernel workers.
+/// Returns the CPU time of the calling thread, which does not include kernel workers.
 #[must_use]
 pub fn thread_time() -> CpuTime {
     usage(libc::RUSAGE_THREAD)
 }
 
-/// Returns the CPU time of this process with all its threads, including ended ones and the kernel's
-/// I/O workers (io-wq), which are threads of the process.
+/// Returns the CPU time of all threads of this process. It includes threads that have ended, and
+/// the kernel's I/O workers (io-wq), which are threads of the process.
 #[must_use]
 pub fn process_time() -> CpuTime {
     usage(libc::RUSAGE_SELF)
 }
 
-/// Returns the CPU time of reaped children.
+/// Returns the CPU time of child processes that have ended and were waited for.
 #[must_use]
 pub fn children_time() -> CpuTime {
     usage(libc::RUSAGE_CHILDREN)
@@ -134,8 +134,8 @@ pub fn enter_kernel() {
 }
 
 /// Returns the number and CPU time of the kernel's worker threads (`iou-wrk-…`, `iou-sqp-…`) for
-/// the ring that `owner` submits to. The owner's CPU time does not include operations that these
-/// threads execute. They exit after seconds of idleness.
+/// the ring that `owner` submits to. The CPU time of the owner does not include the operations that
+/// these threads execute. Idle workers exit after some seconds.
 #[must_use]
 pub fn ring_workers(owner: i32) -> (usize, CpuTime) {
     let mut sum = CpuTime::default();

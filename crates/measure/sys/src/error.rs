@@ -15,7 +15,7 @@ pub struct SysError {
 }
 
 impl SysError {
-    /// Creates an error of `call` with a known `errno`.
+    /// Creates an error with the name of the call and a known `errno`.
     #[must_use]
     pub fn new(call: &'static str, errno: i32) -> Self {
         Self { call, path: None, errno }
@@ -27,7 +27,7 @@ impl SysError {
         Self::from_io(call, &std::io::Error::last_os_error())
     }
 
-    /// Converts an [`std::io::Error`]; `EIO` if it has no `errno`.
+    /// Converts an [`std::io::Error`]. If it has no `errno`, the result has `EIO`.
     #[must_use]
     pub fn from_io(call: &'static str, error: &std::io::Error) -> Self {
         Self::new(call, error.raw_os_error().unwrap_or(libc::EIO))
@@ -45,7 +45,7 @@ fn on(path: &Option<PathBuf>) -> String {
     path.as_ref().map(|path| format!(" of {}", path.display())).unwrap_or_default()
 }
 
-/// Returns the system's text for a positive `errno`, with its number.
+/// Returns the system's text for a positive `errno`, followed by the number.
 #[must_use]
 pub fn describe(errno: i32) -> String {
     std::io::Error::from_raw_os_error(errno).to_string()

@@ -1,4 +1,4 @@
-//! Layout of a file: its extents (`FIEMAP`), and its data and holes (`SEEK_DATA`).
+//! Reads the layout of a file: its extents (`FIEMAP`), and its data and holes (`SEEK_DATA`).
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -6,7 +6,7 @@ use crate::SysError;
 
 /// `_IOWR('f', 11, struct fiemap)`: read and write, 32 bytes, type `f`, number 11.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-/// Writes the file back first, so that data with delayed allocation gets a location.
+/// Flag that writes the file back first, so that data with delayed allocation has a location.
 const FIEMAP_FLAG_SYNC: u32 = 1;
 const FIEMAP_EXTENT_LAST: u32 = 1;
 const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
@@ -49,21 +49,23 @@ pub struct Extent {
     /// Offset on the device; meaningless if `placed` is false.
     pub physical_bytes: u64,
     pub length_bytes: u64,
-    /// True if its location is known (not delayed, inline or unknown).
+    /// True if the location is known (not delayed, inline or unknown).
     pub placed: bool,
-    /// True if allocated but never written: reads return zeroes without device I/O.
+    /// True if the extent is allocated but was never written: reads return zeroes without device
+    /// I/O.
     pub unwritten: bool,
-    /// True if shared with another file or snapshot.
+    /// True if the extent is shared with another file or snapshot.
     pub shared: bool,
-    /// True if compressed or encrypted: the location does not have a plain copy of the data.
+    /// True if the extent is compressed or encrypted: the location does not contain a plain copy of
+    /// the data.
     pub encoded: bool,
 }
 
-/// Returns the extents of a file in file order, at most `extents_max`. The second value is true if
-/// the list is complete.
+/// Returns at most `extents_max` extents of a file, in file order. The second value is true if the
+/// list is complete.
 ///
 /// # Errors
-/// `EOPNOTSUPP` if the file system does not support it (tmpfs, NFS).
+/// `EOPNOTSUPP` if the file system does not support the call (tmpfs, NFS).
 pub fn extents(fd: &OwnedFd, extents_max: usize) -> Result<(Vec<Extent>, bool), SysError> {
     let mut out = Vec::new();
     let mut start = 0;
@@ -113,8 +115,8 @@ fn extent(raw: &RawExtent) -> Extent {
     }
 }
 
-/// Returns the bytes of data, without holes, by `SEEK_DATA` and `SEEK_HOLE`. On file systems
-/// without holes everything is data.
+/// Returns the number of bytes outside holes, determined with `SEEK_DATA` and `SEEK_HOLE`. If the
+/// file system has no holes, this is the whole file.
 ///
 /// # Errors
 /// The `errno` of `lseek`.

@@ -1,4 +1,4 @@
-//! Opening of files for I/O: direct if possible, otherwise with the reason.
+//! Opens files for I/O. I/O is direct if possible; otherwise, the reason is reported.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -7,32 +7,32 @@ use std::path::Path;
 
 use crate::{SysError, interrupted};
 
-/// Use of direct I/O.
+/// Whether direct I/O is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DirectMode {
-    /// Direct if the file system supports it, buffered otherwise.
+    /// Direct I/O if the file system supports it, otherwise buffered I/O.
     #[default]
     Auto,
-    /// Direct; an error if not supported.
+    /// Direct I/O; an error if the file system does not support it.
     Required,
     /// Buffered.
     Off,
 }
 
-/// Options of opening a file.
+/// Options for opening a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenFlags {
-    /// True to open for writing too.
+    /// True to open the file for reading and writing.
     pub write: bool,
-    /// Create the file if it is missing.
+    /// True to create the file if it is missing.
     pub create: bool,
-    /// With `create`: fails if the file exists.
+    /// With `create`: true to fail if the file exists.
     pub exclusive: bool,
-    /// Each write is on stable storage when it completes (`O_DSYNC`).
+    /// True if each write must be on stable storage when it completes (`O_DSYNC`).
     pub dsync: bool,
-    /// Fail on a mounted block device (`O_EXCL` without `O_CREAT`).
+    /// True to fail on a mounted block device (`O_EXCL` without `O_CREAT`).
     pub exclusive_device: bool,
-    /// Use of direct I/O.
+    /// Whether direct I/O is used.
     pub direct: DirectMode,
 }
 
@@ -41,12 +41,11 @@ pub struct OpenFlags {
 pub enum NotDirect {
     /// Direct I/O was not requested.
     NotAsked,
-    /// Opening with `O_DIRECT` failed with this `errno` (`EINVAL`: the file system does not support
-    /// it).
+    /// The file system refused `O_DIRECT` with this `errno` (`EINVAL`: not supported).
     Refused(i32),
 }
 
-/// Open file with its direct I/O requirements.
+/// Open file, with the requirements of direct I/O.
 #[derive(Debug)]
 pub struct OpenFile {
     /// Descriptor.
@@ -71,13 +70,13 @@ impl OpenFile {
 /// Opens `path`.
 ///
 /// # Errors
-/// The `errno` of `open`, with the path; with [`DirectMode::Required`] also if only `O_DIRECT` is
-/// rejected.
+/// The `errno` of `open`, with the path. With [`DirectMode::Required`], it also fails if only
+/// `O_DIRECT` is rejected.
 pub fn open(path: &Path, flags: OpenFlags) -> Result<OpenFile, SysError> {
     open_with(flags, |raw| open_raw(path, raw))
 }
 
-/// Opens a file with a function that receives the flags of `open(2)`. The function is called again
+/// Opens a file with `opener`, which receives the flags of `open(2)`. `opener` is called again
 /// without `O_DIRECT` if the file system rejects direct I/O and [`DirectMode::Auto`] permits
 /// buffered I/O.
 ///
@@ -100,7 +99,7 @@ pub fn open_with(
         Ok(fd) => Ok(describe(fd, None)),
         Err(error) if error.errno == libc::EINVAL && flags.direct == DirectMode::Auto => {
             // Linux creates the file before it rejects O_DIRECT, so an exclusive creation has
-            // succeeded and must not be requested again.
+            // already succeeded and must not be requested again.
             let base = base & !if flags.create { libc::O_EXCL } else { 0 };
             let fd = opener(base)?;
             Ok(describe(fd, Some(NotDirect::Refused(error.errno))))
@@ -153,10 +152,10 @@ fn check(call: &'static str, answer: libc::c_int) -> Result<(), SysError> {
     if answer == 0 { Ok(()) } else { Err(SysError::last(call)) }
 }
 
-/// Returns whether the kernel can attempt an operation on this file without blocking
-/// (`RWF_NOWAIT`). If not (tmpfs, many network and user-space file systems), io_uring runs every
-/// operation in a worker thread. Reads one byte, which direct files reject before any I/O; `None`
-/// if the result is ambiguous.
+/// Returns true if the kernel can attempt an operation on this file without blocking
+/// (`RWF_NOWAIT`). If it cannot (tmpfs, many network and user-space file systems), io_uring runs
+/// every operation in a worker thread. The function tries to read one byte, which a direct file
+/// rejects before any I/O. Returns `None` if the result is ambiguous.
 #[must_use]
 pub fn supports_nowait(fd: &OwnedFd) -> Option<bool> {
     let mut byte = [0u8; 1];
@@ -183,10 +182,11 @@ pub fn size_bytes(fd: &OwnedFd) -> Result<u64, SysError> {
     u64::try_from(end).map_err(|_| SysError::last("lseek"))
 }
 
-/// Reserves `size_bytes` from the start, and extends the file to that size.
+/// Reserves space for the first `size_bytes` of a file, and extends the file to that size.
 ///
 /// # Errors
-/// `ENOSPC`, or `EOPNOTSUPP` if the file system cannot reserve (use [`truncate`] and write).
+/// `ENOSPC`, or `EOPNOTSUPP` if the file system cannot reserve space (use [`truncate`] and write
+/// instead).
 pub fn allocate(fd: &OwnedFd, size_bytes: u64) -> Result<(), SysError> {
     let size = i64::try_from(size_bytes).map_err(|_| SysError::new("fallocate", libc::EFBIG))?;
     // SAFETY: an open descriptor and plain numbers.
@@ -204,8 +204,8 @@ pub fn truncate(fd: &OwnedFd, size_bytes: u64) -> Result<(), SysError> {
 }
 
 /// Requests that the kernel drop the file's clean pages from the page cache
-/// (`POSIX_FADV_DONTNEED`). Dirty pages stay; call [`sync_data`] first. [`crate::residency`] shows
-/// the effect.
+/// (`POSIX_FADV_DONTNEED`). Dirty pages remain in the cache; call [`sync_data`] first.
+/// [`crate::residency`] shows the effect.
 ///
 /// # Errors
 /// The `errno` of `posix_fadvise`.
@@ -218,14 +218,15 @@ pub fn drop_cached(fd: &OwnedFd) -> Result<(), SysError> {
 /// Makes the file's data durable (`fdatasync`).
 ///
 /// # Errors
-/// The `errno`. After an error, earlier writes are in doubt forever: a later success proves nothing
-/// about them.
+/// The `errno`. After an error, it remains unknown whether earlier writes are durable, even if a
+/// later call succeeds.
 pub fn sync_data(fd: &OwnedFd) -> Result<(), SysError> {
     // SAFETY: an open descriptor.
     retry_call(|| check("fdatasync", unsafe { libc::fdatasync(fd.as_raw_fd()) }))
 }
 
-/// Makes the file's data and metadata durable (`fsync`); for a directory, its entries.
+/// Makes the file's data and metadata durable (`fsync`); for a directory, makes its entries
+/// durable.
 ///
 /// # Errors
 /// See [`sync_data`].
@@ -274,7 +275,7 @@ mod tests {
             let path = folder.path().join("a");
             std::fs::write(&path, [1]).unwrap();
             let fd = open(&path, OpenFlags::default()).unwrap().fd;
-            // Known since Linux 5.x; a kernel that supports it returns `Some(true)`.
+            // A kernel that supports the flag (Linux 5.x) returns `Some(true)`.
             assert!(supports_nowait(&fd).is_some());
         }
     }

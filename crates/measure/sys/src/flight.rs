@@ -1,10 +1,10 @@
-//! Operations in flight: each has a slot, and uses pages of the arena.
+//! Operations in flight. Each operation has a slot and uses pages of the arena.
 //!
 //! The kernel (or a worker thread) accesses a buffer while its operation is in flight. Two rules
 //! make this sound with a safe interface. A buffer's range is checked against the arena when the
 //! operation starts. [`Flight::bytes`] never returns a page that an operation in flight uses; it
-//! counts the users of each page, so that several writes may share a page. The slot also has the
-//! data for continuing a short transfer and for retrying an interrupted one.
+//! counts the users of each page, so that several writes may share a page. The slot also contains
+//! the data that is needed to continue a short transfer and to retry an interrupted transfer.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) struct Slot {
     pub tries: u16,
 }
 
-/// Consequence of one completion.
+/// What a completion means for its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CompletionAction {
     /// The operation has ended and its slot is free.
@@ -39,7 +39,7 @@ pub(crate) enum CompletionAction {
 #[derive(Debug)]
 pub(crate) struct Flight {
     arena: Arc<AlignedBuffer>,
-    /// Number of operations in flight per page, at most `slots` ≤ 65,535.
+    /// For each page: number of operations in flight, at most `slots` ≤ 65,535.
     holders: Box<[u16]>,
     slots: Box<[Slot]>,
     free: Vec<u32>,
@@ -80,7 +80,7 @@ impl Flight {
         self.slots.len()
     }
 
-    /// Assigns a slot and pages to an operation.
+    /// Assigns a slot to an operation, and marks its pages as used.
     #[inline]
     pub fn begin(&mut self, op: &RingOp) -> Result<u32, PushError> {
         let (offset_bytes, size_bytes) = (op.buffer_offset_bytes, op.size_bytes);
@@ -116,7 +116,7 @@ impl Flight {
     fn pages(&mut self, offset_bytes: u64, size_bytes: u32) -> &mut [u16] {
         let first = (offset_bytes >> PAGE_SHIFT) as usize;
         let end = (offset_bytes + u64::from(size_bytes) + (PAGE_BYTES as u64 - 1)) >> PAGE_SHIFT;
-        // An empty range uses no page, wherever it starts.
+        // An empty range uses no page, whatever its offset.
         let end = if size_bytes == 0 { first } else { end as usize };
         &mut self.holders[first.min(end)..end]
     }
@@ -126,7 +126,7 @@ impl Flight {
         self.slots.get(index as usize)
     }
 
-    /// Returns the buffer address at which the slot's transfer continues.
+    /// Returns the address in the buffer at which the slot's transfer continues.
     #[inline]
     pub fn address(&self, slot: &Slot) -> *mut u8 {
         let at = slot.op.buffer_offset_bytes as usize + slot.done_bytes as usize;

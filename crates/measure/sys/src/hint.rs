@@ -1,4 +1,4 @@
-//! Hints about memory that is needed soon. They affect timing, never results.
+//! Hints about memory that is needed soon. They can change the timing, but never the results.
 
 /// Prefetches the cache line of a value. Does nothing on unsupported processors.
 #[inline(always)]

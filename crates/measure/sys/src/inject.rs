@@ -1,14 +1,14 @@
-//! Fault injection for tests: a thread that panics or hangs. Builds without debug assertions, such
+//! Fault injection for tests: makes a thread panic or hang. Builds without debug assertions, such
 //! as releases, do not contain it.
 //!
 //! `PLIMSOLL_INJECT=panic:PLACE` makes the first thread that reaches PLACE panic, and `hang:PLACE`
-//! makes it wait forever. `panic:PLACE:7` takes effect at the seventh time. A test in the same
-//! process can register an action for all threads that reach a place ([`on`]).
+//! makes it wait forever. `panic:PLACE:7` takes effect when PLACE is reached for the seventh time.
+//! A test in the same process can register an action for all threads that reach a place ([`on`]).
 
 /// Injection point. Does nothing unless a test requested a fault at this place.
 ///
 /// # Panics
-/// If a test requested it.
+/// Panics if a test requested it.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn point(_place: &str) {}
@@ -16,7 +16,7 @@ pub fn point(_place: &str) {}
 /// Injection point. Does nothing unless a test requested a fault at this place.
 ///
 /// # Panics
-/// If a test requested it.
+/// Panics if a test requested it.
 #[cfg(debug_assertions)]
 pub fn point(place: &str) {
     use std::sync::OnceLock;
@@ -45,15 +45,15 @@ type Action = std::sync::Arc<dyn Fn() + Send + Sync>;
 #[cfg(debug_assertions)]
 static ACTION: std::sync::RwLock<Option<(&str, Action)>> = std::sync::RwLock::new(None);
 
-/// Registers an action for each thread that reaches `place`. It replaces an earlier action at any
-/// place.
+/// Registers an action for each thread that reaches `place`. It replaces the previous action, even
+/// if that action was for another place.
 #[cfg(debug_assertions)]
 pub fn on(place: &'static str, each: impl Fn() + Send + Sync + 'static) {
     let mut action = ACTION.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     *action = Some((place, std::sync::Arc::new(each)));
 }
 
-/// Returns a clone, so that a thread that waits in the action does not hold the mutex.
+/// Returns a clone of the action, so that the lock is not held while a thread waits in the action.
 #[cfg(debug_assertions)]
 fn registered_action(place: &str) -> Option<Action> {
     let action = ACTION.read().unwrap_or_else(std::sync::PoisonError::into_inner);

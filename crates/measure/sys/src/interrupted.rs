@@ -1,17 +1,17 @@
-//! Calls that signals interrupt (`EINTR`), with a limited number of tries. The standard library
-//! repeats them without end, and a file system in user space may interrupt every call.
+//! Repeats calls that signals interrupt (`EINTR`) a limited number of times. The standard library
+//! repeats them without a limit, but a file system in user space may interrupt every call.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-/// Maximum tries of a call that is interrupted, or whose operation fails with `EAGAIN`, before that is
-/// its result.
+/// Maximum number of attempts for a call that is interrupted, or whose operation fails with
+/// `EAGAIN`. After the last attempt, this error is returned.
 pub(crate) const TRIES_MAX: u16 = 1000;
 
-/// Repeats a call while it is interrupted, up to 1,000 times.
+/// Repeats a call that was interrupted, up to 1,000 times.
 ///
 /// # Errors
-/// The error of the last call, which may be an interruption.
+/// The error of the last attempt, which may be an interruption.
 pub fn retry<T, E>(
     is_interruption: impl Fn(&E) -> bool,
     mut call: impl FnMut() -> Result<T, E>,
@@ -43,7 +43,7 @@ pub fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a file up to its end or `bytes_max`.
+/// Reads a file to its end, but at most `bytes_max` bytes.
 ///
 /// # Errors
 /// The `errno` of `read`; `EINTR` after 1,000 interruptions in succession.

@@ -2,11 +2,11 @@
 //!
 //! Most of the cost of a random access is the page walk, especially under nested virtualisation.
 //! Tables of at least [`MAPPED_BYTES`] therefore use their own mappings, which begin at a huge page
-//! boundary (2 MiB) and request huge pages (`madvise(2)`, `MADV_HUGEPAGE`). It made two hours of a
-//! modelled mail store 10 % faster. A table that is filled in order uses small pages at its end.
-//! The first access to memory is also expensive: the host needs 3 to 4 ms per MiB to find and zero
-//! it. Without huge pages in the kernel, tables work but are slower. Smaller tables are on the
-//! heap.
+//! boundary (2 MiB) and request huge pages (`madvise(2)`, `MADV_HUGEPAGE`). This made a model run
+//! of two hours of a mail store 10 % faster. A table that is filled in order uses small pages at
+//! its end. The first access to memory is also expensive: the host needs 3 to 4 ms per MiB to find
+//! and zero it. Without huge pages in the kernel, tables work but are slower. Smaller tables are on
+//! the heap.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -15,10 +15,10 @@ use core::ptr::NonNull;
 
 use crate::arena::{HUGE_PAGE_BYTES, map_anonymous};
 
-/// Minimum size of mapped tables.
+/// Tables of at least this size are mapped.
 pub const MAPPED_BYTES: usize = 512 << 10;
 
-/// Mappings are a multiple of this size, which is whole pages for any base page size.
+/// Mappings are a multiple of this size. It consists of whole pages for any base page size.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Vector of plain values.
@@ -34,7 +34,7 @@ unsafe impl<T: Copy + Send> Send for Large<T> {}
 // SAFETY: as above.
 unsafe impl<T: Copy + Sync> Sync for Large<T> {}
 
-/// Numbers whose zero consists of zero bits, so that a table of zeroes needs no writes.
+/// Numbers whose value zero consists of zero bits, so that a table of zeroes needs no writes.
 pub trait Zero: Copy + sealed::Zero {}
 impl Zero for u16 {}
 impl Zero for u32 {}
@@ -63,7 +63,8 @@ impl<T: Copy> Large<T> {
         table
     }
 
-    /// Creates a table of `len` zeroes. If mapped, they use no memory until they are written to.
+    /// Creates a table of `len` zeroes. In a mapped table, they use no memory until they are
+    /// written to.
     #[must_use]
     pub fn zeros(len: usize) -> Self
     where
@@ -72,7 +73,7 @@ impl<T: Copy> Large<T> {
         Self::zeros_in(len, libc::MADV_HUGEPAGE)
     }
 
-    /// Like [`Self::zeros`], but in small pages: for a table of which little is used.
+    /// Like [`Self::zeros`], but with small pages, for a table of which only a small part is used.
     #[must_use]
     pub fn sparse_zeros(len: usize) -> Self
     where
@@ -97,9 +98,10 @@ impl<T: Copy> Large<T> {
         table
     }
 
-    /// Extends the table to at least `len` values with zeroes. If mapped, they use no memory until
-    /// they are written to. These mappings are whole huge pages: tables with random writes grow
-    /// often, and growing would find, zero and copy each small page again.
+    /// Extends the table to at least `len` values with zeroes. In a mapped table, they use no
+    /// memory until they are written to. These mappings consist of whole huge pages, because tables
+    /// with random writes grow often: each time, small pages would be allocated, zeroed and copied
+    /// again.
     pub fn widen(&mut self, len: usize)
     where
         T: Zero,
@@ -157,7 +159,7 @@ impl<T: Copy> Large<T> {
         self.grow_in(needed, PIECE_BYTES);
     }
 
-    /// Like [`Self::grow`], in mappings that are multiples of `piece_bytes`.
+    /// Like [`Self::grow`], but mappings are multiples of `piece_bytes`.
     fn grow_in(&mut self, needed: usize, piece_bytes: usize) {
         let room = needed.max(self.capacity + self.capacity / 2);
         let mut grown = Self::with_room(room, piece_bytes, libc::MADV_HUGEPAGE);
@@ -194,19 +196,19 @@ impl<T: Copy> Large<T> {
     fn layout(capacity: usize) -> Layout {
         match Layout::array::<T>(capacity) {
             Ok(layout) => layout,
-            // The size exceeds the address space: the same panic as in a vector.
+            // The size exceeds the address space: panics like a vector.
             Err(_) => panic!("capacity overflow"),
         }
     }
 
-    /// Size of the mapping in bytes.
+    /// Returns the size of the mapping in bytes.
     fn mapped_bytes(&self) -> usize {
         (self.capacity * size_of::<T>()).next_multiple_of(PIECE_BYTES)
     }
 }
 
-/// Maps at least `bytes` in whole pieces, starting at a huge page boundary. `None` if the kernel
-/// refuses.
+/// Maps at least `bytes` bytes in whole pieces, starting at a huge page boundary. `None` if the
+/// kernel refuses.
 fn map(bytes: usize, piece_bytes: usize, advice: libc::c_int) -> Option<(NonNull<u8>, usize)> {
     let bytes = bytes.checked_next_multiple_of(piece_bytes)?;
     let all = bytes.checked_add(HUGE_PAGE_BYTES)?;

@@ -1,7 +1,7 @@
-//! The only crate with `unsafe`: kernel and processor functions for the engine, behind safe
-//! interfaces.
+//! Safe interfaces to functions of the kernel and the processor, for the engine. This is the only
+//! crate with `unsafe`.
 //!
-//! All functions use plain data, and know nothing of plans, workloads or bundles. Each `unsafe`
+//! All functions use plain data and are independent of plans, workloads and bundles. Each `unsafe`
 //! block states why it is sound. Safe code cannot violate memory safety through any function of
 //! this crate.
 

@@ -1,10 +1,10 @@
-//! Resource limits of this process: memory of the machine and its control groups, and `ulimit`.
-//! Values that cannot be read do not limit anything.
+//! Resource limits of this process: memory of the machine, limits of its control groups, and
+//! `ulimit`. A value that cannot be read is treated as unlimited.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Values from this on mean unlimited; control groups of version 1 use such values.
+/// Values of at least this size mean unlimited; control groups of version 1 use such values.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
 /// Available memory.
@@ -23,8 +23,8 @@ pub fn memory() -> Option<Room> {
     memory_below(Path::new("/"))
 }
 
-/// Returns the memory that the process can still map, used or not: `ulimit -v` and `ulimit -d`.
-/// `None` if unlimited.
+/// Returns the size of the memory that the process can still map, whether it uses that memory or
+/// not (`ulimit -v` and `ulimit -d`). `None` if unlimited.
 #[must_use]
 pub fn address_space() -> Option<Room> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -50,11 +50,11 @@ pub fn file_bytes() -> Option<u64> {
 pub enum IoPriority {
     /// The class is not set: the kernel derives it from the nice value.
     None,
-    /// Served before all others.
+    /// I/O is served before all other I/O.
     RealTime(u8),
-    /// Served in rotation with others.
+    /// I/O is served in rotation with other I/O.
     BestEffort(u8),
-    /// Served only if the disk is otherwise idle.
+    /// I/O is served only if the disk is otherwise idle.
     Idle,
 }
 
@@ -95,8 +95,8 @@ fn memory_below(root: &Path) -> Option<Room> {
     machine.into_iter().chain(group).min_by_key(|room| room.bytes)
 }
 
-/// Returns the unused part of the limits of a control group and its ancestors. `line` is a line of
-/// `/proc/self/cgroup`.
+/// Returns the unused part of the limits of a control group and its ancestors. The group is given
+/// by a line of `/proc/self/cgroup`.
 fn group_bytes(root: &Path, line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':');
     let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);

@@ -1,4 +1,4 @@
-//! Loop devices: identity of the backing file.
+//! Identifies the backing file of a loop device.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -12,11 +12,11 @@ const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
 /// State of a loop device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Device number of the file system with the backing file, as in `stat`.
+    /// Device number of the backing file's file system, as in `stat`.
     pub device: u64,
     /// Inode of the backing file.
     pub inode: u64,
-    /// Offset of the device in the file.
+    /// Offset in the backing file at which the device starts.
     pub offset_bytes: u64,
 }
 
@@ -41,8 +41,8 @@ struct Info {
 /// Reads the state of the device at `path`, which the process must be permitted to open.
 ///
 /// # Errors
-/// The `errno` of `open` or of the call: `ENXIO` if no file is attached, `ENOTTY` if it is not a
-/// loop device.
+/// The `errno` of `open` or of the call: `ENXIO` if no file is attached, `ENOTTY` if `path` is not
+/// a loop device.
 pub fn status(path: &Path) -> Result<Status, SysError> {
     let file = File::open(path).map_err(|error| SysError::from_io("open", &error).at(path))?;
     let mut info = Info {

@@ -1,9 +1,9 @@
-//! Cells in a mapped file, for state that survives the process, such as the generations for
-//! verification.
+//! Mapped file of integer cells, for state that must survive the process, such as the generations
+//! for verification.
 //!
-//! A store to a cell reaches the page cache immediately, so a killed process loses nothing. A
-//! failing machine loses at most the stores since the last [`CellMap::sync`]. The cells are
-//! atomics, so several threads (or processes) may use one map.
+//! A store to a cell reaches the page cache immediately, so nothing is lost if the process is
+//! killed. If the machine fails, at most the stores since the last [`CellMap::sync`] are lost. The
+//! cells are atomics, so several threads (or processes) may use one map.
 
 use core::ptr::NonNull;
 use std::marker::PhantomData;
@@ -21,11 +21,11 @@ mod sealed {
     impl Cell for super::AtomicU64 {}
 }
 
-/// Atomic integer in a [`CellMap`]: all bytes are valid, in the machine's byte order.
+/// Atomic integer in a [`CellMap`]: any bytes are a valid value, in the machine's byte order.
 pub trait Cell: sealed::Cell + Sync {}
 impl<T: sealed::Cell + Sync> Cell for T {}
 
-/// File mapped as cells.
+/// Mapped file that consists of cells.
 #[derive(Debug)]
 pub struct CellMap<T> {
     fd: OwnedFd,
@@ -56,7 +56,7 @@ impl<T: Cell> CellMap<T> {
     }
 
     /// Like [`CellMap::open`], for a file that is already open for reading and writing. `path` is
-    /// for messages.
+    /// used only in error messages.
     ///
     /// # Errors
     /// See [`CellMap::open`].
@@ -83,7 +83,7 @@ impl<T: Cell> CellMap<T> {
     /// Extends the map to `cells` cells; new cells are zero. Never shrinks it.
     ///
     /// # Errors
-    /// See [`CellMap::open`]; the map is then unchanged.
+    /// See [`CellMap::open`]. After an error, the map is unchanged.
     pub fn grow(&mut self, cells: usize) -> Result<(), SysError> {
         if cells <= self.cells { Ok(()) } else { self.remap(cells) }
     }

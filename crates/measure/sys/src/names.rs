@@ -1,4 +1,5 @@
-//! Metadata operations on local files, each with the system calls that an application uses.
+//! Metadata operations on local files. Each operation makes the same system calls as an
+//! application.
 //!
 //! | operation | system calls |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | rename | `renameat` of a small file within its directory |
 //! | setattr | `fchmod` of an open data file |
 //!
-//! Small files have numeric names, in directories below roots that the caller passes. Every path is
-//! resolved from its root, so nothing outside the roots is accessed.
+//! Small files have numeric names. They are in directories below roots that the caller passes.
+//! Every path is resolved from its root, so nothing outside the roots is accessed.
 
 use std::ffi::CString;
 use std::fmt::Write as _;
@@ -24,12 +25,12 @@ use crate::SysError;
 
 /// Maximum path length from a root to a small file, including the terminator.
 const PATH_BYTES: usize = 256;
-/// Maximum length of a small file's name, including the leading `/` and the terminator: `m`, 10
-/// digits, `-`, 20 digits.
+/// Maximum length of a small file's name, including the leading `/` and the terminator. The name
+/// consists of `m`, 10 digits, `-` and 20 digits.
 const NAME_BYTES: usize = 34;
 /// Buffer size for `getdents64`, the same as in the C library.
 const DIR_BYTES: usize = 32 * 1024;
-/// Permissions of a small file, also set by setattr.
+/// Permissions of a small file. Setattr operations set the same permissions.
 const MODE: libc::mode_t = 0o644;
 
 /// Kind of a metadata operation.
@@ -87,35 +88,36 @@ pub struct NameOp {
     pub kind: MetadataKind,
     /// Index of the directory of small files.
     pub directory: u32,
-    /// Index of the directory of a renamed small file.
+    /// Index of the directory that contains the small file after a rename.
     pub new_directory: u32,
     /// Index of the data file.
     pub file: u32,
     /// First number of the small file's name.
     pub client: u32,
-    /// Second number of the name.
+    /// Second number of the small file's name.
     pub name: u64,
-    /// Second number of the name after a rename.
+    /// Second number of the small file's name after a rename.
     pub new_name: u64,
 }
 
-/// Directories and files of metadata operations.
+/// Directories and files that metadata operations use.
 #[derive(Debug)]
 pub struct NameTable {
     roots: Vec<OwnedFd>,
-    /// Directories of small files: index of the root, and path below it.
+    /// For each directory of small files: index of its root, and path below this root.
     directories: Vec<(usize, Box<[u8]>)>,
-    /// Data files: index of the root, and path below it.
+    /// For each data file: index of its root, and path below this root.
     files: Vec<(usize, CString)>,
     per_share: u32,
 }
 
 impl NameTable {
-    /// Opens the roots, and records the directories of small files (`per_share` for each share,
-    /// share by share) and the data files. All of them must be in one of the roots.
+    /// Opens the roots, and records the directories of small files (`per_share` directories for
+    /// each share, ordered by share) and the data files. Each of them must be below one of the
+    /// roots.
     ///
     /// # Errors
-    /// The `errno` of `open`; `EINVAL` if a path is below none of the roots or too long.
+    /// The `errno` of `open`; `EINVAL` if a path is not below any root, or is too long.
     pub fn open(
         roots: &[PathBuf],
         small: &[PathBuf],
@@ -126,11 +128,11 @@ impl NameTable {
         Self::beneath(opened.collect::<Result<_, SysError>>()?, small, per_share, data)
     }
 
-    /// Like [`Self::open`], for roots that are already open, with their paths. The caller owns them
-    /// and everything below them: resolution from a root follows links.
+    /// Like [`Self::open`], for roots that are already open, with their paths. The caller must own
+    /// the roots and everything below them, because links below a root are followed.
     ///
     /// # Errors
-    /// `EINVAL` if a path is below none of the roots or too long.
+    /// `EINVAL` if a path is not below any root, or is too long.
     pub fn beneath(
         roots: Vec<(PathBuf, OwnedFd)>,
         small: &[PathBuf],
@@ -162,13 +164,13 @@ impl NameTable {
         })
     }
 
-    /// Directories of small files per share.
+    /// Returns the number of small-file directories per share.
     #[must_use]
     pub fn per_share(&self) -> u32 {
         self.per_share
     }
 
-    /// True if the table has everything that an operation refers to.
+    /// Returns true if the table contains all files and directories of an operation.
     #[must_use]
     pub fn has(&self, op: &NameOp) -> bool {
         match op.kind {
@@ -239,8 +241,8 @@ impl NameTable {
     }
 }
 
-/// Terminated path of a small file, or of a directory of small files, in its root; built without
-/// allocation.
+/// Terminated path, relative to its root, of a small file or of a directory of small files. It is
+/// built without allocating memory.
 struct SmallPath {
     bytes: [u8; PATH_BYTES],
     used: usize,
@@ -249,7 +251,7 @@ struct SmallPath {
 impl SmallPath {
     fn of(directory: &[u8], name: Option<(u32, u64)>) -> Self {
         let mut path = Self { bytes: [0; PATH_BYTES], used: directory.len() };
-        // The table rejects directories whose path has too little space for a name.
+        // The table rejects a directory if its path is too long to append a name.
         path.bytes[..directory.len()].copy_from_slice(directory);
         if let Some((client, number)) = name {
             let _ = write!(path, "/m{client:05}-{number:010}");
@@ -305,8 +307,8 @@ fn get_attributes(data: libc::c_int) -> i32 {
     })
 }
 
-/// Reads the first entries of a directory with a separate descriptor, so that the position is not
-/// shared.
+/// Reads the first entries of a directory with a separate descriptor, so that the read position is
+/// not shared.
 fn list(root: libc::c_int, path: &SmallPath) -> i32 {
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
     // SAFETY: `path` is a terminated string that outlives the call.
@@ -388,7 +390,7 @@ mod tests {
         assert_eq!(does(MetadataKind::Access, 0, 0), -libc::ENOENT);
         assert!(!table.has(&NameOp { file: 1, ..op(MetadataKind::Getattr, 0, 0) }));
         assert!(!table.has(&NameOp { directory: 2, ..op(MetadataKind::Create, 0, 0) }));
-        // Paths that are in no root, or without space for a name, are rejected.
+        // A path is rejected if it is not in a root, or is too long to append a name.
         assert!(open(&["/elsewhere".into()]).is_err());
         assert!(open(&[root.join("x".repeat(PATH_BYTES - NAME_BYTES + 1))]).is_err());
         assert!(NameTable::open(std::slice::from_ref(&data), &[], 1, &[]).is_err());

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum OpKind {
-    /// Reads into the buffer.
+    /// Reads data into the buffer.
     Read,
     /// Writes the buffer.
     Write,
@@ -14,19 +14,19 @@ pub enum OpKind {
     Flush,
     /// `fsync` of the file: data and all metadata. Ignores offset, size and buffer.
     Sync,
-    /// No operation: measures the limit of the queue itself.
+    /// No I/O. Used to measure the limit of the queue itself.
     Nop,
 }
 
 impl OpKind {
-    /// True if bytes are transferred.
+    /// Returns true if the operation transfers bytes.
     #[must_use]
     pub fn moves_bytes(self) -> bool {
         matches!(self, Self::Read | Self::Write | Self::WriteDurable)
     }
 }
 
-/// Operation on a file of the file table, with its buffer in the arena.
+/// Operation on a file of the file table. Its buffer is in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingOp {
     pub kind: OpKind,
@@ -38,14 +38,14 @@ pub struct RingOp {
     pub size_bytes: u32,
     /// Byte offset of the buffer in the arena.
     pub buffer_offset_bytes: u64,
-    /// Value returned with the completion.
+    /// Value that is returned with the completion.
     pub user_data: u64,
 }
 
 /// Reason why an operation was rejected. Nothing was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// The queue's maximum of operations is in flight: reap first.
+    /// The maximum number of operations is in flight: reap completions first.
     #[error("the queue is full: reap completions first")]
     Full,
     /// The buffer's range is not inside the arena.
@@ -57,13 +57,16 @@ pub enum PushError {
         size_bytes: u32,
     },
     /// Metadata operation that this kind of target does not support.
-    #[error("this kind of target has no operations on names or attributes")]
+    #[error("this kind of target does not support operations on names or attributes")]
     NoNames,
     /// The file index is not in the table.
     #[error("file {0} is not in the file table")]
     UnknownFile(u32),
-    /// The file range ends beyond 2⁶³ - 1.
-    #[error("the range at {offset_bytes} + {size_bytes} bytes is beyond the largest file offset")]
+    /// The end of the file range is greater than 2⁶³ - 1.
+    #[error(
+        "the range at {offset_bytes} + {size_bytes} bytes ends after the largest possible \
+        file offset"
+    )]
     OffsetTooLarge {
         /// Start of the range.
         offset_bytes: u64,

@@ -1,11 +1,12 @@
-//! Fallback queue: worker threads that each execute one operation with `preadv2`/`pwritev2`.
+//! Fallback queue of worker threads. Each thread executes one operation at a time, with
+//! `preadv2`/`pwritev2`.
 //!
 //! The pool has the semantics of [`crate::ring::Ring`]. Each worker has a slot. The issuing thread
-//! fills the slot, marks it ready and unparks the worker. The worker marks it done, pushes itself
-//! on the completion list (a Treiber stack: one compare-and-swap), and unparks the issuer if that
-//! is waiting. The issuer removes the whole list at once and reverses it, so that completions are
-//! reaped in order of completion. It uses no locks. At depth 1 there is no worker: the issuing
-//! thread makes the call itself, like a plain synchronous engine.
+//! fills the slot, marks it ready and unparks the worker. The worker marks the slot done, pushes
+//! itself on the completion list (a Treiber stack: one compare-and-swap), and unparks the issuing
+//! thread if that thread is waiting. The issuing thread removes the whole list in one step and
+//! reverses it, so that completions are reaped in order of completion. No locks are used. At depth
+//! 1 there is no worker: the issuing thread makes the call itself, like a plain synchronous engine.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -23,14 +24,14 @@ use crate::inject;
 use crate::names::{NameOp, NameTable};
 use crate::op::{OpKind, PushError, RingOp};
 
-/// Maximum worker threads of one pool, and so maximum operations in flight.
+/// Maximum number of worker threads in one pool, and thus of operations in flight.
 pub const DEPTH_MAX: u32 = 1024;
 
 /// Stack size of a worker. It makes one system call, for which it may use 32 KiB of the stack as a
 /// buffer for directory entries.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Timeout for the workers of a dropped pool. After it, the pool no longer waits for them.
+/// Time for which a dropped pool waits for its workers.
 const DROP_WAIT_NS: u64 = 1_000_000_000;
 
 const IDLE: u8 = 0;
@@ -50,7 +51,7 @@ struct Call {
     size_bytes: u32,
     offset_bytes: u64,
     answer: i32,
-    /// Metadata operation to execute instead.
+    /// Metadata operation that is executed instead of I/O.
     name: Option<NameOp>,
 }
 
@@ -68,7 +69,7 @@ impl Call {
     /// Makes the call. Returns the transferred bytes or a negative `errno`.
     ///
     /// # Safety
-    /// No other thread may access the memory at `address` and `size_bytes` until this returns.
+    /// No other thread may access the `size_bytes` bytes at `address` until this function returns.
     #[inline]
     unsafe fn make(&self, names: Option<&NameTable>) -> i32 {
         inject::point("pool-call");
@@ -116,9 +117,10 @@ struct PoolState {
     seats: Box<[WorkerSlot]>,
     issuer: Thread,
     issuer_waits: AtomicBool,
-    /// Head of the completion list: the worker that completed last, or [`NOBODY`].
+    /// Head of the completion list: the worker that completed last, or [`NOBODY`] if the list is
+    /// empty.
     done: AtomicU32,
-    /// Kept alive for the workers, which may outlive the pool if a call hangs.
+    /// The workers share ownership, because they may outlive the pool if a call hangs.
     _arena: Arc<AlignedBuffer>,
     _files: Arc<Vec<OwnedFd>>,
     names: Option<NameTable>,
@@ -135,14 +137,15 @@ pub struct Pool {
     queued: Vec<u32>,
     /// Number of slots that workers are executing.
     running: u32,
-    /// Completed slots in order of completion, as collected from the list.
+    /// Completed slots from the completion list, in order of completion.
     done: VecDeque<u32>,
     inline_answer: Option<(u32, i32)>,
     /// Metadata operation of each slot.
     named: Box<[Option<NameOp>]>,
     /// Maximum wait if the caller passes no timeout.
     tick_ns: Option<u64>,
-    /// Workers unpark the thread that created the pool, so the pool must stay in that thread.
+    /// Workers unpark the thread that created the pool, so the pool must not move to another
+    /// thread.
     _one_thread: PhantomData<*const ()>,
 }
 
@@ -156,8 +159,8 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// Starts `entries` workers (none for one entry, at most [`DEPTH_MAX`]). They inherit the
-    /// calling thread's CPU affinity.
+    /// Starts `entries` workers, at most [`DEPTH_MAX`], or no worker if `entries` is one. They
+    /// inherit the calling thread's CPU affinity.
     ///
     /// # Errors
     /// `EAGAIN` if the system cannot start the threads.
@@ -227,13 +230,13 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Number of operations pushed and not yet reaped.
+    /// Number of operations that were pushed and not yet reaped.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.flight.in_flight()
     }
 
-    /// Maximum operations in flight.
+    /// Maximum number of operations in flight.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.flight.capacity()
@@ -245,7 +248,8 @@ impl Pool {
         self.workers.len()
     }
 
-    /// Like [`crate::ring::Ring::tick_every`]. At depth 1 a call that hangs still blocks.
+    /// Like [`crate::ring::Ring::tick_every`]. At depth 1, a call that hangs still blocks the
+    /// thread.
     pub fn tick_every(&mut self, every_ns: u64) {
         self.tick_ns = self.tick_ns.or(Some(every_ns));
     }
@@ -253,7 +257,7 @@ impl Pool {
     /// Queues an operation without a system call.
     ///
     /// # Errors
-    /// [`PushError`]; nothing was queued.
+    /// [`PushError`]. The operation was not queued.
     #[inline]
     pub fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
         let index = self.flight.begin(op)?;
@@ -261,7 +265,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Returns the directories of metadata operations.
+    /// Returns the directories and files of metadata operations.
     #[must_use]
     pub fn names(&self) -> Option<&NameTable> {
         self.shared.names.as_ref()
@@ -271,7 +275,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`PushError::NoNames`] in a pool without directories, [`PushError::UnknownFile`] if the file
-    /// is not in its table; nothing was queued.
+    /// is not in its table. The operation was not queued.
     pub fn push_name(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
         let names = self.shared.names.as_ref().ok_or(PushError::NoNames)?;
         if !names.has(op) {
@@ -295,7 +299,7 @@ impl Pool {
     /// ignores the timeout.
     ///
     /// # Errors
-    /// Never fails; the signature is that of the ring.
+    /// Never fails. It has the same signature as the function of the ring.
     pub fn submit_and_wait(
         &mut self,
         min_complete: u32,
@@ -327,7 +331,7 @@ impl Pool {
             self.running += 1;
         }
         self.queued.clear();
-        // A timeout ends a wait in which nothing can complete.
+        // If nothing can complete, only the timeout ends the wait.
         let possible = if timeout_ns.is_some() { min_complete } else { self.running };
         let timeout_ns = timeout_ns.or(self.tick_ns);
         self.wait(min_complete.min(possible) as usize, timeout_ns);
@@ -339,7 +343,8 @@ impl Pool {
             return;
         }
         let deadline_ns = timeout_ns.map(|ns| crate::clock::monotonic_ns().saturating_add(ns));
-        // Set this before checking the list again: a worker pushes itself before it checks this.
+        // This must be set before the list is checked again, because a worker pushes itself before
+        // it checks this flag.
         self.shared.issuer_waits.store(true, Ordering::SeqCst);
         while self.arrived() < min_complete {
             match deadline_ns {
@@ -381,7 +386,7 @@ impl Pool {
         self.done.len()
     }
 
-    /// Takes the completion list, which begins with the last completion.
+    /// Removes the completion list. Its first entry is the last completion.
     fn take_list(&mut self) {
         let known = self.done.len();
         let mut at = self.shared.done.swap(NOBODY, Ordering::SeqCst);
@@ -474,8 +479,8 @@ fn work(shared: &PoolState, index: usize) {
                 unsafe {
                     (*seat.call.get()).answer = (*seat.call.get()).make(shared.names.as_ref())
                 };
-                // A plain store is not possible: the pool may have requested the end in the
-                // meantime.
+                // A plain store would be wrong, because the pool may have requested the end of the
+                // worker in the meantime.
                 let handed =
                     seat.state.compare_exchange(READY, DONE, Ordering::AcqRel, Ordering::Acquire);
                 if handed.is_err() {
@@ -505,8 +510,8 @@ impl Drop for Pool {
             seat.state.store(END, Ordering::Release);
             worker.thread().unpark();
         }
-        // A worker whose call hangs still references arena and files through `PoolState`; do not
-        // join it.
+        // Do not join a worker whose call hangs. It still references arena and files through
+        // `PoolState`.
         if self.flight.in_flight() == 0 {
             for worker in self.workers.drain(..) {
                 // A worker cannot panic: it makes one call and stores the result.

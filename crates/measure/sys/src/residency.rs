@@ -1,4 +1,4 @@
-//! Page cache residency of files, and dropping of caches.
+//! Measures the page cache residency of files, and drops caches.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,10 +7,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use crate::SysError;
 use crate::arena::PAGE_BYTES;
 
-/// `cachestat(2)`, Linux 6.5; the same number on every architecture.
+/// Number of the call `cachestat(2)` (Linux 6.5), which is the same on every architecture.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Window size for `mincore`.
+/// Size of the part of a file for one call of `mincore`.
 const WINDOW_BYTES: u64 = 1 << 30;
 
 /// Page cache residency of a file.
@@ -18,11 +18,11 @@ const WINDOW_BYTES: u64 = 1 << 30;
 pub struct Residency {
     /// Cached bytes.
     pub cached_bytes: u64,
-    /// Dirty bytes, if the kernel reports them (`cachestat`).
+    /// Number of dirty bytes, if the kernel reports them (`cachestat`).
     pub dirty_bytes: Option<u64>,
-    /// Bytes under write-back, if the kernel reports them.
+    /// Number of bytes that are being written back, if the kernel reports them.
     pub writeback_bytes: Option<u64>,
-    /// Recently evicted bytes, if the kernel reports them.
+    /// Number of recently evicted bytes, if the kernel reports them.
     pub evicted_bytes: Option<u64>,
 }
 
@@ -42,11 +42,11 @@ struct CacheStat {
     nr_recently_evicted: u64,
 }
 
-/// Returns the residency of a file by `cachestat`, or by `mincore` on older kernels.
+/// Returns the residency of a file, measured with `cachestat`, or with `mincore` on older kernels.
 ///
 /// # Errors
 /// The `errno` of the call; `EPERM` if another user owns the file and it is not writable, because
-/// `mincore` would report it as fully cached.
+/// `mincore` would then report that all of it is cached.
 pub fn of_file(fd: &OwnedFd) -> Result<Residency, SysError> {
     match by_cachestat(fd) {
         Err(error) if matches!(error.errno, libc::ENOSYS | libc::EOPNOTSUPP) => by_mincore(fd),
@@ -128,7 +128,7 @@ fn page_bytes() -> u64 {
 /// machine (`/proc/sys/vm/drop_caches`). Needs root.
 ///
 /// # Errors
-/// `EACCES` or `EROFS` without the permission.
+/// `EACCES` or `EROFS` if the permission is missing.
 pub fn drop_all_caches() -> Result<(), SysError> {
     let path = std::path::Path::new("/proc/sys/vm/drop_caches");
     // SAFETY: sync(2) takes no arguments and cannot fail.

@@ -1,12 +1,13 @@
-//! Safe io_uring that owns its file table and its buffers.
+//! Safe interface to an io_uring that owns its file table and its buffers.
 //!
 //! A ring belongs to one thread (it is not [`Send`]); the kernel's setup relies on this. The
 //! submitting call itself runs completions (`DEFER_TASKRUN`). Files, buffers and the ring's own
-//! descriptor are registered, so that operations need no look-up and no pinning of pages. A feature
-//! is not used if the kernel or a limit refuses it; [`Ring::report`] has the result. Memory that
-//! cannot be pinned (`RLIMIT_MEMLOCK`) reduces speed, but is never an error.
+//! descriptor are registered, so that operations need no look-up and no pinning of pages. If the
+//! kernel or a limit refuses a feature, the ring works without it; [`Ring::report`] contains the
+//! result. Memory that cannot be pinned (`RLIMIT_MEMLOCK`) reduces speed, but is never an error.
 //!
-//! Per operation: one slot, one submission entry, one completion entry. Per batch: one system call.
+//! Each operation uses one slot, one submission entry and one completion entry. Each batch needs
+//! one system call.
 
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -26,21 +27,22 @@ pub use setup::{RingError, RingReport};
 /// Timeout for the operations of a dropped ring, after which it leaks their memory.
 const DROP_WAIT_NS: u64 = 1_000_000_000;
 
-/// Maximum size of a registered buffer: the kernel accepts up to 1 GiB each.
+/// Maximum size of one registered buffer. The kernel accepts up to 1 GiB.
 const CHUNK_SHIFT: u32 = 30;
 
-/// Maximum operations in flight of one ring; the kernel's limit is twice that.
+/// Maximum number of operations in flight in one ring. The kernel's limit is twice this number.
 pub const ENTRIES_MAX: u32 = 16_384;
 
 /// Configuration of a ring.
 #[derive(Debug)]
 pub struct RingConfig {
-    /// Maximum operations in flight, at most [`ENTRIES_MAX`].
+    /// Maximum number of operations in flight, at most [`ENTRIES_MAX`].
     pub entries: u32,
     /// File table, indexed by [`RingOp::file`].
     pub files: Vec<OwnedFd>,
-    /// True for each file with direct I/O. A transfer that stops inside a sector is then the end of
-    /// the file and not continued. Missing entries count as buffered.
+    /// True for each file with direct I/O. For such a file, a transfer that stops inside a sector
+    /// has reached the end of the file and is not continued. Files without an entry count as
+    /// buffered.
     pub direct: Vec<bool>,
     /// Arena with the buffers.
     pub arena: AlignedBuffer,
@@ -62,11 +64,12 @@ impl RingConfig {
 
 /// Timer in the ring that ends a wait periodically.
 struct Tick {
-    /// Interval. The kernel reads it when it consumes the entry; the box makes its address stable.
+    /// Interval of the timer. The kernel reads it when it consumes the entry, so it is boxed to
+    /// have a stable address.
     every: Box<types::Timespec>,
 }
 
-/// User data of the timer's entry: no slot has this index.
+/// User data of the timer's entry. No slot has this index.
 const TICK: u64 = u64::MAX;
 
 /// io_uring with its files and buffers. It belongs to the thread that created it.
@@ -98,8 +101,8 @@ impl Ring {
     /// Sets up a ring for the calling thread.
     ///
     /// # Errors
-    /// [`RingError`] if the kernel has no io_uring, forbids it or is too old. The error also
-    /// returns the configuration, so that the thread pool can use its files and arena.
+    /// [`RingError`] if the kernel has no io_uring, forbids it or is too old. The configuration is
+    /// returned with the error, so that the thread pool can use its files and arena.
     pub fn new(config: RingConfig) -> Result<Self, Box<(RingError, RingConfig)>> {
         let entries = config.entries.clamp(1, ENTRIES_MAX);
         let (mut ring, mut report) = match setup::build(&config, entries) {
@@ -126,26 +129,26 @@ impl Ring {
         })
     }
 
-    /// Features that the kernel granted.
+    /// Features that the ring uses.
     #[must_use]
     pub fn report(&self) -> &RingReport {
         &self.report
     }
 
-    /// Number of operations pushed and not yet reaped.
+    /// Number of operations that were pushed and not yet reaped.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.flight.in_flight()
     }
 
-    /// Maximum operations in flight.
+    /// Maximum number of operations in flight.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.flight.capacity()
     }
 
-    /// After the next submission, each wait ends after at most `every_ns`. A timer in the ring adds
-    /// no cost to a wait, unlike a timeout argument. Can be set once.
+    /// Limits each wait after the next submission to `every_ns`. The timer in the ring adds no cost
+    /// to a wait, unlike a timeout argument. It can be set only once.
     pub fn tick_every(&mut self, every_ns: u64) {
         if self.tick.is_some() || self.report.poll_completions {
             return;
@@ -163,7 +166,7 @@ impl Ring {
     /// Queues an operation without a system call.
     ///
     /// # Errors
-    /// [`PushError`]; nothing was queued.
+    /// [`PushError`]. The operation was not queued.
     #[inline]
     pub fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
         let index = self.flight.begin(op)?;
@@ -179,8 +182,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands all queued entries to the kernel, and waits until `min_complete` completions can be
-    /// reaped, the timeout expires or a signal arrives, in one system call.
+    /// In one system call, submits all queued entries to the kernel and waits until `min_complete`
+    /// completions can be reaped, the timeout expires or a signal arrives.
     ///
     /// # Errors
     /// The `errno` of `io_uring_enter`, except codes that mean "reap, then call again".
@@ -192,7 +195,8 @@ impl Ring {
     ) -> Result<(), SysError> {
         let Some(ring) = &mut self.ring else { return Ok(()) };
         let may_come = self.flight.in_flight() as u32 + u32::from(self.tick.is_some());
-        // A timeout ends a wait in which nothing can complete. A polling submission thread has none.
+        // If nothing can complete, only the timeout ends the wait. A ring with a polling submission
+        // thread has no timeout.
         let has_timeout = timeout_ns.is_some() && !self.report.poll_submissions;
         let min_complete = if has_timeout { min_complete } else { min_complete.min(may_come) };
         let is_idle = min_complete == 0 && self.queued == 0;
@@ -211,9 +215,9 @@ impl Ring {
                 let args = types::SubmitArgs::new().timespec(&timeout);
                 submitter.submit_with_args(min_complete as usize, &args)
             }
-            // Always with GETEVENTS: with deferred task work, nothing completes without it. SAFETY:
-            // `push` queued the entries, and their buffers live longer than the entries; there is
-            // no argument block.
+            // GETEVENTS is always set, because with deferred task work no operation completes
+            // without it. SAFETY: `push` queued the entries, and their buffers live longer than the
+            // entries; there is no argument block.
             _ => unsafe {
                 submitter.enter::<libc::sigset_t>(self.queued, min_complete, ENTER_GETEVENTS, None)
             },
@@ -229,8 +233,8 @@ impl Ring {
 
     #[cold]
     fn after_failed_enter(&mut self, error: &std::io::Error) -> Result<(), SysError> {
-        // The queue no longer has entries that the kernel consumed before it failed: count the
-        // others.
+        // Entries that the kernel consumed before it failed are no longer in the queue: count the
+        // remaining ones.
         if let Some(ring) = &mut self.ring {
             self.queued = ring.submission().len() as u32;
         }
@@ -242,17 +246,17 @@ impl Ring {
     }
 
     /// Returns the number of completions that the kernel has posted and [`Ring::reap`] has not
-    /// returned, without a system call.
+    /// returned yet. Makes no system call.
     #[inline]
     pub fn arrived(&mut self) -> usize {
         self.ring.as_mut().map_or(0, |ring| ring.completion().len())
     }
 
-    /// Takes up to `most` available completions without a system call. It passes those of
-    /// operations to `each` in order of completion, with user data and bytes or `errno`. Short
-    /// transfers are queued again for their remaining bytes, interrupted ones for a retry. These
-    /// and the timer's entries count towards `most`, so this function never processes more than the
-    /// first `most` completions. Returns the number of completions passed on.
+    /// Removes up to `most` entries from the completion queue without a system call. For each
+    /// operation that completed, calls `each` with its user data and its bytes or `errno`, in order
+    /// of completion. Short transfers are queued again for their remaining bytes, and interrupted
+    /// transfers are queued again for a retry. Their entries and the timer's entries also count
+    /// towards `most`. Returns the number of calls of `each`.
     #[inline]
     pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         let Some(ring) = &mut self.ring else { return 0 };
@@ -296,7 +300,7 @@ impl Ring {
 
 const ENTER_GETEVENTS: u32 = 1;
 
-/// Queues the timer; returns false if there was no space.
+/// Queues the timer. Returns false if the queue had no space.
 #[cold]
 fn arm(tick: &Tick, submissions: &mut squeue::SubmissionQueue<'_>) -> bool {
     let entry = opcode::Timeout::new(&raw const *tick.every).build().user_data(TICK);

@@ -1,12 +1,12 @@
-//! Content and checksums at memory speed: the project's only vector code.
+//! Generates content and checksums at memory speed. This is the project's only vector code.
 //!
 //! *Bytes.* [`Kernels::fill_at`] is a counter-based generator after ARS (Salmon, Moraes, Dror and
 //! Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11). Each 16-byte block is five AES
 //! rounds of its counter of 128 bits, under a key with a Weyl sequence as schedule. Five rounds are
-//! the minimum that the paper found to pass BigCrush. AES is a permutation, so two blocks under one
-//! key are equal only if their counters are. No compression or deduplication finds a repeat, even
-//! with a long window, and [`invert`] computes the counter from 16 bytes. It is not a cipher and
-//! protects no secret.
+//! the minimum that the paper found to pass BigCrush. AES is a permutation, so two blocks with the
+//! same key are equal only if their counters are equal. Compression and deduplication therefore
+//! find no repetition, even with a long window. [`invert`] computes the counter from 16 bytes. It
+//! is not a cipher and protects no secret.
 //!
 //! *Checksums.* CRC-32C (Castagnoli, RFC 3720 appendix B.4) uses the SSE 4.2 instruction in three
 //! or four interleaved lanes. A carry-less multiplication with `x^(8n-33)` combines their
@@ -33,7 +33,7 @@ pub fn crc32c(seed: u32, data: &[u8]) -> u32 {
 }
 
 /// Fills `out` with bytes that depend only on `key` and `counter`: block `i` of 16 bytes is
-/// generated from the 128-bit counter `(counter, i)`. No two blocks under one key are equal.
+/// generated from the 128-bit counter `(counter, i)`. No two blocks with the same key are equal.
 pub fn fill(key: [u64; 2], counter: u64, out: &mut [u8]) {
     Kernels::best().fill_at(key, counter, 0, out);
 }

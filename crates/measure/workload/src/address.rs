@@ -1,8 +1,8 @@
 //! Addresses of operations.
 //!
-//! An address is a pure function of the seed and of the operation's index ([`Slots::at`]). A stream
-//! therefore has the same addresses however many threads share it, each with every n-th index
-//! ([`Indices`]). No table is needed, however large the space.
+//! An address is a pure function of the seed and of the operation's index ([`Slots::at`]). Each of
+//! `n` threads gets every n-th index ([`Indices`]), so a stream has the same addresses for any
+//! number of threads. No table is needed, whatever the size of the space.
 //!
 //! | layer | knows |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Intended start times of operations, in whole nanoseconds from the beginning of a stream.
 //!
-//! [`Arrivals`] is an endless (or, recorded, finite) iterator. Its values do not depend on the time
-//! of the call, so a driver that falls behind can measure its lag. [`Schedule::part`] divides a
-//! stream among clients or threads.
+//! [`Arrivals`] is an iterator. It is endless, or finite for recorded arrivals. Its values do not
+//! depend on the time of the call, so a driver that falls behind can measure its lag.
+//! [`Schedule::part`] divides a stream among clients or threads.
 
 mod exponential;
 mod rate;

@@ -6,8 +6,8 @@
 //! - an operation of the mail store: `mailbox/work.rs`; its page and log format: `mailbox/page.rs`,
 //!   `record.rs`
 //! - how a plan becomes streams, arrivals and stores: `planned`
-//! - mapping of traces to targets: `trace/map.rs`; trace streams: `planned/trace.rs`, their pace:
-//!   `planned/pace.rs`
+//! - mapping of traces to targets: `trace/map.rs`; streams that replay a trace: `planned/trace.rs`,
+//!   and their pace: `planned/pace.rs`
 
 pub mod address;
 pub mod arrival;

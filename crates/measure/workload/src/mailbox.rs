@@ -1,11 +1,12 @@
-//! The mail store: the I/O of a database engine with real data, a log and recovery. It does no I/O
-//! itself.
+//! The mail store: a database engine with real data, a log and recovery. It only determines the
+//! I/O, and does not execute it.
 //!
-//! A store has several databases. Each is a file of 32 KiB pages with a page cache, and a log in a
-//! ring of preallocated files. Logical sessions execute operations on records: insert, delete,
-//! replace, read. Each is one commit. [`MailboxConfig`] explains the numbers and their sources.
+//! A store has several databases. Each database is a file of 32 KiB pages with a page cache, and
+//! has a log in a ring of preallocated files. Logical sessions execute operations on records:
+//! insert, delete, replace, read. Each operation is one commit. [`MailboxConfig`] explains the
+//! numbers and their sources.
 //!
-//! Everything is a state machine with the interface of [`crate::step`]:
+//! Every phase is a state machine with the interface of [`crate::step`]:
 //!
 //! | machine | does |
 //! |---|---|
@@ -17,8 +18,9 @@
 //! | [`Recover`] | replays the log from the checkpoint, and writes what was lost |
 //! | [`Verify`] | proves that every durably committed change is there, and names what is not |
 //!
-//! A [`Store`] passes from machine to machine. A driver without data ([`crate::step::NoBytes`])
-//! issues the same I/Os. The store then has 16 bits of occupancy per page instead of the content.
+//! Each machine passes the [`Store`] to the next machine. A driver without data
+//! ([`crate::step::NoBytes`]) issues the same I/Os. The store then records only 16 bits of
+//! occupancy for each page instead of the content.
 
 mod arrivals;
 mod attention;
@@ -71,11 +73,12 @@ pub(crate) enum Mutant {
     None,
     /// Acknowledges commits without waiting for the log.
     AcknowledgeBeforeFlush,
-    /// Writes pages before the log that contains their changes.
+    /// Writes pages before the log records of their changes are durable.
     PageBeforeLog,
-    /// Overwrites log that the checkpoint in the last durable block still needs.
+    /// Overwrites log blocks that are still needed according to the checkpoint in the last durable
+    /// block.
     RingBeyondCheckpoint,
-    /// Continues in the old epoch after a recovery.
+    /// Continues the log in the old epoch after a recovery.
     EpochKept,
     /// Counts a completed page write as durable before the file is flushed.
     CheckpointBeforeFlush,

@@ -1,4 +1,5 @@
-//! The I/O matrix: streams of reads, writes and metadata operations by equal clients, without I/O.
+//! The I/O matrix: streams of reads, writes and metadata operations of equal clients. This module
+//! generates the operations but does no I/O.
 //!
 //! | part | decides |
 //! |---|---|
@@ -12,8 +13,9 @@
 //!
 //! A client's operations depend only on the seed and on its number, not on the distribution of
 //! clients over threads. (Sequential streams that mix sizes and share one cursor are the
-//! exception.) A driver owns one [`StreamPart`] per stream and thread, and requests operations from
-//! it. It shares one [`Tracker`] per thread, over the [`crate::stamp::Generations`] of all files.
+//! exception.) A driver has one [`StreamPart`] for each stream and thread, and requests operations
+//! from it. Each thread has one [`Tracker`]; all trackers share the [`crate::stamp::Generations`]
+//! of all files.
 
 mod choice;
 mod config;

@@ -1,4 +1,4 @@
-//! A plan's workload as streams and stores, the same for every driver.
+//! Converts a plan's workload to streams and stores, which are the same for every driver.
 
 mod error;
 pub mod gate;

@@ -1,8 +1,10 @@
-//! Stamps, which identify the content of a block and show whether it is the written content.
+//! Stamps, which identify the content of a block and show whether it is the content that was
+//! written.
 //!
 //! A unit of content starts with a [`Stamp`]: run, target, address, generation, shape. The stamp
-//! determines all other bytes (see [`crate::content`]). A unit can therefore be checked alone
-//! ([`inspect`]). With the [`Generations`] that were written, a [`Verifier`] names the damage:
+//! determines all other bytes (see [`crate::content`]). A unit can therefore be checked without
+//! further information ([`inspect`]). A [`Verifier`] that also has the written [`Generations`]
+//! determines the kind of damage:
 //!
 //! | named | the unit holds |
 //! |---|---|
@@ -13,8 +15,8 @@
 //! | corrupt | something of which at least one sector is nothing that was ever written |
 //! | unwritten | zeros |
 //!
-//! Sectors need no mark. The generator can be inverted ([`plimsoll_sys::simd::invert`]), so any 16
-//! bytes of it identify their write.
+//! Sectors need no mark of their own. The generator can be inverted
+//! ([`plimsoll_sys::simd::invert`]), so any 16 bytes of its output identify their write.
 
 mod damage;
 mod evidence;

@@ -4,12 +4,12 @@
 //! [`StepWorkload::step`] with the current time and the completions since the last call, and issues
 //! the returned I/Os: to files (`plimsoll-engine`), to a model in virtual time (`plimsoll-model`),
 //! or to a simulated disk that loses and tears writes (the crash tests). Time, randomness and I/O
-//! are parameters, so the choices are the same in all three.
+//! are parameters, so the workload's choices are the same in all three environments.
 
 use core::fmt;
 
-/// Time after the stop during which an open loop still starts operations that were due before. The
-/// backlog of an overloaded target never ends; a minute is enough after a stall.
+/// Time after the stop during which an open loop still starts operations that were due before. If
+/// the target is overloaded, the backlog never ends. After a stall, a minute is enough.
 pub const BACKLOG_NS: u64 = 60_000_000_000;
 
 /// Kind of an [`Io`].
@@ -17,34 +17,36 @@ pub const BACKLOG_NS: u64 = 60_000_000_000;
 pub enum IoKind {
     /// Read `size_bytes` at `offset_bytes` into the buffer.
     Read,
-    /// Write the buffer. It may be lost, reordered or torn in a crash until a later
-    /// [`IoKind::Flush`] of the same file that was issued after this write completed has completed.
+    /// Write the buffer. A crash may lose, reorder or tear the write, until a [`IoKind::Flush`] of
+    /// the same file has completed that was issued after the write completed.
     Write,
     /// Write the buffer, and complete only when it is on stable storage (`RWF_DSYNC`).
     WriteDurable,
-    /// Make every completed write of the file durable (`fdatasync`). Has no buffer, offset or size.
+    /// Make every completed write of the file durable (`fdatasync`). A flush has no buffer, offset
+    /// or size.
     Flush,
 }
 
 /// One I/O that a workload requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// Chosen by the workload, returned in the [`Completion`]. Unique among the I/Os in flight.
+    /// Token that the workload chooses and the [`Completion`] returns. It is unique among the I/Os
+    /// in flight.
     pub token: u64,
     /// Kind of the I/O.
     pub kind: IoKind,
     /// Index into the file table that the workload was built with ([`StepWorkload::files`]).
     pub file: u32,
-    /// Index into [`StepWorkload::classes`]: the class that records it.
+    /// Index into [`StepWorkload::classes`]: the class in which the I/O is recorded.
     pub class: u16,
     /// Byte offset in the file; a multiple of 4,096.
     pub offset_bytes: u64,
-    /// Bytes to transfer; a multiple of 4,096. 0 for a flush.
+    /// Number of bytes to transfer; a multiple of 4,096. It is 0 for a flush.
     pub size_bytes: u32,
-    /// Offset of its bytes in the arena, a multiple of 4,096. The workload does not use that range
-    /// until the completion.
+    /// Offset of the buffer in the arena, a multiple of 4,096. The workload does not use the buffer
+    /// until the I/O completes.
     pub buffer_offset_bytes: u64,
-    /// Intended start: in a closed loop the time of the step, in an open loop the scheduled
+    /// Intended start. In a closed loop, it is the time of the step; in an open loop, the scheduled
     /// arrival. The latency is measured from this time.
     pub intended_ns: u64,
 }
@@ -54,8 +56,8 @@ pub struct Io {
 pub struct Completion {
     /// The token of the [`Io`].
     pub token: u64,
-    /// Bytes transferred, or the positive `errno`. The driver has already retried interrupted calls
-    /// and continued short transfers. A short count means the end of the file.
+    /// Number of bytes transferred, or the positive `errno`. The driver has already retried
+    /// interrupted calls and continued short transfers. A short count means the end of the file.
     pub result: Result<u32, i32>,
     /// Time just before the I/O was submitted to the target.
     pub submitted_ns: u64,
@@ -68,7 +70,7 @@ pub struct Completion {
 pub enum Wait {
     /// The workload has nothing to do until at least one of its I/Os completes.
     Completion,
-    /// A completion, or this time, whichever is earlier.
+    /// The workload waits for a completion or for this time, whichever is earlier.
     Until(u64),
     /// The workload has ended and has no I/O in flight. It must not be stepped again.
     Done,
@@ -76,8 +78,9 @@ pub enum Wait {
 
 /// Memory of I/O buffers.
 pub trait Arena {
-    /// Returns the bytes of a range, or `None` if the driver transfers no data (a model). The
-    /// workload then neither fills nor parses buffers, and uses its own record of their content.
+    /// Returns the bytes of a range, or `None` if the driver transfers no data (a model). In the
+    /// latter case, the workload neither fills nor parses buffers, and uses its own record of their
+    /// content.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]>;
 }
 
@@ -102,24 +105,27 @@ impl Arena for HeapArena {
     }
 }
 
-/// Group of an I/O class, which determines its table in reports and whether it is transactional.
+/// Group of an I/O class. It determines the table of the class in reports, and whether its I/Os are
+/// transactional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClassGroup {
-    /// I/Os that count for the achieved rate: database reads and writes, data of a matrix.
+    /// I/Os that count for the achieved rate: database reads and writes, and data operations of a
+    /// matrix.
     Transactional,
     /// Operations on names and attributes.
     Metadata,
-    /// Syncs, which make earlier writes of a matrix durable.
+    /// Sync operations, which make earlier writes of a matrix durable.
     Sync,
-    /// Writes of a matrix or of a log, each until the end of the flush that made it durable.
+    /// Writes of a matrix or of a log, measured until the end of the flush that made each write
+    /// durable.
     Durable,
-    /// Reads from an object store, each until its first byte.
+    /// Reads from an object store, measured until the arrival of the first byte.
     FirstByte,
     /// Log writes.
     Log,
     /// Background maintenance: sequential checksum reads.
     Maintenance,
-    /// Log reads for other copies.
+    /// Log reads for the other copies of a database.
     Replication,
     /// Log formatting, checkpoints and flushes of databases.
     Upkeep,
@@ -144,23 +150,24 @@ impl fmt::Display for ClassGroup {
     }
 }
 
-/// Name under which I/Os are recorded, such as `db3.read` or `db3.log_write`.
+/// A class of I/Os that are recorded together, such as `db3.read` or `db3.log_write`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Tag of the histogram and of the series rows.
+    /// Name of the class, which is the tag of its histogram and of its series rows.
     pub name: String,
     pub group: ClassGroup,
     pub is_read: bool,
-    /// Index of the database (or other instance), for tables per instance.
+    /// Index of the database (or other instance), for tables with a row per instance.
     pub instance: u32,
 }
 
 /// A file of a workload; the driver opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSpec {
-    /// Name below the directory, such as `db03.edb` or `db03-log/0007.log`.
+    /// Path relative to the directory, such as `db03.edb` or `db03-log/0007.log`.
     pub name: String,
-    /// Index of the target directory: databases first, then logs, in the order of the plan.
+    /// Index of the target directory. The directories of databases are first, then those of logs,
+    /// in the order of the plan.
     pub directory: u32,
     /// Size of the file when the workload starts.
     pub size_bytes: u64,
@@ -168,17 +175,17 @@ pub struct FileSpec {
 
 /// A stateful workload: a state machine that does no I/O itself.
 pub trait StepWorkload {
-    /// Returns its files; [`Io::file`] is an index into them.
+    /// Returns the files of the workload; [`Io::file`] is an index into this list.
     fn files(&self) -> &[FileSpec];
-    /// Returns its classes; [`Io::class`] is an index into them.
+    /// Returns the classes of the workload; [`Io::class`] is an index into this list.
     fn classes(&self) -> &[Class];
-    /// Returns the required arena size; the driver allocates it before the first step.
+    /// Returns the required size of the arena, which the driver allocates before the first step.
     fn arena_size_bytes(&self) -> u64;
-    /// Returns the maximum number of its I/Os in flight.
+    /// Returns the maximum number of I/Os that the workload has in flight.
     fn depth_max(&self) -> usize;
-    /// Advances to `now_ns`. `completions` are those since the last step, in the order of
-    /// detection. I/Os to issue are appended to `out` (cleared by the caller). Never called
-    /// concurrently.
+    /// Advances to `now_ns`. `completions` contains the completions since the last step, in the
+    /// order in which the driver saw them. The I/Os to issue are appended to `out`, which the
+    /// caller has cleared. The driver never calls this function concurrently.
     fn step(
         &mut self,
         now_ns: u64,
@@ -186,25 +193,25 @@ pub trait StepWorkload {
         arena: &mut dyn Arena,
         out: &mut Vec<Io>,
     ) -> Wait;
-    /// Requests the end. Sessions start no new operation, except arrivals of an open loop that were
-    /// due before, for at most [`BACKLOG_NS`]. The workload writes dirty state back and makes it
-    /// durable, and a later step returns [`Wait::Done`].
+    /// Requests the end. No new operations start, except arrivals of an open loop that were due
+    /// before, for at most [`BACKLOG_NS`]. The workload writes back dirty data and makes it
+    /// durable. A later step then returns [`Wait::Done`].
     fn stop(&mut self);
-    /// Reports arrivals of an open loop that were due before the stop and never started: the class
-    /// that the I/O would have had, and the due time. Called once, after the end.
+    /// Reports arrivals of an open loop that were due before the stop but never started. Each is
+    /// the class that the I/O would have had, and the due time. Called once, after the end.
     fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         let _ = each;
     }
-    /// Returns the writes that a flush made durable in the last step: class, due time and
-    /// submission time.
+    /// Reports the writes that became durable through a flush in the last step. Each is a class, a
+    /// due time and a submission time.
     fn durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }
-    /// Reports in the same way the writes that never became durable. Called once, after the end.
+    /// Reports the writes that never became durable, in the same form. Called once, after the end.
     fn never_durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }
-    /// Returns cumulative counters by name (stalls, commits, errors…) since the start, for the
+    /// Reports named counters (stalls, commits, errors…), which accumulate from the start, for the
     /// evidence.
     fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64));
 }

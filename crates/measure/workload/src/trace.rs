@@ -1,8 +1,8 @@
-//! Recorded operations as a source of a stream's operations. They are mapped to a target of any
-//! size, and replayed at the times of the trace, faster, slower, or at full speed.
+//! Recorded operations, from which a stream gets its operations. They are mapped to a target of any
+//! size. The replay is at the times of the trace, faster, slower, or at full speed.
 //!
-//! A [`Trace`] is the recording, in order of time; [`Replay`] is its mapping to a target. The
-//! devices of a trace follow each other in its address space. One client, with one [`Cursor`],
+//! A [`Trace`] is the recording in the order of time, and a [`Replay`] is its mapping to a target.
+//! The devices of a trace follow each other in its address space. One client, with one [`Cursor`],
 //! issues the operations, so that they start in the order of the trace.
 
 mod figures;
@@ -13,7 +13,8 @@ pub use figures::{Figures, SizeCount};
 pub use map::Mapping;
 pub use replay::{Cursor, NothingFits, Replay, ReplayTotals};
 
-/// Size of the pieces in which a trace's footprint is counted and mapped.
+/// Size of the pieces into which the address space of a trace is divided, to count and map its
+/// footprint.
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Kind of a recorded operation.
@@ -25,12 +26,12 @@ pub enum TraceOperation {
     WriteDurable,
     /// Flush of earlier writes to stable storage (`fsync`).
     Sync,
-    /// Like `Sync`, but without metadata that reading does not need (`fdatasync`).
+    /// Like `Sync`, but without the metadata that is not needed to read the data (`fdatasync`).
     DataSync,
 }
 
 impl TraceOperation {
-    /// Returns whether the kind transfers data; a flush does not.
+    /// Returns true if the kind transfers data, that is, if it is not a flush.
     #[must_use]
     pub const fn moves(self) -> bool {
         !matches!(self, Self::Sync | Self::DataSync)
@@ -40,13 +41,13 @@ impl TraceOperation {
 /// A recorded read, write or flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Time of its submission, relative to the first operation.
+    /// Time of submission, relative to the first operation.
     pub at_ns: u64,
-    /// Byte offset on its device; unused for a flush.
+    /// Byte offset on the device; not used for a flush.
     pub offset_bytes: u64,
     /// Size in bytes; 0 for a flush.
     pub size_bytes: u32,
-    /// Number of its device.
+    /// Number of the device.
     pub volume: u16,
     /// Kind of the operation.
     pub requested: TraceOperation,
@@ -56,14 +57,14 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     events: Vec<Event>,
-    /// By device: its start in the address space of all devices.
+    /// For each device: its start in the common address space of all devices.
     bases: Vec<u64>,
     extent_bytes: u64,
     out_of_order: u64,
 }
 
 impl Trace {
-    /// Sorts operations from the order of the file, with times of any clock.
+    /// Sorts operations by time. `events` is in the order of the file, with times of any clock.
     #[must_use]
     pub fn new(mut events: Vec<Event>) -> Self {
         let mut latest_ns = 0;
@@ -73,7 +74,7 @@ impl Trace {
             latest_ns = latest_ns.max(event.at_ns);
         }
         if out_of_order > 0 {
-            // Stable: operations with equal times stay in the order of the file.
+            // The sort is stable: operations with equal times stay in the order of the file.
             events.sort_by_key(|event| event.at_ns);
         }
         let first_ns = events.first().map_or(0, |event| event.at_ns);
@@ -94,21 +95,22 @@ impl Trace {
         self.events.iter().filter(|event| event.requested.moves()).count() as u64
     }
 
-    /// Returns the number of operations that the file lists after an operation with a later time.
+    /// Returns the number of operations that are out of order: the file lists them after an
+    /// operation with a later time.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// Returns the start of an operation in the address space of all devices.
+    /// Returns the address of an operation in the common address space of all devices.
     fn place(&self, event: &Event) -> u64 {
         let base = self.bases.get(usize::from(event.volume)).copied().unwrap_or(0);
         base.saturating_add(event.offset_bytes)
     }
 }
 
-/// Returns the start of each device in a space in which the devices follow each other, rounded up
-/// to whole pieces, and the end of the last device.
+/// Returns the start of each device in an address space in which the devices follow each other, and
+/// the end of the last device. Starts are rounded up to whole pieces.
 fn bases(events: &[Event]) -> (Vec<u64>, u64) {
     let mut ends: Vec<u64> = Vec::new();
     for event in events {
@@ -128,7 +130,7 @@ fn bases(events: &[Event]) -> (Vec<u64>, u64) {
     (bases, extent)
 }
 
-/// Returns the pieces that a range of bytes touches.
+/// Returns the numbers of the pieces that a range of bytes touches.
 fn chunks(offset_bytes: u64, size_bytes: u32) -> std::ops::RangeInclusive<u64> {
     let last = offset_bytes.saturating_add(u64::from(size_bytes.max(1)) - 1);
     offset_bytes / CHUNK_BYTES..=last / CHUNK_BYTES

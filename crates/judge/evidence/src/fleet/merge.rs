@@ -1,5 +1,5 @@
-//! Merger of the evidence of several hosts. It adds counts and sums, adds histograms bucket by
-//! bucket, and aligns series on the common clock. It averages nothing.
+//! Merges the evidence of several hosts: adds counts and sums, adds histograms bucket by bucket,
+//! and aligns series on the common clock. No values are averaged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::latency::{self, Interval, Packed, histogram};
 use crate::run::Phase;
 use crate::series::{Data, Row, drained_class, errors_class};
 
-/// Evidence of one host.
+/// Evidence of a host.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The host's bundle.
@@ -51,19 +51,19 @@ impl Part {
 /// Merged evidence of all hosts.
 #[derive(Clone, Debug, Default)]
 pub struct MergedEvidence {
-    /// Totals within the window and measured time of each host, in the order of the parts.
+    /// For each host, in the order of the parts: totals within the window, and the measured time.
     pub hosts: Vec<(Vec<Class>, u64)>,
     /// Totals of all hosts.
     pub classes: Vec<Class>,
     /// Latencies by tag.
     pub latency: BTreeMap<String, Histogram<u64>>,
-    /// Latencies by tag and interval.
+    /// Latencies for each tag and interval.
     pub intervals: Vec<Interval>,
     /// Class rows and gauges of failed I/Os, summed over all hosts. Phase 0 is the window.
     pub series: Vec<Row>,
 }
 
-/// Returns start and end of a host's measured phase on the fleet's clock.
+/// Returns the start and the end of a host's measured phase, on the fleet's clock.
 fn measured_span(part: &Part) -> Option<(u64, u64)> {
     let phase: &Phase = part.bundle.run.measure()?;
     let start_ns = part.start_ns + phase.start_ns;
@@ -71,7 +71,7 @@ fn measured_span(part: &Part) -> Option<(u64, u64)> {
 }
 
 /// Computes the window in which all hosts measured. Intervals outside the window are removed
-/// completely, because a host counts an I/O in the interval in which it completed.
+/// completely, because a host counts each I/O in the interval in which the I/O completed.
 fn common_window(parts: &[Part], interval_ns: u64) -> Option<CommonWindow> {
     let spans: Vec<(u64, u64)> = parts.iter().map(measured_span).collect::<Option<_>>()?;
     let start = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.0).reduce(pick);
@@ -93,7 +93,7 @@ fn common_window(parts: &[Part], interval_ns: u64) -> Option<CommonWindow> {
     })
 }
 
-/// Merges the hosts' totals over their common window. Returns `None` without a common window
+/// Merges the hosts' totals over their common window. Returns `None` if there is no common window
 /// or no host.
 ///
 /// # Errors
@@ -168,8 +168,8 @@ pub fn merge(
     Ok(Some((window, merged)))
 }
 
-/// Returns the usual length of a histogram's time, in intervals. Histograms of hosts that measure
-/// short intervals are of a second.
+/// Returns the usual duration of a histogram, as a number of intervals. If a host measures short
+/// intervals, its histograms have a duration of one second.
 fn intervals_per_span(parts: &[Part], interval_ns: u64) -> u64 {
     let spans = parts.iter().flat_map(|part| &part.spans);
     let mut lengths: Vec<u64> = spans.map(|span| span.duration_ns).collect();
@@ -178,7 +178,7 @@ fn intervals_per_span(parts: &[Part], interval_ns: u64) -> u64 {
     (usual_ns.saturating_add(interval_ns / 2) / interval_ns).max(1)
 }
 
-/// Mapping of one host's intervals to those of the window.
+/// Mapping of a host's intervals to intervals of the window.
 struct Grid<'p> {
     window: CommonWindow,
     interval_ns: u64,
@@ -186,8 +186,9 @@ struct Grid<'p> {
 }
 
 impl Grid<'_> {
-    /// Returns the window interval that contains the middle of a host's interval. If nothing is
-    /// cut, intervals outside the window count in its first or last interval.
+    /// Returns the window interval that contains the middle of a host's interval. If no intervals
+    /// are removed, an interval outside the window is counted in the first or last interval of the
+    /// window.
     fn number(&self, start_ns: u64, duration_ns: u64) -> Option<u64> {
         let middle_ns = self.part.start_ns + start_ns + duration_ns / 2;
         let number = middle_ns.checked_sub(self.window.start_ns).map(|ns| ns / self.interval_ns);
@@ -222,7 +223,8 @@ impl Grid<'_> {
         spans.filter_map(|span| Some((self.number(span.start_ns, span.duration_ns)?, span)))
     }
 
-    /// Returns the host's totals by class, and the length of the time in which they were counted.
+    /// Returns the host's totals for each class, and the length of the time in which they were
+    /// counted.
     fn classes(&self) -> (Vec<Class>, u64) {
         let run = &self.part.bundle.run;
         let whole_ns = run.measure().map_or(0, |phase| phase.duration_ns);

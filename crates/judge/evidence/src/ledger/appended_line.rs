@@ -20,7 +20,7 @@ impl AppendedLine {
             plan == start.plan_sha256
                 || start.question.as_ref().zip(question).is_some_and(|(a, b)| a.is_alike(b))
         };
-        // Runs of the same experiment are reported together with this run, so they do not count.
+        // Runs of the same experiment are reported together with this run, so they are not counted.
         let (of_plan, given_up) = self.count_earlier(None, same_plan);
         let (of_question, alike_given_up) = self.count_earlier(start.experiment, alike);
         let (otherwise, _) = self.count_earlier(start.experiment, |_, question| {
@@ -46,8 +46,8 @@ impl AppendedLine {
         }
     }
 
-    /// Counts earlier starts whose plan hash and question `takes` accepts, except for those of one
-    /// experiment. Also returns how many of these runs did not complete.
+    /// Counts earlier starts whose plan hash and question `takes` accepts. Runs of one experiment
+    /// are not counted. Also returns the number of counted runs that did not complete.
     fn count_earlier(
         &self,
         but_of: Option<&str>,

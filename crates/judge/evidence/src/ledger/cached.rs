@@ -1,10 +1,10 @@
-//! Cached ledger for servers that read it repeatedly: lines that were checked once are not parsed
-//! and hashed again.
+//! Cached ledger for servers that read the ledger repeatedly. Checked lines are not parsed and
+//! hashed again.
 //!
-//! Each read loads the whole file and compares its beginning with the previously checked bytes,
-//! byte by byte. Only the bytes after them are parsed, as a continuation of the chain. Lengths and
-//! timestamps are never trusted. If the file was changed, truncated or replaced, it is read from
-//! the first line, with the same result as [`Ledger::read_chain`].
+//! Each read loads the whole file and compares its start with the previously checked bytes. Only
+//! the bytes after these are parsed, as a continuation of the chain. Lengths and timestamps are
+//! never trusted. If the file was changed, truncated or replaced, it is read from the first line,
+//! with the same result as [`Ledger::read_chain`].
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,22 +12,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Ledger, Link, TornTail, tail};
 use crate::EvidenceError;
 
-/// Ledger with a cache of its checked lines.
+/// A ledger with a cache of its checked lines.
 #[derive(Debug)]
 pub struct CachedLedger {
     ledger: Ledger,
     known: Mutex<CheckedLines>,
 }
 
-/// Lines that were checked.
+/// Checked lines.
 #[derive(Debug, Default)]
 struct CheckedLines {
-    /// Bytes of the lines, including the last line feed.
+    /// Bytes of the checked lines, including the last line feed.
     lines: Vec<u8>,
     links: Arc<Vec<Link>>,
 }
 
-/// Lines of a ledger, and its torn tail.
+/// The lines of a ledger, and its torn tail.
 pub type Chain = (Arc<Vec<Link>>, Option<TornTail>);
 
 impl CachedLedger {
@@ -49,7 +49,7 @@ impl CachedLedger {
     /// See [`Ledger::read`].
     pub fn read(&self) -> Result<Chain, EvidenceError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // On an error below, the cache stays empty.
+        // If an error occurs below, the cache remains empty.
         let CheckedLines { lines: checked, mut links } = std::mem::take(&mut *known);
         let (mut bytes, head) = self.ledger.read_bytes()?;
         let (lines, torn) = tail::split(&bytes);

@@ -1,12 +1,12 @@
-//! `ledger.head`: the number of lines of the ledger and the SHA-256 of the last.
+//! `ledger.head`: the number of lines in the ledger, and the SHA-256 of the last line.
 //!
-//! In the chain, each line is protected by the next line, so nothing protects the last line. The
-//! head does: if the last line is changed or removed, it no longer matches the head. The head is
-//! replaced after each line, under the ledger's lock. If a writer is killed between the two steps,
-//! or the disk is full, the head is behind the ledger. It is never ahead.
+//! In the chain, each line is protected by the next line, but no line protects the last line. The
+//! head protects it: if the last line is changed or removed, it no longer matches the head. The
+//! head is replaced after each line, under the ledger's lock. If a writer is killed between these
+//! two steps, or the disk is full, the head is older than the ledger. It is never newer.
 //!
-//! A person who can write the ledger can write the head too. A signed statement protects against
-//! that.
+//! A person who can write the ledger can also write the head. A signed statement protects against
+//! this.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -82,13 +82,15 @@ impl Head {
         (head.text() == text).then_some(head)
     }
 
-    /// Checks that a chain matches the head. The error has the number of the line that does not,
-    /// and the reason.
+    /// Checks that a chain matches the head. The error contains the number of the line that does
+    /// not match, and the reason.
     fn check(&self, chain: &[Link]) -> Result<(), (u64, String)> {
         let has = chain.len() as u64;
         if has < self.lines {
-            let says =
-                format!("it was cut short: its head says {} lines, but it has {has}", self.lines);
+            let says = format!(
+                "it was cut short: its head counts {} lines, but the ledger has {has}",
+                self.lines
+            );
             return Err((has + 1, says));
         }
         let last = usize::try_from(self.lines).ok().and_then(|n| chain.get(n.checked_sub(1)?));
@@ -96,25 +98,23 @@ impl Head {
             true => Ok(()),
             false => Err((
                 self.lines,
-                "its head has a different line there: the line or the head was \
-                    changed"
-                    .into(),
+                "its head records a different line there: the line or the head was changed".into(),
             )),
         }
     }
 }
 
-/// Head as found on disk.
+/// State of the head file on disk.
 #[derive(Debug)]
 pub(super) enum StoredHead {
     Nothing,
     Head(Head),
-    /// The file has other content or cannot be read.
+    /// The file does not contain a head, or cannot be read.
     Other(String),
 }
 
-/// Reads the head. Callers read the head before the ledger: lines appended in between then only
-/// make the head appear behind.
+/// Reads the head. Callers read the head before the ledger. If lines are appended in between, the
+/// head only appears older than the ledger.
 pub(super) fn read(ledger: &Path) -> StoredHead {
     match fs::read(path_of(ledger)) {
         Ok(bytes) => match std::str::from_utf8(&bytes).ok().and_then(Head::parse) {
@@ -172,12 +172,12 @@ mod tests {
         assert_eq!(ledger.read().unwrap().len(), 3);
         let text = fs::read_to_string(ledger.path()).unwrap();
         fs::write(ledger.path(), text.replace("\"c\"", "\"x\"")).unwrap();
-        says(&ledger, 3, "its head has a different line");
+        says(&ledger, 3, "its head records a different line");
         let two: String = text.lines().take(2).map(|line| format!("{line}\n")).collect();
         fs::write(ledger.path(), &two).unwrap();
-        says(&ledger, 3, "cut short: its head says 3 lines, but it has 2");
+        says(&ledger, 3, "cut short: its head counts 3 lines, but the ledger has 2");
         fs::remove_file(ledger.path()).unwrap();
-        says(&ledger, 1, "cut short: its head says 3 lines, but it has 0");
+        says(&ledger, 1, "cut short: its head counts 3 lines, but the ledger has 0");
         // The next line records the mismatch, and the chain continues.
         fs::write(ledger.path(), &two).unwrap();
         enter(&ledger, "d");

@@ -1,9 +1,9 @@
-//! Check of a bundle's position against the ledger itself.
+//! Compares the ledger position in a bundle with the ledger itself.
 //!
-//! The ledger records when a run started, how it ended and the seal of its bundle. The bundle
-//! records the ledger, the line of its start and the hash of the line before. A bundle that is
-//! changed and sealed again therefore contradicts the ledger. A ledger that is truncated, rewritten
-//! or restarted contradicts the bundles made under it.
+//! The ledger records when a run started, how it ended, and the seal of its bundle. The bundle
+//! records the identity of the ledger, the line of the run's start, and the hash of the previous
+//! line. A bundle that is changed and sealed again therefore contradicts the ledger. A ledger that
+//! is truncated, rewritten or restarted contradicts the bundles of the runs that it recorded.
 
 use super::{DerivedHashes, Event, Link};
 use crate::EvidenceError;
@@ -21,28 +21,28 @@ pub struct ClaimedPosition {
 /// Result of checking a bundle against the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerMatch {
-    /// The ledger has the run and agrees with the bundle.
+    /// The ledger contains the run and agrees with the bundle.
     Recorded(RecordedRun),
     /// The ledger lacks the run or its end, so it cannot confirm the bundle.
     Missing {
-        /// Reason in a sentence.
+        /// The reason, as a sentence.
         says: String,
     },
     /// The ledger contradicts the bundle.
     Contradicted {
-        /// Contradiction in a sentence.
+        /// The contradiction, as a sentence.
         says: String,
     },
 }
 
-/// Run that the ledger records as its bundle claims.
+/// A run that the ledger records in the same way as its bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRun {
-    /// Line of the start, from 1.
+    /// Line of the run's start, from 1.
     pub position: u64,
-    /// Line of the end.
+    /// Line of the run's end.
     pub ended_at: u64,
-    /// Total number of lines.
+    /// Total number of lines in the ledger.
     pub lines: u64,
     /// Time of the first line, nanoseconds since 1970.
     pub began_unix_ns: u64,
@@ -51,18 +51,18 @@ pub struct RecordedRun {
     /// Recorded verdicts, oldest first; empty in ledgers of older versions.
     pub entered: Vec<RecordedVerdict>,
     /// Bundles of later runs that contain the hash of a line after this run's end. They prove that
-    /// the lines of this run were not rewritten later, unless those bundles were changed too.
+    /// the lines of this run were not rewritten later, unless these bundles were also changed.
     pub later_witnesses: u64,
 }
 
-/// Verdict in the ledger, with the hashes of the derived files.
+/// A verdict in the ledger, with the hashes of the derived files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedVerdict {
     /// Line number, from 1.
     pub line: u64,
     /// Verdict in capitals.
     pub verdict: String,
-    /// Hashes of the files.
+    /// Hashes of the derived files.
     pub derived: DerivedHashes,
 }
 
@@ -86,7 +86,7 @@ fn at(chain: &[Link], position: u64) -> Option<&Link> {
     chain.get(usize::try_from(position.checked_sub(1)?).ok()?)
 }
 
-/// Checks a run and the seal of its bundle against the ledger. `later` are other bundles of the
+/// Compares a run and the seal of its bundle with the ledger. `later` are other bundles in the
 /// catalogue that claim a position in the ledger.
 #[must_use]
 pub fn check_run(
@@ -134,7 +134,7 @@ fn held(
     ];
     if let Some((what, _)) = wrong.into_iter().find(|(_, wrong)| *wrong) {
         return Err(differs(format!(
-            "line {line} of the ledger has a different {what} for this run"
+            "line {line} of the ledger records a different {what} for this run"
         )));
     }
     let (ended, verdict, derived) = end_of(chain, run, seal_sha256)?;
@@ -153,7 +153,7 @@ fn held(
             note(link, verdict, written);
         }
     }
-    // If runs overlap, a line after this run's start may be before its end.
+    // If runs overlap, a line after this run's start may precede its end.
     let after = |line: u64| {
         move |witness: &&ClaimedPosition| {
             let ClaimedPosition { run_id, position } = witness;
@@ -165,7 +165,7 @@ fn held(
     if let Some(other) = later.iter().filter(after(line)).find(|witness| !is_at(witness, chain)) {
         return Err(differs(format!(
             "the ledger or the bundle of {} was rewritten: according to that bundle, its run \
-                started after this one, at line {}, but the ledger has another line there",
+             started after this run, at line {}, but that line of the ledger is a different one",
             other.run_id, other.position.position
         )));
     }
@@ -184,7 +184,8 @@ fn has(chain: &[Link], run_id: &str) -> bool {
     chain.iter().any(|link| link.entry.run_id == run_id)
 }
 
-/// True if a bundle was made under this ledger; `None` if the bundle does not identify its ledger.
+/// Returns true if a bundle was recorded in this ledger; `None` if the bundle does not identify its
+/// ledger.
 fn same_ledger(chain: &[Link], position: &LedgerPosition) -> Option<bool> {
     let first = position.first_sha256.as_ref()?;
     Some(chain.first().is_some_and(|link| link.sha256 == *first))
@@ -199,10 +200,11 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
     let Some(position) = &run.ledger else {
         return Err(match found {
             Some(link) => differs(format!(
-                "the ledger has this run at line {}, but the bundle says that it is in no ledger",
+                "line {} of the ledger records this run, but the bundle states that its run is in \
+                 no ledger",
                 link.entry.position
             )),
-            None => missing("the bundle says that its run is in no ledger"),
+            None => missing("the bundle states that its run is in no ledger"),
         });
     };
     let lines = chain.len() as u64;
@@ -212,7 +214,8 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
             position.position
         ))),
         (None, Some(true)) => Err(differs(format!(
-            "line {} of the ledger belongs to another run: the ledger or the bundle was rewritten",
+            "line {} of the ledger belongs to a different run: the ledger or the bundle was \
+             rewritten",
             position.position
         ))),
         (None, _) if chain.is_empty() => Err(missing("no ledger here contains this run")),
@@ -229,8 +232,9 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
                 || !is_at(&witness, chain)
             {
                 return Err(differs(format!(
-                    "line {} of the ledger is the start of this run, but the bundle has another \
-                        position or another previous line: the ledger or the bundle was rewritten",
+                    "line {} of the ledger is the start of this run, but the bundle records a \
+                     different position or a different previous line: the ledger or the bundle \
+                     was rewritten",
                     link.entry.position
                 )));
             }
@@ -264,27 +268,27 @@ fn end_of<'a>(
     });
     let Some((link, end, verdict, entered, derived)) = ends.next() else {
         return Err(missing(
-            "the ledger has the start of this run but not its end: the run was killed while it \
-                wrote its bundle, or the ledger was cut short",
+            "the ledger contains the start of this run but not its end: the run was killed while \
+             it wrote its bundle, or the ledger was cut short",
         ));
     };
     let line = link.entry.position;
     if let Some((second, ..)) = ends.next() {
         return Err(differs(format!(
-            "lines {line} and {} of the ledger both end this run",
+            "lines {line} and {} of the ledger are both ends of this run",
             second.entry.position
         )));
     }
     if entered != seal_sha256 {
         return Err(differs(format!(
-            "the bundle was changed and sealed again: line {line} of the ledger has another seal \
-                for it"
+            "the bundle was changed and sealed again: line {line} of the ledger records a \
+             different seal for this bundle"
         )));
     }
     // Older versions recorded every abnormal end of an observed command as `environment`.
     if derived.is_some() && end != run.end.kind.word() {
         return Err(differs(format!(
-            "line {line} of the ledger has another end for this run: {end}"
+            "line {line} of the ledger records a different end of this run: {end}"
         )));
     }
     Ok((link, verdict.clone(), derived.clone()))
@@ -383,13 +387,13 @@ mod tests {
         says(&kept, &changed(&|r| r.name = "q".into()), "b", "a different name");
         says(&kept, &changed(&|r| r.plan_sha256 = "x".into()), "b", "a different plan");
         says(&kept, &changed(&|r| r.started_unix_ns += 1), "b", "a different start");
-        says(&kept, &changed(&|r| r.end.kind = EndKind::Interrupted), "b", "another end");
-        says(&kept, &changed(&|r| r.ledger = None), "b", "that it is in no ledger");
-        says(&kept, &changed(&|r| r.run_id = "x".into()), "b", "belongs to another run");
+        says(&kept, &changed(&|r| r.end.kind = EndKind::Interrupted), "b", "a different end");
+        says(&kept, &changed(&|r| r.ledger = None), "b", "that its run is in no ledger");
+        says(&kept, &changed(&|r| r.run_id = "x".into()), "b", "belongs to a different run");
         let moved = changed(&|r| r.ledger.as_mut().unwrap().position = 9);
-        says(&kept, &moved, "b", "another position");
+        says(&kept, &moved, "b", "a different position");
         let elsewhere = changed(&|r| r.ledger.as_mut().unwrap().first_sha256 = Some("x".into()));
-        says(&kept, &elsewhere, "b", "another position");
+        says(&kept, &elsewhere, "b", "a different position");
     }
 
     #[test]

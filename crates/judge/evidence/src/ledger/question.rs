@@ -1,5 +1,5 @@
-//! Workload and system of a run, compared loosely. A new name, another directory on the same file
-//! system or a few more KiB do not make a different question.
+//! Workload and system of a run, compared approximately. Two runs ask the same question even if the
+//! name, the directory on the file system or a few KiB of the size differ.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, Mount};
 
-/// Largest relative difference at which two numbers are alike.
+/// Maximum relative difference between two numbers that are considered similar.
 const TOLERANCE: f64 = 0.1;
-/// Largest difference at which two percentages are alike, in percentage points.
+/// Maximum difference between two percentages that are considered similar, in percentage points.
 const TOLERANCE_PERCENT: f64 = 10.0;
 
 /// Workload that a run applies to a system.
@@ -24,21 +24,22 @@ pub struct Question {
     pub workload: String,
     /// True if the plan has a requirement.
     pub required: bool,
-    /// Further numbers that distinguish questions, with the unit in the name. Without a requirement
-    /// they include the load (clients, threads, rate). If there is a requirement, they do not
-    /// matter, because the load may be tuned to meet it.
+    /// Further numbers that distinguish questions, with the unit in the name. If the plan has no
+    /// requirement, these numbers include the load (clients, threads, rate). If it has a
+    /// requirement, the load is excluded, because the load may be tuned to meet the requirement.
     pub numbers: BTreeMap<String, f64>,
     /// SHA-256 of the resolved plan without its requirement, claims and names; absent in lines of
     /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_sha256: Option<String>,
-    /// SHA-256 of the requirement; absent without one, and in lines of earlier versions.
+    /// SHA-256 of the requirement; absent if there is no requirement, and in lines of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirement_sha256: Option<String>,
 }
 
 impl Question {
-    /// Derives the question of a plan on the host in its current state.
+    /// Derives the question of a plan, for the current state of the host.
     #[must_use]
     pub fn from_plan(plan: &ResolvedPlan, environment: &Environment) -> Self {
         let mut targets: Vec<String> =
@@ -75,7 +76,7 @@ impl Question {
         }
     }
 
-    /// True if another run applied the same workload to the same system with a different
+    /// Returns true if another run applied the same workload to the same system with a different
     /// requirement.
     #[must_use]
     pub fn has_other_requirement(&self, other: &Self) -> bool {
@@ -98,8 +99,8 @@ impl Question {
         own != others && (same_plan || workload(self).is_alike(&workload(other)))
     }
 
-    /// True if another run is alike: it has the same system, and every number that both runs have
-    /// is similar.
+    /// Returns true if another run has the same system, and every number that both runs have is
+    /// similar.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         let near = |(name, a): (&String, &f64)| {
@@ -134,7 +135,7 @@ fn hash_of(requirement: &Requirement) -> Option<String> {
     Some(super::sha256_hex(&text))
 }
 
-/// Identifies the system of a target, independent of its name in the plan.
+/// Identifies the system of a target, independent of the target's name in the plan.
 fn system(target: &Target, environment: &Environment) -> String {
     match &target.kind {
         TargetKind::Directories { databases, logs } => {
@@ -160,7 +161,7 @@ fn system(target: &Target, environment: &Environment) -> String {
     }
 }
 
-/// Identifies the mounts of paths. Falls back to the paths if a mount is unknown.
+/// Identifies the mounts of paths. If a mount is unknown, the path itself is used.
 fn identify_paths<'a>(
     paths: impl Iterator<Item = &'a String>,
     environment: &Environment,
@@ -175,15 +176,15 @@ fn identify_paths<'a>(
     systems.join(", ")
 }
 
-/// True if the mount was observed for a path of the plan. Plimsoll works in its own directory below
-/// that path.
+/// Returns true if the mount was observed for a path of the plan. Plimsoll works in its own
+/// subdirectory of that path.
 fn mount_of(mount: &Mount, path: &str) -> bool {
     let below = mount.path.strip_prefix(path.trim_end_matches('/'));
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns file system, source and devices. A source without a device (an overlay, memory) is
-/// identified by its mount point.
+/// Returns the file system, the source and the devices. If the source has no device (an overlay,
+/// memory), it is identified by its mount point.
 fn identify_mount(mount: &Mount) -> Option<String> {
     let kind = mount.file_system.as_deref().unwrap_or("no file system");
     let source = mount.source.as_deref().unwrap_or_default();
@@ -206,7 +207,7 @@ fn add_mailbox_numbers(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
     numbers.extend(named.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// Adds totals over the streams, so that splitting a stream in two does not change the question.
+/// Adds totals over all streams, so that dividing a stream into two does not change the question.
 fn add_matrix_numbers(matrix: &Matrix, numbers: &mut BTreeMap<String, f64>) {
     let streams = &matrix.streams;
     let clients = |at: usize| f64::from(streams[at].clients.max(1));

@@ -1,7 +1,8 @@
-//! Signed statements of a ledger: its length and the hash of its last line. After the owner has
-//! passed on a statement, any truncation or change of the ledger before that line is detectable.
+//! Signed statements about a ledger: its length and the hash of its last line. Once the owner has
+//! given a statement to somebody else, every truncation and every change of the signed lines is
+//! detectable.
 //!
-//! A statement is a small text file, `ledger-000057.txt`, with a signature that minisign checks
+//! A statement is a small text file, `ledger-000057.txt`, with a signature that minisign can check
 //! (`ledger-000057.txt.minisig`). Its owner can add an RFC 3161 timestamp token
 //! (`ledger-000057.txt.tsr`), which proves when the statement existed.
 
@@ -16,7 +17,7 @@ use crate::signature::{self, Signer};
 /// First line of a statement.
 const TITLE: &str = "Plimsoll ledger statement 1";
 
-/// Signed statement of a ledger.
+/// A signed statement about a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// Path of the file.
@@ -29,7 +30,7 @@ pub struct Statement {
     pub lines: u64,
     /// SHA-256 of the last line.
     pub last_sha256: String,
-    /// Public key, as named in the statement.
+    /// Public key, as written in the statement.
     pub key: String,
     /// Time of signing on the signer's clock, nanoseconds since 1970.
     pub signed_unix_ns: u64,
@@ -38,7 +39,8 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Writes and signs a statement of the ledger in `directory`, which it creates.
+    /// Writes and signs a statement about the ledger. Creates `directory` and stores the statement
+    /// in it.
     ///
     /// # Errors
     /// The ledger is empty, the key cannot sign, or the files cannot be written.
@@ -76,8 +78,8 @@ impl Statement {
         Self::read(&path)
     }
 
-    /// Reads a statement and checks its signature with the key that it names. The reader must know
-    /// from another source to whom the key belongs.
+    /// Reads a statement, and checks its signature with the key that the statement contains. The
+    /// reader must know from another source to whom the key belongs.
     ///
     /// # Errors
     /// The file is not a statement, or the signature is not valid.
@@ -107,7 +109,14 @@ impl Statement {
         else {
             return Err(malformed("a line is missing or in the wrong order"));
         };
-        let number = |text: &str| text.parse().map_err(|_| malformed("it has an invalid number"));
+        let number = |text: &str| {
+            text.parse().map_err(|_| {
+                malformed(
+                    "it contains an invalid \
+            number",
+                )
+            })
+        };
         signature::check(key, text.as_bytes(), &signature)
             .map_err(|reason| EvidenceError::Signature { path: path.to_path_buf(), reason })?;
         Ok(Self {
@@ -126,7 +135,7 @@ impl Statement {
     /// Checks that the ledger still matches the statement.
     ///
     /// # Errors
-    /// A text that describes the mismatch.
+    /// Returns a text that describes the mismatch.
     pub fn holds_for(&self, chain: &[Link]) -> Result<(), String> {
         let lines = chain.len() as u64;
         if chain.first().is_some_and(|first| first.sha256 != self.first_sha256) {
@@ -148,25 +157,25 @@ impl Statement {
         }
     }
 
-    /// True if this key signed it.
+    /// Returns true if this key signed the statement.
     #[must_use]
     pub fn is_signed_by(&self, public: &str) -> bool {
         self.key == public
             && signature::check(public, self.text.as_bytes(), &self.signature).is_ok()
     }
 
-    /// Returns the path of the timestamp token, if there is one.
+    /// Returns the path of the timestamp token, if the statement has a token.
     #[must_use]
     pub fn token(&self) -> Option<PathBuf> {
         Some(with_suffix(&self.path, ".tsr")).filter(|path| path.is_file())
     }
 
     /// Copies a timestamp token (RFC 3161) next to the statement. The function only checks that the
-    /// token contains the statement's SHA-256. Check the authority's signature with
+    /// token contains the statement's SHA-256. The authority's signature can be checked with
     /// `openssl ts -verify`.
     ///
     /// # Errors
-    /// The token cannot be read or belongs to another file.
+    /// The token cannot be read, or it belongs to another file.
     pub fn stamp(&self, token: &Path) -> Result<PathBuf, EvidenceError> {
         let bytes = fs::read(token).map_err(|error| EvidenceError::io("read", token, error))?;
         let imprint = imprint(self.text.as_bytes());

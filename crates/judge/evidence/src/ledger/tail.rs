@@ -1,9 +1,9 @@
-//! Split of the ledger file into whole lines and the torn tail of a killed writer.
+//! Divides the ledger file into whole lines and the torn tail of a killed writer.
 //!
-//! A writer that is killed or meets a full disk can leave part of a line. After a crash of the
-//! host, the file system can show zeroes in its place. Such a tail is not an entry, because its
-//! writer never reported success. The next writer moves it to another file and records its SHA-256
-//! in its own entry, so that the chain also protects the removed bytes.
+//! If a writer is killed or the disk is full, part of a line can remain in the file. After a crash
+//! of the host, the file system can contain zeroes instead of this part. Such a tail is not an
+//! entry, because its writer never reported success. The next writer moves it to another file and
+//! records its SHA-256 in its own entry, so that the chain also protects the removed bytes.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,12 +15,13 @@ use super::{Entry, Link};
 use crate::EvidenceError;
 use crate::seal::sha256_hex;
 
-/// Bytes removed from the end of the ledger, as the next entry records them.
+/// Record of the bytes that were removed from the end of the ledger. It is stored in the next
+/// entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TornBytes {
     /// Number of bytes.
     pub size_bytes: u64,
-    /// SHA-256 of the bytes.
+    /// SHA-256 of the removed bytes.
     pub sha256: String,
 }
 
@@ -31,20 +32,20 @@ pub struct TornTail {
     pub line: u64,
     /// Number of bytes.
     pub size_bytes: u64,
-    /// File that the bytes were moved to; `None` while they are still in the ledger.
+    /// File to which the bytes were moved; `None` while they are still in the ledger.
     pub moved_to: Option<PathBuf>,
 }
 
 impl TornTail {
-    /// Returns the torn tail after these lines; `None` if there is none.
+    /// Returns the torn tail after these lines; `None` if there is no torn tail.
     pub(super) fn after(links: &[Link], tail: &[u8]) -> Option<Self> {
         let (line, size_bytes) = (links.len() as u64 + 1, tail.len() as u64);
         (size_bytes > 0).then_some(Self { line, size_bytes, moved_to: None })
     }
 }
 
-/// Splits the ledger's bytes into whole lines and a torn tail, which may be empty. A last entry
-/// that lacks only its line feed is whole.
+/// Divides the ledger's bytes into whole lines and a torn tail, which may be empty. If the last
+/// entry lacks only its line feed, it is a whole line.
 pub(super) fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (lines, tail) = bytes.split_at(whole);
@@ -52,7 +53,7 @@ pub(super) fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
         let entry = serde_json::from_slice::<Entry>(tail);
         return if entry.is_ok() { (bytes, &[]) } else { (lines, tail) };
     }
-    // Zeroes in the last line are blocks that never reached the disk.
+    // Zeroes in the last line come from blocks that were never written to the disk.
     let last = lines.len().saturating_sub(1);
     let start = lines[..last].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     if lines[start..].contains(&0) { lines.split_at(start) } else { (lines, &[]) }
@@ -75,7 +76,7 @@ pub(super) fn move_torn_tail(
             Ok(mut file) => {
                 let written = file.write_all(tail).and_then(|()| file.sync_all());
                 return written.map(|()| path.clone()).map_err(|error| {
-                    // Remove a partial copy; the ledger still has all bytes.
+                    // Remove the partial copy; the ledger still contains all bytes.
                     let _ = fs::remove_file(&path);
                     EvidenceError::io("move the torn end of the ledger to", &path, error)
                 });
@@ -87,7 +88,7 @@ pub(super) fn move_torn_tail(
         }
     }
     let error = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
-    Err(EvidenceError::io("move the torn end of the ledger to a file beside", ledger, error))
+    Err(EvidenceError::io("move the torn end of the ledger to a file next to", ledger, error))
 }
 
 impl TornBytes {

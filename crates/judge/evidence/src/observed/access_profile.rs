@@ -9,29 +9,29 @@ pub struct AccessProfile {
     pub working_set_read_bytes: Option<u64>,
     /// Distinct bytes written.
     pub working_set_written_bytes: Option<u64>,
-    /// Distinct bytes read, written, or both. Absent in bundles of earlier versions.
+    /// Distinct bytes that were read or written. Absent in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
-    /// Bytes of all 256ths of the data that at least one operation touched. Absent in bundles of
-    /// earlier versions.
+    /// The data is divided into 256 parts. This is the size of all parts that at least one
+    /// operation accessed, in bytes. Absent in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach_bytes: Option<u64>,
     /// Share of reads that start at the end of the stream's previous read.
     pub read_sequential_share: Option<f64>,
     /// Share of writes that start at the end of the stream's previous write.
     pub write_sequential_share: Option<f64>,
-    /// Share of log writes that start at the end of the previous one.
+    /// Share of log writes that start at the end of the previous log write.
     pub log_sequential_share: Option<f64>,
-    /// Ratio of compressed to original size of sampled content, with LZ4 in 64 KiB pieces.
+    /// Ratio of compressed to original size of the sampled content, with LZ4 in chunks of 64 KiB.
     pub compressed_share: Option<f64>,
-    /// Share of sampled 4 KiB blocks that are all zero.
+    /// Share of sampled 4 KiB blocks that contain only zeroes.
     pub zero_share: Option<f64>,
     /// Share of sampled 4 KiB blocks that are duplicates.
     pub duplicate_share: Option<f64>,
     /// Number of sampled 4 KiB blocks.
     #[serde(default)]
     pub blocks_sampled: u64,
-    /// Entropy of the sampled content in bits per byte, from its byte frequencies.
+    /// Entropy of the sampled content in bits per byte, computed from the frequencies of its bytes.
     #[serde(default)]
     pub entropy_bits_per_byte: Option<f64>,
     /// Number of reads.
@@ -55,13 +55,13 @@ pub struct AccessProfile {
     /// Share of transfers that do not start and end on a 4 KiB boundary.
     #[serde(default)]
     pub misaligned_share: Option<f64>,
-    /// Share of reads that miss in an LRU cache, for ascending cache sizes, from spatially sampled
-    /// reuse distances.
+    /// Share of reads that would miss in an LRU cache, for ascending cache sizes. It is estimated
+    /// from spatially sampled reuse distances.
     #[serde(default)]
     pub miss_ratio: Vec<MissRatio>,
 }
 
-/// Point of the miss-ratio curve.
+/// A point of the miss-ratio curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MissRatio {
     /// Cache size in bytes.

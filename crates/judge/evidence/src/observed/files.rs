@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Residency of the target's files in the host's page cache.
+/// Parts of the target's files that were in the host's page cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCache {
-    /// Size of the examined files in bytes.
+    /// Total size of the examined files in bytes.
     pub files_bytes: Option<u64>,
-    /// Bytes resident before the measured phase.
+    /// Bytes in the page cache before the measured phase.
     pub resident_bytes_before: Option<u64>,
-    /// Bytes resident after the measured phase.
+    /// Bytes in the page cache after the measured phase.
     pub resident_bytes_after: Option<u64>,
     /// True if the system's caches were dropped before the measurement; `None` if the plan did not
     /// request it.
@@ -23,14 +23,14 @@ pub struct Extents {
     pub size_bytes: u64,
     /// Bytes in holes.
     pub hole_bytes: u64,
-    /// Bytes allocated but never written; `None` if only holes are known.
+    /// Bytes that are allocated but were never written; `None` if only holes are known.
     pub unwritten_bytes: Option<u64>,
     /// Number of extents.
     pub extents: Option<u64>,
-    /// Bytes shared with other files or snapshots.
+    /// Bytes that are shared with other files or snapshots.
     #[serde(default)]
     pub shared_bytes: Option<u64>,
-    /// Bytes stored compressed or encrypted.
+    /// Bytes that the file system stores compressed or encrypted.
     #[serde(default)]
     pub encoded_bytes: Option<u64>,
     /// Allocated bytes (`st_blocks`). They include extents that were never written.
@@ -48,13 +48,13 @@ pub struct FileSystem {
     pub path: String,
     /// Type, such as `btrfs`.
     pub kind: Option<String>,
-    /// Compression that applies to the target's files, such as `zstd:3`; empty for none; `None` if
-    /// unknown.
+    /// Compression of the target's files, such as `zstd:3`; empty if the files are not compressed;
+    /// `None` if unknown.
     pub compression: Option<String>,
     /// True if the file system checksums data.
     pub checksums: Option<bool>,
-    /// Alignment that direct I/O requires on a file of the target (`statx`, Linux 6.1). 0: the file
-    /// system accepts the flag but buffers anyway. `None`: unknown.
+    /// Alignment that direct I/O requires on a file of the target (`statx`, Linux 6.1). 0 if the
+    /// file system accepts the flag but uses buffered I/O anyway; `None` if unknown.
     #[serde(default)]
     pub direct_align_bytes: Option<u32>,
     /// True if the file system is in memory (tmpfs, ramfs, a RAM disk).
@@ -76,11 +76,11 @@ pub struct BackingFile {
     pub size_bytes: Option<u64>,
     /// Bytes in the page cache at the start of the measurement.
     pub resident_bytes_before: Option<u64>,
-    /// Bytes in the page cache at the end.
+    /// Bytes in the page cache at the end of the measurement.
     pub resident_bytes_after: Option<u64>,
-    /// Bytes dirty or under write-back at the start; `None` before Linux 6.5.
+    /// Bytes dirty or under write-back at the start of the measurement; `None` before Linux 6.5.
     pub dirty_bytes_before: Option<u64>,
-    /// Bytes dirty or under write-back at the end.
+    /// Bytes dirty or under write-back at the end of the measurement.
     pub dirty_bytes_after: Option<u64>,
     /// Alignment that direct I/O requires, as in [`FileSystem::direct_align_bytes`].
     pub direct_align_bytes: Option<u32>,

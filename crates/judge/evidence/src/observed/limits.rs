@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Limits and priorities of the load generator's process. Control-group limits are the tightest of
-/// its group and the ancestors, in versions 1 and 2.
+/// Limits and priorities of the load generator's process. Control-group limits are the lowest
+/// limits of its group and of all ancestors, in cgroup versions 1 and 2.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// True if the control groups could be read. If false, their limits are unknown.
@@ -19,16 +19,17 @@ pub struct Limits {
     /// I/O limits by device number, such as `8:0 read-bytes-per-s 1048576`, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io: Vec<String>,
-    /// Control-group weights that are set, by name (`cpu`, `io`).
+    /// Control-group weights that are set, with their names (`cpu`, `io`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, String>,
-    /// I/O priority, such as `best-effort 4`; `none` derives it from the nice value.
+    /// I/O priority, such as `best-effort 4`. If it is `none`, the kernel derives the priority from
+    /// the nice value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_priority: Option<String>,
     /// Nice value, from -20 to 19.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nice: Option<i64>,
-    /// Limits of the process (`RLIMIT_*`) by the kernel's names, soft and hard.
+    /// Soft and hard limits of the process (`RLIMIT_*`), by the kernel's names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub process: BTreeMap<String, String>,
 }

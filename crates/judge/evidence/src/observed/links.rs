@@ -1,21 +1,22 @@
-//! Network interfaces and TCP of the process's network namespace.
+//! Network interfaces and TCP in the network namespace of the process.
 
 use serde::{Deserialize, Serialize};
 
-/// Interfaces and TCP over the measured phase. The counters include all programs of the namespace.
+/// Counters of interfaces and TCP over the measured phase. They include all programs in the
+/// namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
-    /// Namespace, such as `net:[4026531840]`. Processes of one machine in the same namespace see
-    /// the same interfaces.
+    /// Namespace, such as `net:[4026531840]`. Processes in the same namespace of a machine have the
+    /// same interfaces.
     pub namespace: Option<String>,
     /// Time of the first reading, from the start of the run, shortly after the phase began.
     pub from_ns: u64,
     /// Time of the last reading, shortly after the phase ended. It includes I/O that was in flight
     /// then.
     pub to_ns: u64,
-    /// Interfaces by name, without idle virtual ones.
+    /// Interfaces by name, without idle virtual interfaces.
     pub interfaces: Vec<Interface>,
-    /// TCP counters of all interfaces; `None` if not readable.
+    /// TCP counters over all interfaces; `None` if they were not readable.
     pub tcp: Option<Tcp>,
 }
 
@@ -26,11 +27,12 @@ pub struct Interface {
     pub name: String,
     /// True for the loopback interface, whose traffic never leaves the host.
     pub loopback: bool,
-    /// True if a hardware or hypervisor device is behind it; `None` if `/sys` shows another
-    /// namespace.
+    /// True if the interface belongs to a device of the hardware or hypervisor; `None` if `/sys`
+    /// shows another namespace.
     pub hardware: Option<bool>,
     /// Underlying interfaces in this namespace (slaves of a bond, ports of a bridge, parent of a
-    /// VLAN). These count the same bytes. `None` if `/sys` shows another namespace.
+    /// VLAN). The counters of these interfaces include the same bytes. `None` if `/sys` shows
+    /// another namespace.
     pub below: Option<Vec<String>>,
     /// Speed per direction at the end of the phase; `None` if the kernel does not report it, as for
     /// most virtual interfaces.
@@ -39,7 +41,8 @@ pub struct Interface {
     pub duplex: Option<String>,
     /// Number of link state changes; `None` if the kernel does not count them.
     pub carrier_changes: Option<u64>,
-    /// Counters over the phase; `None` if the interface appeared, vanished or was reset during it.
+    /// Counters over the phase; `None` if the interface appeared, vanished or was reset during the
+    /// phase.
     pub counters: Option<LinkCounters>,
 }
 
@@ -48,11 +51,11 @@ pub struct Interface {
 pub struct LinkCounters {
     /// Bytes received.
     pub received_bytes: u64,
-    /// Packets received. The kernel may count several packets that arrived together as one.
+    /// Packets received. The kernel may count several packets that arrived together as one packet.
     pub received_packets: u64,
     /// Received packets with errors.
     pub received_errors: u64,
-    /// Received packets that were dropped for lack of space or of a receiver.
+    /// Received packets that were dropped because there was no space or no receiver.
     pub received_drops: u64,
     /// Bytes sent.
     pub sent_bytes: u64,
@@ -60,7 +63,7 @@ pub struct LinkCounters {
     pub sent_packets: u64,
     /// Send errors.
     pub sent_errors: u64,
-    /// Packets dropped before sending for lack of space.
+    /// Packets that were dropped before they were sent, because there was no space.
     pub sent_drops: u64,
 }
 

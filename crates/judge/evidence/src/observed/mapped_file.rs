@@ -1,8 +1,8 @@
-//! Executable files mapped by a process.
+//! Executable files that a process has mapped.
 
 use serde::{Deserialize, Serialize};
 
-/// Mapped executable file: the program or a library.
+/// A mapped executable file: the program itself or a library.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MappedFile {
     /// Path, as the kernel shows it.

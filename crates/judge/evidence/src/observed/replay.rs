@@ -1,5 +1,5 @@
-//! Replay of a trace: the trace, its mapping to the target, skipped operations, and lag behind the
-//! recorded times.
+//! Replay of a trace: the trace, its mapping to the target, skipped operations, and delays after
+//! the recorded times.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct TraceFile {
     pub file: String,
     /// SHA-256 of the file.
     pub sha256: String,
-    /// Format name for people.
+    /// Name of the format, as shown to users.
     pub format: String,
     /// Size in bytes.
     pub size_bytes: u64,
@@ -22,17 +22,17 @@ pub struct TraceFile {
     pub lines: u64,
     /// Number of lines that could not be parsed.
     pub unreadable_lines: u64,
-    /// Event type that represents an operation, if the trace records several per operation: `Q`,
-    /// `D` or `C`.
+    /// Event type that represents an operation: `Q`, `D` or `C`. Absent if the trace does not
+    /// record several events for each operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
     /// The first 32 devices or files, with their reads and writes.
     pub volumes: BTreeMap<String, u64>,
     /// Number of devices or files.
     pub volumes_count: u64,
-    /// Skipped records, by reason.
+    /// Number of skipped records for each reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Operations that are later in the trace than an operation with a later time.
+    /// Number of operations that follow an operation with a later time in the trace.
     pub out_of_order: u64,
 }
 
@@ -45,10 +45,10 @@ pub struct TraceMapping {
     pub target_bytes: u64,
     /// Size of the trace's address space in bytes.
     pub extent_bytes: u64,
-    /// Bytes of all 1 MiB pieces that the trace touches.
+    /// Total size of all 1 MiB regions of the trace that its operations access.
     pub touched_bytes: u64,
-    /// Bytes of all 1 MiB pieces of the target that the operations touch. Absent in bundles of
-    /// earlier versions.
+    /// Total size of all 1 MiB regions of the target that the mapped operations access. Absent in
+    /// bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped_bytes: Option<u64>,
     /// Operations that were moved to another offset.
@@ -61,7 +61,7 @@ pub struct TraceMapping {
     pub outside: u64,
 }
 
-/// Operations due in the measured phase.
+/// Operations that are due in the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceDue {
     /// Reads and writes.
@@ -81,7 +81,7 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// Operations submitted in the measured phase.
+/// Operations that were submitted in the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceBegun {
     /// Reads, writes and flushes submitted to the target.
@@ -90,13 +90,14 @@ pub struct TraceBegun {
     pub never: u64,
     /// Number of submitting threads. A single thread submits in the order of the trace.
     pub threads: u32,
-    /// Time from the first operation's due time to the last submission, or to the end of the run if
-    /// [`never`](Self::never) is not 0.
+    /// Time from the first operation's due time to the last submission. If [`never`](Self::never)
+    /// is not 0, it ends at the end of the run.
     pub took_ns: Option<u64>,
-    /// Lag of submissions behind their due times, whatever the cause; `None` if nothing was timed.
+    /// Delay of submissions after their due times, whatever the cause; `None` if no operation had a
+    /// due time.
     pub lag: Option<Lag>,
-    /// Lag of the last submission. If some operations were never submitted: time that the first of
-    /// them had waited at the end of the run.
+    /// Delay of the last submission. If some operations were never submitted: the time that the
+    /// first of these operations had waited at the end of the run.
     pub lag_end_ns: Option<u64>,
 }
 
@@ -105,18 +106,18 @@ pub struct TraceBegun {
 pub struct Replay {
     /// The trace.
     pub trace: TraceFile,
-    /// Number of reads and writes.
+    /// Number of reads and writes in the trace.
     pub operations: u64,
     /// Time from the first operation to the last.
     pub span_ns: u64,
-    /// Speed relative to the recording; `None`: as fast as possible.
+    /// Speed relative to the recording; `None` for a replay as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
     /// Mapping to the target.
     pub mapping: TraceMapping,
     /// Operations due.
     pub due: TraceDue,
-    /// Operations submitted; `None` if the run did not reach the measured phase.
+    /// Submitted operations; `None` if the run did not reach the measured phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<TraceBegun>,
 }

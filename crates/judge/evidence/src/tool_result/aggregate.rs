@@ -18,13 +18,14 @@ pub enum Formula {
     Max,
     /// Standard deviation, of a population or of a sample.
     Stddev,
-    /// Percentile of all operations, computed from the same percentile of subsets.
+    /// Percentile over all operations, compared with the same percentile of subsets.
     Percentile(f64),
-    /// Value between the minimum and the maximum, such as a mean over all operations.
+    /// A value between the minimum and the maximum of the inputs, such as a mean over all
+    /// operations.
     Between,
 }
 
-/// Figure that aggregates others.
+/// A figure that aggregates other figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Aggregate {
     /// Name, such as `read bandwidth of all ranks`.
@@ -36,11 +37,11 @@ pub struct Aggregate {
     pub total: Figure,
     /// Inputs.
     pub of: Vec<Figure>,
-    /// Relative deviation that the tool's source code explains.
+    /// Relative deviation that can be explained by the tool's source code.
     pub slack: f64,
 }
 
-/// Expected and actual number of parts.
+/// Stated number and actual number of parts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Membership {
     /// Kind of part: `ranks`, `hosts`, `jobs`.
@@ -51,20 +52,19 @@ pub struct Membership {
     pub found: u64,
     /// Names of the missing parts, if known.
     pub missing: Vec<String>,
-    /// Location that was searched for parts.
+    /// Words for the location of the parts, such as `listed in host_cpu_count`.
     pub place: String,
 }
 
-/// One pass over the same data: an epoch, or a repeat within a run.
+/// A pass over the same data: an epoch, or a repeat within a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Pass {
     /// Number or name of the pass.
     pub name: String,
     /// Duration, ns.
     pub duration_ns: Option<Figure>,
-    /// Rate in samples, operations or bytes per second; the unit is the same for all passes of a
-    /// result.
+    /// Rate in samples, operations or bytes per second. All passes of a result have the same unit.
     pub rate_per_s: Option<Figure>,
-    /// Share of time in which the consumer was busy rather than waiting, percent.
+    /// Share of time in which the consumer was busy instead of waiting, in percent.
     pub busy_percent: Option<Figure>,
 }

@@ -1,4 +1,4 @@
-//! A printed number: its value, the range of true values, and its location.
+//! A printed number, with its value, the range of true values, and its location.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 pub struct Figure {
     /// The printed value.
     pub value: f64,
-    /// Smallest true value that would be printed like this.
+    /// Smallest true value that the tool would print in the same way.
     pub least: f64,
-    /// Largest true value that would be printed like this.
+    /// Largest true value that the tool would print in the same way.
     pub most: f64,
     /// Location, such as `jobs[0].read.iops` or `line 12, column 3 (iops)`.
     pub field: String,
@@ -51,7 +51,7 @@ impl Figure {
         self
     }
 
-    /// Widens the range by this share of the value on each side.
+    /// Widens the range on each side by this share of the value.
     #[must_use]
     pub fn widened(mut self, share: f64) -> Self {
         let by = self.value.abs() * share;
@@ -60,7 +60,7 @@ impl Figure {
         self
     }
 
-    /// True if the value is finite, so that arithmetic works.
+    /// Returns true if the value is finite, so that it can be used in calculations.
     #[must_use]
     pub fn is_usable(&self) -> bool {
         self.value.is_finite() && self.least.is_finite() && self.most.is_finite()

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Figure;
 
-/// Stage of an operation: the part of its duration that a latency measures.
+/// Stage of an operation: the part of the operation's duration that a latency measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
@@ -21,7 +21,7 @@ pub enum Stage {
     Unstated,
 }
 
-/// Latencies of one kind of operation at one stage, in ns.
+/// Latencies of one kind of operation in one stage, in ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Stage.
@@ -36,21 +36,22 @@ pub struct Latency {
     pub max_ns: Option<Figure>,
     /// Standard deviation.
     pub stddev_ns: Option<Figure>,
-    /// Percentiles in the order printed.
+    /// Percentiles, in printed order.
     pub percentiles: Vec<Percentile>,
-    /// Histogram in order of latency.
+    /// Histogram, in order of latency.
     pub bins: Vec<Bin>,
-    /// Stated sum of all latencies.
+    /// Sum of all latencies, if the result states it.
     pub sum_ns: Option<Figure>,
-    /// True if the latencies cover a different set of operations than the rate. A mean over another
-    /// period, or over a sample, cannot be used to compute the number in flight.
+    /// True if the latencies do not include the same operations as the rate. The number of
+    /// operations in flight cannot be computed from a mean over a different period or over a
+    /// sample.
     pub sampled: bool,
 }
 
-/// Percentile of a latency distribution.
+/// A percentile of a latency distribution.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Percentile {
-    /// Quantile, 0 to 1.
+    /// Quantile (0 to 1).
     pub quantile: f64,
     /// Latency, ns.
     pub ns: Figure,

@@ -16,12 +16,12 @@ pub enum Kind {
     Trim,
     /// Flushes.
     Sync,
-    /// All operations of the part; the default for an undivided figure.
+    /// All operations of the part; used if a figure does not state the kind of operation.
     #[default]
     All,
     /// Metadata operations: `create`, `stat`, `delete`.
     Name(String),
-    /// Other operations, by the tool's word: transactions, samples, requests.
+    /// Other operations, with the tool's word for them: transactions, samples, requests.
     Other(String),
 }
 
@@ -39,15 +39,15 @@ impl Kind {
         }
     }
 
-    /// True if each operation moves data.
+    /// Returns true if each operation transfers data.
     #[must_use]
     pub fn moves_data(&self) -> bool {
         matches!(self, Self::Read | Self::Write)
     }
 }
 
-/// Figures of one kind of operation. If the result prints a quantity several times, in any unit,
-/// all values are listed. All must agree.
+/// Figures of one kind of operation. If the result contains a quantity several times, in any unit,
+/// all these values are listed, and they must agree.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Operation {
     /// Kind of operation.
@@ -56,13 +56,14 @@ pub struct Operation {
     pub count: Vec<Figure>,
     /// Transferred bytes.
     pub bytes: Vec<Figure>,
-    /// Bytes per operation, if constant.
+    /// Bytes per operation, if this size is constant.
     pub size_bytes: Option<Figure>,
     /// Operations per second.
     pub rate_per_s: Vec<Figure>,
     /// Bytes per second.
     pub bandwidth_per_s: Vec<Figure>,
-    /// Time base of the rate and the bandwidth, ns; `None` if it is that of the part.
+    /// Time over which the rate and the bandwidth were computed, in ns; `None` if it is the time of
+    /// the part.
     pub window_ns: Option<Figure>,
     /// Latencies, by stage.
     pub latencies: Vec<Latency>,
@@ -70,9 +71,9 @@ pub struct Operation {
     pub errors: Option<Figure>,
     /// Short transfers.
     pub short: Option<Figure>,
-    /// Statistics of the tool's bandwidth samples, bytes per second.
+    /// Statistics of the tool's bandwidth samples, in bytes per second.
     pub bandwidth_sampled: Option<SampleStatistics>,
-    /// Statistics of the tool's rate samples, operations per second.
+    /// Statistics of the tool's rate samples, in operations per second.
     pub rate_sampled: Option<SampleStatistics>,
 }
 
@@ -83,7 +84,7 @@ impl Operation {
         Self { kind, ..Self::default() }
     }
 
-    /// True if the result states that no such operation ran.
+    /// Returns true if the result states that no operation of this kind ran.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let nothing = |figures: &[Figure]| figures.iter().all(|figure| figure.value <= 0.0);

@@ -17,15 +17,15 @@ pub enum Unit {
 /// Set of values of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Population {
-    /// Owners of the values: `ranks`, `requests`.
+    /// Things to which the values belong: `ranks`, `requests`.
     pub of: String,
     /// Quantity, such as `time to write`.
     pub what: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// Location: the column or list.
+    /// Location of the values: the column or list.
     pub field: String,
-    /// Values in file order.
+    /// Values, in file order.
     pub values: Vec<f64>,
     /// True if all parts did the same work at the same time, so that their values are comparable.
     pub alike: bool,
@@ -33,14 +33,14 @@ pub struct Population {
     pub claims: Vec<Claim>,
 }
 
-/// Figure that aggregates a population.
+/// A figure that aggregates a population.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Formula.
     #[serde(rename = "how")]
     pub formula: Formula,
-    /// Aggregate figure, in the unit of the population.
+    /// The aggregate figure, in the unit of the population.
     pub total: Figure,
-    /// Relative deviation that the tool's source code explains.
+    /// Relative deviation that can be explained by the tool's source code.
     pub slack: f64,
 }

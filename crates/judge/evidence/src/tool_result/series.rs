@@ -12,12 +12,12 @@ pub enum Quantity {
     RatePerS,
     /// Bytes per second.
     BandwidthPerS,
-    /// Mean latency of an interval, or latency of one operation, ns.
+    /// Mean latency of an interval, or latency of a single operation, in ns.
     LatencyNs,
 }
 
 impl Quantity {
-    /// Returns the name for people.
+    /// Returns the name that is shown to users.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -37,24 +37,24 @@ pub struct Series {
     pub kind: Kind,
     /// Stage, if the quantity is a latency.
     pub stage: Stage,
-    /// Location: the file or field.
+    /// Location of the series: the file or field.
     pub field: String,
-    /// Interval length, s; `None` if each point is one operation.
+    /// Length of the intervals, in s; `None` if each point is a single operation.
     pub interval_s: Option<f64>,
-    /// Points in the order recorded.
+    /// Points, in recorded order.
     pub points: Vec<Point>,
-    /// True if the tool records only part of the run by design.
+    /// True if the tool by design records only a part of the run.
     pub partial: bool,
-    /// True if the values can be too low, but never too high, for a reason in the tool's source
-    /// code.
+    /// True if the values can be too low, but never too high, because of the way in which the tool
+    /// computes them.
     pub understates: bool,
 }
 
-/// Point of a series.
+/// A point of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// Time from the start of the run, s.
+    /// Time since the start of the run, in s.
     pub at_s: f64,
-    /// Value in the unit of the quantity.
+    /// Value, in the unit of the quantity.
     pub value: f64,
 }

@@ -1,11 +1,10 @@
-//! Requested workload, as stated in the result.
+//! The requested workload, as the result states it.
 
 use serde::Serialize;
 
 use super::Figure;
 
-/// Requested workload of a part. All fields are optional: a field that the result does not state is
-/// `None`.
+/// Requested workload of a part. A field is `None` if the result does not state it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Setting {
     /// Operations in flight.
@@ -18,21 +17,21 @@ pub struct Setting {
     pub read_percent: Option<Figure>,
     /// Access pattern.
     pub pattern: Option<Pattern>,
-    /// Working set in bytes, of all parts of this kind together.
+    /// Working set of all parts of this kind together, in bytes.
     pub working_set_bytes: Option<Figure>,
     /// True if direct I/O was requested.
     pub direct: Option<bool>,
     /// Durability of writes.
     pub durability: Option<Durability>,
-    /// Rate limit, operations per second.
+    /// Rate limit, in operations per second.
     pub rate_limit_per_s: Option<Figure>,
-    /// Bandwidth limit, bytes per second.
+    /// Bandwidth limit, in bytes per second.
     pub bandwidth_limit_per_s: Option<Figure>,
-    /// Requested run time, ns.
+    /// Requested run time, in ns.
     pub duration_ns: Option<Figure>,
-    /// Warm-up before the measurement, ns.
+    /// Duration of the warm-up before the measurement, in ns.
     pub warm_up_ns: Option<Figure>,
-    /// Counter reset while operations were in flight.
+    /// Reset of the tool's counters while operations were in flight.
     pub counter_reset: CounterReset,
     /// Target: a path, a device or a bucket.
     pub target: Option<String>,
@@ -40,18 +39,19 @@ pub struct Setting {
     pub media: Option<MediaClass>,
     /// Number of drives in the target.
     pub drives: Option<Figure>,
-    /// Total memory of all hosts, bytes.
+    /// Total memory of all hosts, in bytes.
     pub memory_bytes: Option<Figure>,
     /// True if the tool wrote the same block of data repeatedly.
     pub data_repeats: Option<bool>,
-    /// True if the data was all zero.
+    /// True if the data consisted only of zeroes.
     pub data_zero: Option<bool>,
-    /// True if the engine completes operations without performing them (fio's `null`).
-    pub performs_nothing: bool,
+    /// Reason why no storage was used, in words: an engine that performs no I/O (fio's `null`), or a
+    /// target such as `/dev/zero` or memory.
+    pub no_storage: Option<String>,
 }
 
-/// Reset of a tool's counters during the run. Operations in flight at that moment are counted in
-/// some figures and missing in others.
+/// Reset of a tool's counters during the run. Operations in flight at that moment are included in
+/// some figures and missing in other figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterReset {
@@ -60,7 +60,7 @@ pub enum CounterReset {
     Never,
     /// The options imply a reset, for example a warm-up.
     Stated,
-    /// The format does not show the option that would reset them.
+    /// It is unknown: the format does not show the option that would reset the counters.
     Unknown,
 }
 
@@ -69,8 +69,8 @@ pub enum CounterReset {
 pub struct Outstanding {
     /// Maximum.
     pub most: Figure,
-    /// True if the tool always has the maximum in flight: a closed loop that replaces each
-    /// operation on completion, without pauses, limits or batches.
+    /// True if the tool always has the maximum number of operations in flight: a closed loop that
+    /// replaces each operation when it completes, without pauses, limits or batches.
     pub kept: bool,
 }
 
@@ -84,21 +84,21 @@ pub enum Pattern {
     Sequential,
 }
 
-/// Durability of writes, from the options.
+/// Durability of writes, derived from the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Each write is on stable storage before it completes (`O_SYNC`, `O_DSYNC`, FUA).
+    /// Each write is on stable storage when it completes (`O_SYNC`, `O_DSYNC`, FUA).
     EachWrite,
-    /// A flush follows each write or every few writes.
+    /// A flush follows each write, or a fixed number of writes.
     Flushed,
     /// The tool flushes once, at the end.
     AtEnd,
-    /// No durability was requested.
+    /// Durability was not requested.
     Nothing,
 }
 
-/// Media class, for physical limits.
+/// Media class, to which physical limits apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MediaClass {

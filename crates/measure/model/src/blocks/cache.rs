@@ -1,16 +1,16 @@
-//! A cache in memory or on flash, over units of equal size.
+//! A cache in memory or on flash; its units have equal size.
 //!
-//! Policies are those of [`crate::cache`]. A read requests the missing units from the lower block,
-//! in as few contiguous ranges as possible, all at once, and caches them. Unwritten units are not
-//! cached, because the map below already records them. Writes go around the cache (and drop the
-//! cached unit), through it, or into it. In the last case the unit becomes dirty, and the write
-//! ends when the cache's own device has the data. A background copier writes dirty units to the
-//! lower block, oldest first, `copiers` at a time. If the dirty share is at its limit, a write goes
-//! through instead.
+//! Policies are those of [`crate::cache`]. A read requests the missing units from the lower block
+//! in as few contiguous ranges as possible, all in parallel, and caches them. Unwritten units are
+//! not cached, because the lower block's map already records that they are unwritten. Writes go
+//! around the cache (and drop the cached unit), through it, or into it. In the last case the unit
+//! becomes dirty, and the write ends when the cache's own device has stored the data. Background
+//! copiers, `copiers` in number, write dirty units to the lower block, oldest first. While the
+//! dirty share is at its limit, writes go through the cache.
 //!
-//! With `fill_bytes_per_s`, a missing unit is only cached if the rate allows it, so that a cache on
-//! flash is not worn out. (ZFS fills its second cache at 8 MiB/s: `l2arc_write_max`, OpenZFS manual
-//! zfs(4).)
+//! With `fill_bytes_per_s`, a missing unit is cached only if this rate is not exceeded, to limit
+//! the wear of a flash cache. (ZFS fills its second cache at 8 MiB/s: `l2arc_write_max`, OpenZFS
+//! manual zfs(4).)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
@@ -44,13 +44,13 @@ struct CacheBlock {
     read_hits: u64,
     read_misses: u64,
     bypass_sequential: bool,
-    /// Limit of the bytes that misses add; `None` without one.
+    /// Limit on the rate at which misses fill the cache; `None` without a limit.
     fill: Option<FillBudget>,
-    /// Fetches in progress, by the key of each unit. The door of a fetch opens when its units
-    /// arrive.
+    /// For the key of each unit that is being fetched: the fetch. The door of a fetch opens when
+    /// its units arrive.
     coming: Table<u32>,
-    /// By fetch: key of its first unit and number of units. The first entry is unused, because its
-    /// number means a copy.
+    /// For each fetch: the key of its first unit, and the number of units. The first entry is
+    /// unused, because a notice with its number means that a copy ended.
     fetches: Places<(u64, u64)>,
     doors: StationId,
     waits: Vec<u32>,
@@ -60,7 +60,7 @@ pub(super) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
-    let below = reader.block("below", "where misses go")?;
+    let below = reader.block("below", "the block that serves misses")?;
     let device = reader.block_or_none("device")?;
     let bytes = reader.number("capacity_bytes", 0.0, 1e18, "its capacity")?;
     let unit_bytes = reader.count("unit_bytes", 512, 1 << 32, "the size of a cached unit")?;
@@ -111,13 +111,14 @@ pub(super) fn make(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Cached,
-    /// Not cached until now.
+    /// The unit was not cached, and has now been added.
     Added,
-    /// Not cached, and not added.
+    /// The unit is not cached, and was not added.
     Missing,
 }
 
-/// Bytes that may be added to a cache, at most those of a second.
+/// Number of bytes that misses may currently add to a cache. It grows at the fill rate, up to the
+/// amount of one second.
 #[derive(Clone)]
 struct FillBudget {
     bytes_per_s: f64,
@@ -130,7 +131,7 @@ impl FillBudget {
         Self { bytes_per_s, left_bytes: bytes_per_s, seen_ns: 0 }
     }
 
-    /// Takes a unit from the budget. Returns false if it is not enough.
+    /// Subtracts a unit from the budget. Returns false if the budget is too small.
     fn take(&mut self, unit_bytes: u64, now_ns: u64) -> bool {
         let earned = (now_ns - self.seen_ns) as f64 / NS_PER_S as f64 * self.bytes_per_s;
         let unit_bytes = unit_bytes as f64;
@@ -145,8 +146,8 @@ impl FillBudget {
 }
 
 impl CacheBlock {
-    /// Returns whether a unit is cached. A unit that is not is added, unless the budget for that is
-    /// used up.
+    /// Returns whether a unit is cached. Adds a missing unit to the cache, unless the fill budget
+    /// is used up.
     #[inline(always)]
     fn look_up(&mut self, key: u64, cx: &mut Context<'_>) -> Presence {
         if let Some(fill) = &mut self.fill {
@@ -207,8 +208,8 @@ impl CacheBlock {
                 cx.route(device, &request.range(request.offset_bytes, bytes));
                 cx.program.end_branch();
             }
-            // A unit that is already being fetched is not requested again: this request waits for
-            // that fetch.
+            // A unit that is already being fetched is not requested again; this request waits for
+            // the fetch in progress.
             for i in 0..self.waits.len() {
                 cx.program.branch();
                 cx.program.take(self.doors, u64::from(self.waits[i]));
@@ -224,7 +225,7 @@ impl CacheBlock {
         if added > 0
             && let Some(device) = self.device
         {
-            // Filling a flash cache is a write for which the reader does not wait.
+            // A flash cache is filled by a write, for which the reader does not wait.
             let bytes = added * self.unit_bytes;
             let fill = Request {
                 action: Action::Write,
@@ -283,10 +284,10 @@ impl CacheBlock {
         self.start_copiers(cx);
     }
 
-    /// Writes the oldest dirty units to the lower block, one for each copier.
+    /// Starts idle copiers. Each of them writes the oldest dirty unit to the lower block.
     fn start_copiers(&mut self, cx: &mut Context<'_>) {
-        // Copying begins at half of the limit, so that units that are soon written again are copied
-        // only once.
+        // Copying starts when the dirty units exceed half of their limit. A unit that is rewritten
+        // soon is therefore copied only once.
         while self.copiers < self.copiers_max && 2 * self.cache.dirty() > self.dirty_max {
             let Some(key) = self.cache.clean_oldest() else { return };
             self.copy_back(key, cx);
@@ -354,7 +355,7 @@ impl Block for CacheBlock {
     }
 
     fn forget(&mut self) {
-        // In memory, dirty units are never evicted. A flash cache keeps all of its contents.
+        // A memory cache with dirty units is not emptied, and a flash cache keeps its contents.
         if self.label == Source::Dram && self.cache.dirty() == 0 {
             self.cache.clear();
         }

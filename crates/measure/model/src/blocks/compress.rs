@@ -1,13 +1,13 @@
 //! Compression in slices, and zero detection.
 //!
-//! Data with a compression ratio of `data_ratio` is stored in slices of `slice_bytes`. Below this
-//! block, the data has `1 / data_ratio` of its size (at least one sector of `unit_bytes` per
-//! slice), so lower tiers and caches have space for more of it. Reading any part of a slice reads
-//! and decompresses the whole slice. Writes that are sequential or larger than `inline_bytes` are
-//! compressed at once; a smaller write to a stored slice reads it, changes it and writes it back.
-//! Unless `inline` is set, nothing is compressed. Blocks of zeroes are read and written as
-//! metadata; they are `zero_share` of the data (4 KiB units chosen by a hash, always the same
-//! ones).
+//! Data with a compression ratio of `data_ratio` is stored in slices of `slice_bytes`. In the lower
+//! blocks, the data has `1 / data_ratio` of its size (at least one sector of `unit_bytes` for each
+//! slice), so lower tiers and caches can store more data. Reading any part of a slice reads and
+//! decompresses the whole slice. Writes that are sequential or larger than `inline_bytes` are
+//! compressed immediately; a smaller write to a stored slice reads, modifies and rewrites the
+//! slice. Unless `inline` is set, nothing is compressed. A share of `zero_share` of the data
+//! consists of zeroes, and is read and written as metadata. A hash selects these 4 KiB units, so
+//! they are the same in every request.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
@@ -61,7 +61,7 @@ impl Compress {
     }
 
     fn zero(&self, request: &Request) -> bool {
-        // A hash decides, so the same blocks are zeroes on every request.
+        // A hash selects the zero blocks, so they are the same in every request.
         let hash = scatter(request.key(request.offset_bytes / 4096)) >> 11;
         self.zero_share > 0.0 && (hash as f64) < self.zero_share * (1u64 << 53) as f64
     }

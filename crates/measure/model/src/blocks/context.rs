@@ -1,4 +1,4 @@
-//! Interfaces for a block that handles a request, and for its construction.
+//! Interfaces that a block uses to handle a request, and during its construction.
 
 use super::inside::Source;
 use super::losses::{Change, Losses};
@@ -7,7 +7,7 @@ use crate::core::rng::Stream;
 use crate::core::{Order, Program, Sim, StationId};
 use crate::spec::ModelError;
 
-/// Index of a block in the model's list; together with a node it identifies an instance.
+/// Index of a block in the model's list. A block index and a node identify an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BlockRef(pub(crate) u32);
 
@@ -19,18 +19,19 @@ pub(crate) struct Launch {
 
 /// A building block.
 pub trait Block: Send + CloneBlock {
-    /// Handles a request: writes steps into the context's program, and routes onwards.
+    /// Handles a request: appends steps to the context's program, and routes requests to lower
+    /// blocks.
     fn route(&mut self, request: &Request, cx: &mut Context<'_>);
 
     /// Hints that a request will be routed here soon. Prefetches its lookup, and passes the hint on
     /// to the most likely next block.
     fn hint(&self, _request: &Request, _blocks: &Blocks) {}
 
-    /// Charges work of another block to this block: processing (nanoseconds of CPU) or, for links,
-    /// bytes from the node (`true`) or to the node.
+    /// Charges work of another block to this block: CPU time in nanoseconds or, for links, bytes
+    /// that leave the node (`out` is true) or arrive at the node.
     fn charge(&mut self, _amount: u64, _out: bool, _cx: &mut Context<'_>) {}
 
-    /// A program of this block reached a notice.
+    /// Called when a program of this block reaches a notice.
     fn notice(&mut self, _value: u64, _cx: &mut Context<'_>) {}
 
     /// Called at regular intervals of virtual time, if the block requested that at its
@@ -43,7 +44,7 @@ pub trait Block: Send + CloneBlock {
     /// Reacts to the loss or the return of a component, anywhere in the system.
     fn changed(&mut self, _change: Change, _cx: &mut Context<'_>) {}
 
-    /// Returns true if a lost device has a part of a range, according to where it is stored now.
+    /// Returns true if a part of a range is currently stored on a lost device.
     fn is_lost(&self, _request: &Request, _blocks: &Blocks) -> bool {
         false
     }
@@ -57,7 +58,7 @@ pub trait Block: Send + CloneBlock {
 
 /// Copies a trait object. Implemented for every type that can be cloned.
 pub trait CloneBlock {
-    /// Returns a copy in the same state.
+    /// Returns a copy of the block in the same state.
     fn copied(&self) -> Box<dyn Block>;
 }
 
@@ -74,19 +75,19 @@ impl Clone for Box<dyn Block> {
     }
 }
 
-/// Every instance of every block: block by block, and node by node within each.
+/// All instances of all blocks, ordered by block and then by node.
 #[derive(Clone, Default)]
 pub struct Blocks {
     pub(crate) instances: Vec<Option<Box<dyn Block>>>,
     pub(crate) nodes: usize,
-    /// By block: distance between the indices of consecutive nodes' instances; 0 if all nodes share
-    /// one instance.
+    /// For each block: the distance between the indices of its instances on consecutive nodes; 0 if
+    /// all nodes share one instance.
     pub(crate) strides: Vec<usize>,
-    /// Blocks that store data, and therefore answer reads of holes.
+    /// For each block: true if it stores data, and therefore answers reads of holes.
     pub(crate) keeps: Vec<bool>,
-    /// By instance: its stations.
+    /// For each instance: its stations.
     pub(crate) stations: Vec<std::ops::Range<u32>>,
-    /// Lost components; `None` if no event of the plan takes any away.
+    /// Lost components; `None` if no event of the plan removes components.
     pub(crate) losses: Option<Box<Losses>>,
 }
 
@@ -99,7 +100,7 @@ impl Blocks {
         }
     }
 
-    /// Returns true if a lost device has a part of a range; see [`Block::is_lost`].
+    /// Returns true if a part of a range is stored on a lost device; see [`Block::is_lost`].
     pub(crate) fn is_lost(&self, block: BlockRef, request: &Request) -> bool {
         let instance = &self.instances[self.index(block, request.node)];
         instance.as_ref().is_some_and(|instance| instance.is_lost(request, self))
@@ -110,7 +111,7 @@ impl Blocks {
     }
 }
 
-/// State for a block that handles a request.
+/// State that a block uses while it handles a request.
 pub struct Context<'a> {
     /// The program of the request.
     pub program: &'a mut Program,
@@ -125,9 +126,9 @@ pub struct Context<'a> {
     pub(crate) remote: bool,
     /// Time until which the request waits for the notice of a loss; 0 if it does not wait.
     pub(crate) waited_ns: u64,
-    /// No component is left that could serve the request.
+    /// True if no component is left that could serve the request.
     pub(crate) refused: bool,
-    /// Doors to close before the program runs.
+    /// Doors that must be closed before the program runs.
     pub(crate) closing: &'a mut Vec<(StationId, u64)>,
 }
 
@@ -153,13 +154,13 @@ impl Context<'_> {
         }
     }
 
-    /// The same for background work, for which there was no hint.
+    /// Like `route`, for background work. Gives the hint first, because no earlier hint was given.
     pub(crate) fn route_background(&mut self, block: BlockRef, request: &Request) {
         self.blocks.hint(block, request);
         self.route(block, request);
     }
 
-    /// Informs a block of data that was laid out.
+    /// Informs a block about data that was placed before the run.
     pub(crate) fn lay(&mut self, block: BlockRef, request: &Request) {
         self.with(block, request.node, |instance, cx| instance.lay(request, cx));
     }
@@ -174,12 +175,12 @@ impl Context<'_> {
         let index = self.blocks.index(block, node);
         let Some(mut instance) = self.blocks.instances[index].take() else { return };
         act(instance.as_mut(), self);
-        // The slot is still empty, so nothing is dropped.
+        // The slot is still empty, so the assignment drops no block.
         let empty = self.blocks.instances[index].replace(instance);
         std::mem::forget(empty);
     }
 
-    /// Splits a request at unit borders and handles the parts, which then run in parallel.
+    /// Splits a request at unit boundaries and handles the parts. The parts then run in parallel.
     pub(crate) fn each_part(
         &mut self,
         request: &Request,
@@ -217,8 +218,8 @@ impl Context<'_> {
         }
     }
 
-    /// Launches background work; `write` writes its program. Its sources and destinations do not
-    /// count for the request that started it.
+    /// Launches background work, whose program `write` builds. The sources and destinations of this
+    /// work do not count for the request that launched it.
     pub(crate) fn launch(&mut self, write: impl FnOnce(&mut Context<'_>)) {
         let mut program = self.spare.pop().unwrap_or_default();
         program.clear();
@@ -265,9 +266,9 @@ pub struct Builder<'a> {
     pub(crate) names: &'a [String],
     pub(crate) node: u16,
     pub(crate) nodes: u16,
-    /// Nodes that run load; the others only store.
+    /// Number of nodes that run load. The other nodes only store data.
     pub(crate) compute_nodes: u16,
-    /// Nodes that have failed.
+    /// Nodes that failed before the run.
     pub(crate) failed: std::ops::Range<u16>,
     /// Nodes that fail during the run.
     pub(crate) failing: NodeFailure,
@@ -278,14 +279,14 @@ pub struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Returns the block of a name that the reader has checked.
+    /// Returns the block with this name. The reader has already checked the name.
     pub(crate) fn find(&mut self, name: &str) -> BlockRef {
         let at = self.names.iter().position(|n| n == name).unwrap_or_default() as u32;
         self.edges.push((self.block, at));
         BlockRef(at)
     }
 
-    /// The same for an optional block.
+    /// Like `find`, for an optional block.
     pub(crate) fn find_or_none(&mut self, name: Option<&str>) -> Option<BlockRef> {
         name.map(|name| self.find(name))
     }
@@ -309,13 +310,13 @@ impl Builder<'_> {
         Stream::new(self.seed, &self.name("random"))
     }
 
-    /// Schedules calls of the block's [`Block::tick`] every `period_ns`.
+    /// Schedules a call of the block's [`Block::tick`] every `period_ns`.
     pub(crate) fn tick_every(&mut self, period_ns: u64) {
         self.ticks.push((self.block, self.node, period_ns.max(1)));
     }
 }
 
-/// Reads the order of service: a word, and for FCFS how strictly it applies.
+/// Reads the order of service: a word and, for FCFS, how strictly the order is kept.
 pub(crate) fn order_word(reader: &crate::spec::Reader<'_>) -> Result<Order, ModelError> {
     let shared = reader.word("order", &[("fcfs", false), ("shared", true)])?;
     let random_share = reader.number_or("random_order_share", 0.0, 0.0, 1.0)?;

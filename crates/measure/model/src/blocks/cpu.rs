@@ -1,9 +1,9 @@
 //! A pool of processor cores, and the software layers that run on it.
 //!
 //! The pool is one multi-server queue: operating systems balance runnable threads over cores, so
-//! the cores behave like one queue with the same number of servers. A `path` is a layer of software
-//! that every request passes: it charges a cost for each operation and for each byte to the pool,
-//! then passes the request to the next block. A layer may delay writes for a time that costs no CPU
+//! the cores behave like the servers of one queue. A `path` is a layer of software that every
+//! request passes. It charges the pool for each operation and for each byte, then passes the
+//! request to the next block. A layer may delay writes for a time that costs no CPU
 //! (`write_wait_us`: interrupts, polls and handshakes between a guest and its host). Other blocks
 //! charge the same pool for checksums, parity, compression and replication.
 

@@ -1,15 +1,15 @@
-//! Requests in a system that loses components: waiting for the notice of a loss, refusal, and entry
-//! at another node.
+//! Requests in a system that loses components: they wait until the system notices a loss, are
+//! refused, or enter the system at another node.
 
 use super::context::{BlockRef, Context};
 use super::losses::Loss;
 use crate::core::StationId;
 
-/// Time that a refused request takes.
+/// Latency of a refused request.
 const REFUSAL_NS: u64 = 1_000_000;
 
 impl Context<'_> {
-    /// Returns the loss of a node; `None` while it serves.
+    /// Returns the loss of a node; `None` if the node is not lost.
     #[inline]
     pub(crate) fn node_loss(&self, node: u16) -> Option<Loss> {
         self.blocks.losses.as_ref()?.node(node)
@@ -28,7 +28,7 @@ impl Context<'_> {
         self.station_loss(StationId(stations.start + device))
     }
 
-    /// Puts a new device in the place of a lost one.
+    /// Replaces a lost device by a new device.
     pub(crate) fn replace_device(&mut self, block: BlockRef, node: u16, device: u32) {
         let (at, now_ns) = (self.blocks.index(block, node), self.sim.now_ns());
         let first = self.blocks.stations.get(at).map(|stations| stations.start + device);
@@ -48,13 +48,13 @@ impl Context<'_> {
         true
     }
 
-    /// Returns true if the system has noticed a loss by the time at which the request needs the
-    /// component. The request may have waited until another loss was noticed.
+    /// Returns true if the system has noticed a loss before the request needs the lost component.
+    /// The request may already have waited until another loss was noticed.
     pub(crate) fn is_noticed(&self, loss: Loss) -> bool {
         loss.noticed_ns <= self.sim.now_ns().max(self.waited_ns)
     }
 
-    /// Delays the request, in a system that loses components.
+    /// Delays the request; only used in a system that loses components.
     pub(crate) fn delay(&mut self, wait_ns: u64) {
         let wait = self.blocks.losses.as_ref().map(|losses| losses.wait);
         if let Some(wait) = wait.filter(|_| wait_ns > 0) {
@@ -69,14 +69,14 @@ impl Context<'_> {
         self.refuse();
     }
 
-    /// Fails the request: no component is left that has its data.
+    /// Fails the request, because no component is left that stores its data.
     pub(crate) fn refuse(&mut self) {
         self.delay(REFUSAL_NS);
         self.refused = true;
     }
 
-    /// Returns the node at which load enters: another one if its own is lost. `None` if no node is
-    /// left, and the request was refused.
+    /// Returns the node at which a request enters the system: its own node or, if that is lost,
+    /// another node. If no node is left, refuses the request and returns `None`.
     pub(crate) fn entry_node(&mut self, node: u16, file: u32) -> Option<u16> {
         let Some(loss) = self.node_loss(node) else { return Some(node) };
         self.wait_for_notice(loss);

@@ -1,8 +1,8 @@
 //! A set of magnetic disks, each with the arm of [`super::hdd`].
 //!
 //! Extents of `extent_bytes` are laid out contiguously. A hash determines the disk of an extent and
-//! its position, within the outer `used_share` of the capacity: a disk that is half full seeks over
-//! half its surface.
+//! its position there. Only the outer `used_share` of the capacity is used, so a disk that is half
+//! full seeks over half of its surface.
 
 use super::context::{Block, Blocks, Builder, Context};
 use super::inside::Source;
@@ -15,7 +15,7 @@ use crate::spec::{ModelError, Reader};
 struct Disks {
     devices: Vec<StationId>,
     extent_bytes: u64,
-    /// Extents that fit into the used part of a disk.
+    /// Number of extents that fit into the used part of a disk.
     places: u64,
 }
 
@@ -24,11 +24,12 @@ pub(super) fn make(
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
     let count = reader.count_or("count", 1, 1, 100_000)?;
-    let mean = reader.number("seek_ms_mean", 0.01, 100.0, "the data sheet's average seek")?;
-    let outer = reader.number("outer_bytes_per_s", 1e6, 1e9, "media rate of the outer tracks")?;
+    let mean = reader.number("seek_ms_mean", 0.01, 100.0, "the average seek time")?;
+    let outer =
+        reader.number("outer_bytes_per_s", 1e6, 1e9, "the media rate of the outer tracks")?;
     let spec = HddSpec {
         capacity_bytes: reader.number("capacity_bytes", 1e9, 1e15, "formatted capacity")?,
-        rotation_rpm: reader.number("rotation_rpm", 1000.0, 50_000.0, "turns per minute")?,
+        rotation_rpm: reader.number("rotation_rpm", 1000.0, 50_000.0, "revolutions a minute")?,
         seek_ms_min: reader.number_or("seek_ms_min", 0.08 * mean, 0.0, 100.0)?,
         seek_ms_mean: mean,
         seek_ms_full: reader.number_or("seek_ms_full", 2.0 * mean, 0.01, 200.0)?,
@@ -60,8 +61,8 @@ impl Block for Disks {
                 cx.land(Source::Hdd);
                 true
             }
-            // The write cache is off: each write waits for its own rotation, and a flush has
-            // nothing to do.
+            // The write cache is off: each write waits until the platter has rotated to its sector,
+            // and a flush costs nothing.
             Action::Flush | Action::Meta => return,
         };
         let end = request.offset_bytes + request.size_bytes.max(1);
@@ -80,7 +81,7 @@ impl Block for Disks {
             if let Some(loss) = cx.station_loss(station) {
                 let others = (1..self.devices.len()).map(|other| device + other);
                 let mut others = others.map(|other| self.devices[other % self.devices.len()]);
-                // Another disk takes new data; without one, the request fails.
+                // New data goes to another disk. If there is no other disk, the request fails.
                 match others.find(|other| write && cx.station_loss(*other).is_none()) {
                     Some(other) => {
                         cx.wait_for_notice(loss);

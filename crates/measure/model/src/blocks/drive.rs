@@ -1,12 +1,12 @@
-//! A drive known from the outside: a few commands at once, each with a fixed cost and a cost per
-//! byte. Either each command has its part of the drive's rate, or transfers follow one another on
-//! one link at the whole rate.
+//! A drive without internal structure. It executes a few commands in parallel; each has a fixed
+//! cost and a cost per byte. Either each command gets its part of the drive's rate, or the
+//! transfers use one link, one after the other, at the full rate.
 //!
-//! For flash devices whose internals are unknown or do not matter: the costs are those of a
-//! sustained random load, including write amplification. Reads and writes share the drive's time.
-//! The additional time of durable writes is that of a queue of their own: they wait for one another,
-//! and other operations do not wait for them.
-//! See `ssd` for a device with channels, dies and a flash translation layer.
+//! This block is for flash devices whose internals are unknown or do not matter. The costs are
+//! those of a sustained random load, including write amplification. Reads and writes share the
+//! drive's time. The additional time of durable writes is spent in a separate queue: durable writes
+//! wait for one another, and other operations do not wait for them. See `ssd` for a device with
+//! channels, dies and a flash translation layer.
 
 use super::context::{Block, Builder, Context, order_word};
 use super::inside::Source;
@@ -18,16 +18,18 @@ use crate::spec::{ModelError, Reader};
 #[derive(Clone)]
 struct Drive {
     devices: Vec<StationId>,
-    /// By device: the link to it, if transfers follow one another; empty if each lane has its part.
+    /// For each device: its link, which executes one transfer at a time. Empty if each lane has its
+    /// part of the rate.
     links: Vec<StationId>,
-    /// By device: the queue of durable writes; empty if they need no more time than others.
+    /// For each device: its queue of durable writes. Empty if durable writes need no additional
+    /// time.
     durable: Vec<StationId>,
     read_ns: f64,
     write_ns: f64,
     read_ns_per_byte: f64,
     write_ns_per_byte: f64,
     flush_ns: f64,
-    /// Time that a durable write needs in addition: 0 if the buffer survives a power loss.
+    /// Additional time of a durable write; 0 if the buffer survives a power loss.
     durable_ns: f64,
     variation: f64,
     unit_bytes: u64,
@@ -42,10 +44,10 @@ pub(super) fn make(
     let count = reader.count_or("count", 1, 1, 100_000)?;
     let lanes = reader.count_or("lanes", 1, 1, 4096)?;
     let order = order_word(reader)?;
-    let rate = |field: &str| reader.number(field, 1.0, 1e12, "sustained rate of one drive");
+    let rate = |field: &str| reader.number(field, 1.0, 1e12, "the sustained rate of one drive");
     let (read, write) = (rate("read_bytes_per_s")?, rate("write_bytes_per_s")?);
     let has_link = reader.word("transfers", &[("lanes", false), ("link", true)])?;
-    // All lanes together reach the rate, or the link alone.
+    // Either all lanes together reach the rate, or the link alone reaches it.
     let per_byte = |rate: f64| 1e9 * if has_link { 1.0 } else { lanes as f64 } / rate;
     let devices =
         (0..count).map(|d| builder.station(&format!("{d}"), lanes as u32, order.clone())).collect();
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn transfers_follow_one_another_on_a_link() {
-        // Ends of two reads of 64 KiB at 1 GiB/s, in microseconds.
+        // Returns the completion times of two 64 KiB reads at 1 GiB/s, in microseconds.
         let ends = |transfers: &str| {
             let text = format!(
                 "[model]\nname = \"t\"\nentry = \"drive\"\n[block.drive]\nkind = \"drive\"\n\
@@ -152,7 +154,7 @@ mod tests {
         let text = "[model]\nname = \"t\"\nentry = \"drive\"\n[block.drive]\nkind = \"drive\"\n\
             from = \"chosen\"\nread_us = 100\nwrite_us = 100\ndurable_us = 900\n\
             variation_ratio = 0\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n";
-        // Operations per second: durable writes (tags 0 and 1), and reads (tag 2).
+        // Returns the operations per second of durable writes (tags 0 and 1) and of reads (tag 2).
         let rates = |tags: std::ops::Range<u64>| {
             let mut system = System::parse("t", text, 1).unwrap();
             let request = |tag: u64| match tag {
@@ -173,7 +175,7 @@ mod tests {
         let (alone, beside) = (rates(0..2), rates(0..3));
         assert!(alone[0].abs_diff(1111) <= 5, "one in 900 us: {alone:?}");
         assert!(beside[0].abs_diff(1111) <= 10, "{beside:?}");
-        // The reads have all of the drive's time but 100 us for each write.
+        // The reads get the drive's whole time, except 100 us for each write.
         assert!(beside[1].abs_diff(10_000 - 1111) <= 50, "{beside:?}");
     }
 }

@@ -1,10 +1,11 @@
 //! Sources of reads and destinations of writes, like the statistics pages of storage systems. In a
-//! model these figures are exact.
+//! model, these numbers are exact.
 
-/// A location that serves reads or receives writes, from the fastest to the slowest.
+/// A location that serves reads or receives writes. The locations are ordered from the fastest to
+/// the slowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// Never written, or all zeroes: answered from metadata.
+    /// Metadata: the data was never written, or is all zeroes.
     Zero,
     /// A cache in memory.
     Dram,
@@ -17,10 +18,10 @@ pub enum Source {
 }
 
 impl Source {
-    /// All locations, in order.
+    /// All locations, from the fastest to the slowest.
     pub const ALL: [Self; 5] = [Self::Zero, Self::Dram, Self::Log, Self::Ssd, Self::Hdd];
 
-    /// Name in reports.
+    /// Returns the name that reports use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Zero => "zero",
@@ -32,12 +33,12 @@ impl Source {
     }
 }
 
-/// Number of I/Os and their bytes.
+/// Number of I/Os, and their total bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// I/Os.
+    /// Number of I/Os.
     pub ios: u64,
-    /// Bytes.
+    /// Total bytes of these I/Os.
     pub bytes: u64,
 }
 
@@ -52,13 +53,13 @@ impl Tally {
 /// slowest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounters {
-    /// Reads by source, in the order of [`Source::ALL`].
+    /// Reads from each source, in the order of [`Source::ALL`].
     pub reads: [Tally; 5],
-    /// Writes by destination, in the same order.
+    /// Writes to each destination, in the same order.
     pub writes: [Tally; 5],
-    /// Reads that needed another node.
+    /// Reads that needed data from another node.
     pub remote_reads: Tally,
-    /// Metadata operations.
+    /// Number of metadata operations.
     pub metas: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Maps and sets with unit keys: fast, and the same in every run.
+//! Fast maps and sets of unit keys, which behave identically in every run.
 
 use super::request::scatter;
 use plimsoll_sys::hint;
@@ -6,7 +6,7 @@ use plimsoll_sys::large::Large;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by key. It is never iterated over, because its order is meaningless.
+/// A map with unit keys. It is never iterated over, because its order is meaningless.
 pub(crate) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<ScatterHasher>>;
 
 /// Hashes a key by [`scatter`], without a random seed.
@@ -30,12 +30,12 @@ impl Hasher for ScatterHasher {
     }
 }
 
-/// A key that no unit has.
+/// Marks an empty slot: no unit has this key.
 const NO_KEY: u64 = u64::MAX;
 
-/// A map by key for many small values: open addressing with linear probing, at most half full (D.
-/// E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
-/// Consecutive keys are adjacent.
+/// A map from unit keys to small values, for many entries: open addressing with linear probing, at
+/// most half full (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4,
+/// algorithms L and R). Consecutive keys are adjacent.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<V: Copy> {
     slots: Large<(u64, V)>,
@@ -74,7 +74,7 @@ impl<V: Copy + Default> Table<V> {
         (*found == key).then_some(value)
     }
 
-    /// Returns the value of a key, mutably.
+    /// Returns a mutable reference to the value of a key.
     #[inline]
     pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut V> {
         if self.len == 0 {
@@ -147,7 +147,7 @@ impl<V: Copy + Default> Table<V> {
     }
 }
 
-/// A set of units, one bit for each, by file. Files are small numbers.
+/// A set of units: for each file, one bit per unit. File numbers are small.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
     files: Vec<Large<u64>>,
@@ -155,7 +155,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Adds a unit; true if it was new.
+    /// Adds a unit. Returns true if it was new.
     #[inline]
     pub(crate) fn set(&mut self, file: u32, unit: u64) -> bool {
         let (file, word) = (file as usize, (unit / 64) as usize);
@@ -213,7 +213,7 @@ impl Bits {
         }
     }
 
-    /// Returns whether the set contains at least one of a range of units.
+    /// Returns true if the set contains at least one unit of a range.
     pub(crate) fn any(&self, file: u32, mut units: std::ops::Range<u64>) -> bool {
         let Some(words) = self.files.get(file as usize) else { return false };
         let word = |unit: u64| words.get((unit / 64) as usize).copied().unwrap_or(0);

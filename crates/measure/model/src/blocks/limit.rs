@@ -3,8 +3,8 @@
 //! Two token buckets in series (the generic cell rate algorithm, ITU-T I.371). Credit accumulates
 //! at the baseline rate up to `credit_ops`; while there is credit, operations pass at up to the
 //! burst rate. An operation counts once for each `op_bytes` of its size. A byte rate may be an
-//! additional limit. (AWS EBS gp2 documents: 3 per second and GiB, burst 3,000 per second, 5.4
-//! million credits, operations of up to 256 KiB count once.)
+//! additional limit. (AWS documents for EBS gp2: 3 IOPS for each GiB, a burst of 3,000 IOPS, 5.4
+//! million credits; operations of up to 256 KiB count once.)
 
 use super::context::{Block, BlockRef, Builder, Context};
 use super::request::{Action, Request};
@@ -24,7 +24,7 @@ pub(super) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
-    let below = reader.block("below", "the block behind the limit")?;
+    let below = reader.block("below", "the block that is limited")?;
     let baseline = reader.number("baseline_ops_per_s", 0.01, 1e9, "the sustained rate")?;
     let peak = reader.number_or("burst_ops_per_s", baseline, 0.01, 1e9)?;
     let credit = reader.number_or("credit_ops", 1.0, 1.0, 1e15)?;
@@ -35,7 +35,7 @@ pub(super) fn make(
     let bucket = |rate_per_s, burst| Order::Bucket { rate_per_s, burst };
     Ok(Box::new(Limit {
         below: builder.find(below),
-        // A burst of 10 ms may pass at once at the peak rate.
+        // The operations of 10 ms at the peak rate may pass immediately.
         peak: builder.station("peak", 1, bucket(peak, (peak / 100.0).max(1.0))),
         credit: builder.station("credit", 1, bucket(baseline, credit)),
         bytes: bytes.map(|rate| builder.station("bytes", 1, bucket(rate, (rate / 100.0).max(1e6)))),
@@ -86,7 +86,7 @@ mod tests {
             per_second[second] += 1;
             system.submit(tag, 0, &request);
         }
-        // 5,000 credits last 5,000 / (1,000 - 100) = 5.6 s.
+        // The burst lasts 5,000 credits / (1,000 - 100) per second = 5.6 s.
         assert!((per_second[2] as f64 / 1000.0 - 1.0).abs() < 0.02, "{per_second:?}");
         assert!((per_second[15] as f64 / 100.0 - 1.0).abs() < 0.02, "{per_second:?}");
         assert!(per_second[5] > 400 && per_second[6] < 200, "{per_second:?}");

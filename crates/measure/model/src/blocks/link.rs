@@ -1,9 +1,10 @@
-//! A network link: ports with a bandwidth in each direction, a cost for each message, and
-//! propagation.
+//! A network link: ports with a bandwidth in each direction, a cost for each message, and a
+//! propagation delay.
 //!
 //! Each direction of each port is a first-come-first-served queue whose service time is the message
-//! cost plus the bytes over the rate: store-and-forward with messages as the unit. A request is
-//! sent in, a reply out. Data travels with the write request or with the read reply.
+//! cost plus the bytes divided by the rate. This is store-and-forward of whole messages. A request
+//! enters the node, and a reply leaves it. Data travels with the write request or with the read
+//! reply.
 
 use super::context::{Block, BlockRef, Builder, Context, order_word};
 use super::request::{Action, Request};
@@ -29,7 +30,7 @@ pub(super) fn make(
 ) -> Result<Box<dyn Block>, ModelError> {
     let below = reader.block_or_none("below")?;
     let ports = reader.count_or("ports", 1, 1, 1024)?;
-    let rate = reader.number("rate_bytes_per_s", 1.0, 1e13, "bandwidth of a port each way")?;
+    let rate = reader.number("rate_bytes_per_s", 1.0, 1e13, "port bandwidth, each direction")?;
     let efficiency = reader.number_or("efficiency_ratio", 1.0, 0.01, 1.0)?;
     let order = order_word(reader)?;
     let mut directions = |word: &str| -> Vec<StationId> {
@@ -85,7 +86,7 @@ impl Block for Link {
         }
     }
 
-    /// Sends bytes between nodes, alternating between the ports, like a bond of links.
+    /// Sends bytes between nodes, alternating between the ports, like bonded links.
     fn charge(&mut self, amount: u64, out: bool, cx: &mut Context<'_>) {
         let port = self.next % self.inward.len();
         self.next = port + 1;

@@ -1,31 +1,32 @@
-//! Nodes and devices that events of a plan take away from a system.
+//! Nodes and devices that a system loses through events of a plan.
 //!
-//! From its loss on, a component serves nothing. Until the system notices (`model.detect_s`),
-//! requests that need the component wait; afterwards the blocks route around it, or refuse. Work
-//! that was in progress at the component still completes.
+//! A lost component serves no requests. Until the system notices the loss (`model.detect_s`),
+//! requests that need the component wait; afterwards the blocks route around it, or refuse
+//! requests. Work that was in progress on the component still completes.
 
 use crate::core::StationId;
 
 /// Component of a system that can be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// A node, with everything in it.
+    /// A node, with all of its devices.
     Node(u16),
-    /// A device: index of its block, node, number in the block.
+    /// A device: the index of its block, its node, and its number in the block.
     Device(u32, u16, u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Lost(Component),
-    /// A node returned with the data of its loss, or a device was replaced by an empty one.
+    /// A node returned with the data that it had when it was lost, or a device was replaced by an
+    /// empty device.
     Back(Component),
 }
 
 /// Loss of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loss {
-    /// Time at which the system notices it.
+    /// Time at which the system notices the loss.
     pub(crate) noticed_ns: u64,
 }
 
@@ -35,10 +36,10 @@ pub(crate) struct Losses {
     /// Delay of requests that wait until a loss is noticed.
     pub(crate) wait: StationId,
     detect_ns: u64,
-    /// Nodes that run load; their numbers are below this.
+    /// Number of nodes that run load. They have the lowest node numbers.
     compute_nodes: u16,
     nodes: Vec<Option<Loss>>,
-    /// By station.
+    /// For each station: the loss of its device.
     devices: Vec<Option<Loss>>,
 }
 
@@ -57,7 +58,7 @@ impl Losses {
         Loss { noticed_ns: now_ns + self.detect_ns }
     }
 
-    /// Records that a node is lost, or is back.
+    /// Records that a node was lost, or has returned.
     pub(crate) fn set_node(&mut self, node: u16, is_lost: bool, now_ns: u64) {
         let loss = is_lost.then(|| self.loss(now_ns));
         if let Some(state) = self.nodes.get_mut(usize::from(node)) {
@@ -65,7 +66,7 @@ impl Losses {
         }
     }
 
-    /// The same for the devices of some stations.
+    /// Records that the devices of some stations were lost, or have returned.
     pub(crate) fn set_devices(
         &mut self,
         stations: std::ops::Range<u32>,
@@ -77,18 +78,19 @@ impl Losses {
         self.devices.get_mut(range).into_iter().flatten().for_each(|state| *state = loss);
     }
 
-    /// Returns the loss of a node; `None` while it serves.
+    /// Returns the loss of a node; `None` if the node is not lost.
     #[inline]
     pub(crate) fn node(&self, node: u16) -> Option<Loss> {
         self.nodes.get(usize::from(node)).copied().flatten()
     }
 
-    /// Returns the loss of the device behind a station; `None` while it serves.
+    /// Returns the loss of the device behind a station; `None` if the device is not lost.
     pub(crate) fn device(&self, station: StationId) -> Option<Loss> {
         self.devices.get(station.0 as usize).copied().flatten()
     }
 
-    /// Returns the node that runs the load of a lost node's file, `None` if no node is left.
+    /// Returns the node that runs the load of a file whose own node is lost; `None` if no node is
+    /// left.
     pub(crate) fn stand_in(&self, file: u32) -> Option<u16> {
         let live = || (0..self.compute_nodes).filter(|node| self.node(*node).is_none());
         live().nth(file as usize % live().count().max(1))

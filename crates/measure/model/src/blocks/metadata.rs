@@ -1,10 +1,11 @@
 //! A cache of metadata: the map of extents.
 //!
-//! Every request needs the map entry of each `unit_bytes` that it touches. A cached entry costs
-//! nothing. A missing entry costs `miss_reads` consecutive reads of `entry_bytes` from the device
-//! with the map (an index is a tree), and `miss_us` of CPU time for each, before the data is
-//! requested. ADSF documents an extra read on a miss but no cache size, so the capacity is assumed.
-//! With `warm`, it starts with the entries of all laid out data, as many as fit.
+//! Every request needs the map entry of each unit of `unit_bytes` that it touches. A cached entry
+//! costs nothing. A missing entry costs `miss_reads` consecutive reads of `entry_bytes` from the
+//! device with the map (an index is a tree), and `miss_us` of CPU time for each, before the data is
+//! requested. The ADSF documentation mentions an extra read on a miss but no cache size, so the
+//! capacity is an assumption. With `warm`, the cache initially contains the entries of the placed
+//! data, as many as fit.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::request::{ANY_DEVICE, Action, Request};
@@ -33,9 +34,8 @@ pub(super) fn make(
     let below = reader.block("below", "the block that stores the data")?;
     let device = reader.block("device", "the block that stores the map")?;
     let cpu = reader.block_or_none("cpu")?;
-    let unit_bytes =
-        reader.count("unit_bytes", 4096, 1 << 40, "the size of the data of one map entry")?;
-    let bytes = reader.number("capacity_bytes", 0.0, 1e15, "memory for cached map entries")?;
+    let unit_bytes = reader.count("unit_bytes", 4096, 1 << 40, "the data size of one map entry")?;
+    let bytes = reader.number("capacity_bytes", 0.0, 1e15, "the memory for cached map entries")?;
     let cached_bytes = reader.number_or("cached_entry_bytes", 256.0, 1.0, 1e6)?;
     let capacity = ((bytes / cached_bytes) as usize).min(1 << 30);
     Ok(Box::new(Metadata {
@@ -64,7 +64,7 @@ impl Block for Metadata {
                 }
                 self.misses += 1;
                 // The position of an entry is independent of the position of its data. A map read
-                // does not count for the source of the data.
+                // does not affect which source the data counts for.
                 let before = (cx.served, cx.landed);
                 for level in 0..self.miss_reads {
                     let offset = (key << 4 | level) % (1 << 36) * self.entry_bytes;

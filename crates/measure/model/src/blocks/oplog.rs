@@ -1,18 +1,18 @@
-//! A write log: a persistent buffer on flash for random writes, which replicates them and drains
-//! them in the background.
+//! A write log: a persistent buffer on flash that replicates random writes, and drains them in the
+//! background.
 //!
-//! - A write completes when its log record is on this node's log device and on those of `copies -
-//!   1` other nodes, chosen at random for each record.
-//! - The log has at most `capacity_bytes` on a node and `file_bytes` of each file. A write that
-//!   does not fit in the node's log waits (`when_full = "wait"`) or bypasses it ("spill"). A write
-//!   larger than the file's share always bypasses the log.
-//! - Streams bypass the log: sequential writes once a file has more than `bypass_bytes`
-//!   outstanding.
-//! - A unit that is rewritten while it is in the log is drained once: coalescing. Consecutive units
-//!   of a file are drained together, up to `drain_bytes`. A file is drained, oldest units first,
-//!   with `drainers` at a time, while one of these is true: its log exceeds `drain_share` of its
-//!   own share, the log of the node is filled to a larger share than that, or its oldest unit is
-//!   `drain_after_s` old.
+//! - A write completes when its log record is on the log devices of this node and of `copies - 1`
+//!   other nodes, which are chosen at random for each record.
+//! - The log of a node stores at most `capacity_bytes`, and at most `file_bytes` of each file. A
+//!   write that does not fit in the node's log waits (`when_full = "wait"`) or bypasses the log
+//!   ("spill"). A write larger than `file_bytes` always bypasses the log.
+//! - Streams bypass the log. A sequential write is part of a stream if its file has more than
+//!   `bypass_bytes` of sequential writes outstanding.
+//! - A unit that is rewritten while it waits in the log is drained only once (coalescing).
+//!   Consecutive units of a file are drained together, up to `drain_bytes`. A file is drained,
+//!   oldest units first, by `drainers` at a time, while one of these conditions is true: the file
+//!   uses more than `drain_share` of its `file_bytes`, the node's log is filled to more than
+//!   `drain_share`, or the file's oldest unit is `drain_after_s` old.
 //! - Reads of units in the log are served from the log until the drain has ended.
 //!
 //! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J.
@@ -29,7 +29,7 @@ use crate::spec::{ModelError, Reader};
 use plimsoll_sys::large::Large;
 use std::collections::VecDeque;
 
-/// Parameters.
+/// Parameters of a write log.
 #[derive(Clone, Copy)]
 struct Rules {
     copies: u16,
@@ -55,16 +55,16 @@ struct LogUnit {
     came_ns: u64,
     /// Bit mask: which of 64 equal parts of the unit are in the log.
     parts: u64,
-    /// Number of its drain, [`NONE`] while it waits.
+    /// Number of the drain that writes the unit; [`NONE`] while the unit waits.
     drain: u32,
-    /// The unit is in the arrival queue of its file.
+    /// True while the arrival queue of its file contains the unit.
     queued: bool,
     /// True once the unit has left the log.
     gone: bool,
 }
 
-/// Effect of a request on a unit: the requested parts of the unit, and the position of the unit in
-/// the log, if it is there.
+/// A unit that a request touches: its requested parts, and its position in the log, if the log
+/// contains it.
 #[derive(Clone, Copy, Debug)]
 struct Touch {
     key: u64,
@@ -72,7 +72,7 @@ struct Touch {
     found: Option<u32>,
 }
 
-/// Index for a unit without a slot.
+/// Adds a slot for a unit, and returns the index of the slot.
 #[cold]
 #[inline(never)]
 fn widen(held: &mut Large<LogUnit>, unit: LogUnit) -> u32 {
@@ -82,9 +82,9 @@ fn widen(held: &mut Large<LogUnit>, unit: LogUnit) -> u32 {
 
 #[derive(Clone, Debug, Default)]
 struct FileLog {
-    /// Units in order of arrival. Units that no longer wait are skipped.
+    /// Units in order of arrival. Units in it that no longer wait are skipped.
     order: VecDeque<u32>,
-    /// Waiting bytes, and bytes that are being drained.
+    /// Bytes that wait in the log, and bytes that are being drained.
     held_bytes: u64,
     draining_bytes: u64,
 }
@@ -105,18 +105,18 @@ struct Oplog {
     device: BlockRef,
     nic: Option<BlockRef>,
     cpu: Option<BlockRef>,
-    /// Units in the log, on any node, and the free slots among them.
+    /// The units in the log, and the slots that are free.
     held: Large<LogUnit>,
     held_free: Vec<u32>,
-    /// Set of the units in the log; their index in `held` is in `index`. Few are, so most lookups
-    /// end at the first check.
+    /// The set of units in the log. `units` maps them to their slots in `held`. Few units are in
+    /// the log, so most lookups end after a check of this set.
     logged: Bits,
     units: Index,
     logs: Vec<FileLog>,
     log_of: Table<u32>,
     held_bytes: u64,
     draining_bytes: u64,
-    /// Index of the log to check next when the node's log is too full.
+    /// Index of the file log to drain next when the node's log is too full.
     turn: usize,
     outstanding: Table<u64>,
     drains: Places<Drain>,
@@ -196,13 +196,14 @@ pub(super) fn make(
     }))
 }
 
-/// Notices: the end of a drain (`value >> 1` is its number), or of a sequential write.
+/// Bit of a notice: if it is set, the drain with the number `value >> 1` ended; otherwise, a
+/// sequential write ended.
 const DRAINED: u64 = 1;
 /// Unit in which outstanding writes are counted.
 const GRAIN_BYTES: u64 = 4096;
 
 impl Oplog {
-    /// Returns the requested 64ths of a unit, and the size of a 64th in bytes.
+    /// Returns a bit mask of the 64 parts of a unit: those that a request touches.
     fn parts(&self, request: &Request, unit: u64) -> u64 {
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
         let start = unit * self.rules.unit_bytes;
@@ -227,7 +228,7 @@ impl Oplog {
         }
     }
 
-    /// Returns the requested parts of a unit, and the position of the unit in the log.
+    /// Returns the requested parts of a unit, and its position in the log.
     #[inline(always)]
     fn touch(&self, request: &Request, unit: u64) -> Touch {
         let key = request.key(unit);
@@ -246,7 +247,8 @@ impl Oplog {
         }
     }
 
-    /// Adds a unit to the units that wait. Its part in a running drain is then outdated.
+    /// Adds a unit to the units that wait. If a drain is writing an older version of the unit, that
+    /// version is then obsolete.
     #[inline(always)]
     fn hold(&mut self, touch: Touch, log: usize, now_ns: u64) {
         let Touch { key, parts, found } = touch;
@@ -272,7 +274,7 @@ impl Oplog {
         }
     }
 
-    /// Returns the bytes that a write to a unit would add to the log.
+    /// Returns the number of bytes that a write to a unit would add to the log.
     #[inline(always)]
     fn fresh_bytes(&self, touch: &Touch) -> u64 {
         let held = touch.found.map(|at| &self.held[at as usize]);
@@ -280,7 +282,7 @@ impl Oplog {
         self.bytes(touch.parts & !kept)
     }
 
-    /// The same for a write to several units.
+    /// Like `fresh_bytes`, for a write to several units.
     #[cold]
     #[inline(never)]
     fn fresh_bytes_of_all(&self, request: &Request) -> u64 {
@@ -399,7 +401,7 @@ impl Oplog {
         cx.program.join(usize::MAX);
     }
 
-    /// Returns the number of copies: fewer if too few nodes are left.
+    /// Returns the number of copies, which is lower if too few nodes are left.
     fn copies(&self, cx: &Context<'_>) -> u16 {
         if cx.blocks.losses.is_none() {
             return self.rules.copies;
@@ -411,7 +413,7 @@ impl Oplog {
     }
 
     /// Chooses another live node. One exists, because copies are limited to the number of live
-    /// nodes. A record that chose a lost node waits until the loss is noticed.
+    /// nodes. If a record's node is lost, the record waits until the loss is noticed.
     fn partner(&mut self, taken: &[u16], cx: &mut Context<'_>) -> u16 {
         let failing = self.failing.by(cx.sim.now_ns());
         let mut waited = false;
@@ -498,7 +500,7 @@ impl Oplog {
         let (mut count, mut bytes) = (0, 0);
         let (mut low, mut high) = (0, 0);
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
-        // The following units of the file are included.
+        // The drain includes the units that follow it in the file.
         while count < self.rules.drain_units {
             let found = if count == 0 { Some(oldest) } else { self.find(first + count) };
             let Some(at) = found else { break };
@@ -585,7 +587,7 @@ impl Block for Oplog {
     fn hint(&self, request: &Request, blocks: &Blocks) {
         let unit = request.first_unit(self.rules.unit_bytes);
         self.logged.hint(request.file, unit);
-        // Most writes return at this point.
+        // For most writes, the function returns here.
         if request.action == Action::Write {
             self.units.hint(request.key(unit));
         } else {

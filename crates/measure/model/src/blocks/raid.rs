@@ -1,19 +1,19 @@
 //! Redundancy inside one machine: mirrors, parity groups and plain striping over drives.
 //!
-//! - `mirror`: a write goes to every drive of a group, and a read to one of the drives.
-//! - `parity` (RAID-5/6): data in chunks with rotating parity. A read of a chunk costs one drive
-//!   one command. A write of whole stripes costs one command per drive. A smaller write reads and
-//!   writes each chunk and each parity (D. A. Patterson, G. Gibson and R. H. Katz, "A case for
-//!   redundant arrays of inexpensive disks", SIGMOD 1988).
-//! - `raidz`: every record is a stripe over the data columns of one group. Reading any part of it
-//!   costs one command on each data column, and no write reads first (J. Bonwick, "RAID-Z", 2005;
-//!   columns and padding as in OpenZFS `vdev_raidz.c`: sectors of `sector_bytes`, allocations
+//! - `mirror`: a write goes to every drive of a group, a read goes to one drive.
+//! - `parity` (RAID-5/6): data is stored in chunks with rotating parity. A read of a chunk is one
+//!   command on one drive. A write of whole stripes is one command on each drive. A smaller write
+//!   reads and writes each chunk and each parity (D. A. Patterson, G. Gibson and R. H. Katz, "A
+//!   case for redundant arrays of inexpensive disks", SIGMOD 1988).
+//! - `raidz`: every record is a stripe over the data columns of one group. A read of any part of it
+//!   is one command on each data column, and a write never needs to read (J. Bonwick, "RAID-Z",
+//!   2005; columns and padding as in OpenZFS `vdev_raidz.c`: sectors of `sector_bytes`, allocations
 //!   rounded up to a multiple of parity + 1).
-//! - `stripe`: no redundancy.
+//! - `stripe`: the data is striped without redundancy.
 //!
-//! A hash determines the group of an address for reads. Copy-on-write systems choose a group for
+//! For reads, a hash determines the group of an address. Copy-on-write systems choose a group for
 //! each write: at random, in rotation, or the group with the least queued work (the allocation
-//! throttle of OpenZFS). Events of a plan take drives away ([`repair`]).
+//! throttle of OpenZFS). Events of a plan can remove drives ([`repair`]).
 
 mod repair;
 
@@ -80,17 +80,17 @@ pub(super) fn make(
         ("stripe", Layout::Stripe),
     ];
     let layout = reader.word("layout", &layouts)?;
-    let width = reader.count("width", 1, 1000, "drives in a group")?;
+    let width = reader.count("width", 1, 1000, "the number of drives in a group")?;
     let parity = match layout {
         Layout::Mirror => width - 1,
         Layout::Stripe => 0,
         _ => reader.count("parity", 0, 8, "the number of drives of a group that may fail")?,
     };
     if parity >= width {
-        return Err(reader.bad("parity", &format!("is not below the width, {width}")));
+        return Err(reader.bad("parity", &format!("must be less than the width, {width}")));
     }
     let failed = reader.count_or("failed_drives", 0, 0, parity)?;
-    let groups = reader.count("groups", 1, 100_000, "how many groups")?;
+    let groups = reader.count("groups", 1, 100_000, "the number of groups")?;
     let mut queues = |field: &str, part: &str, random: bool| -> Result<_, ModelError> {
         let tokens = reader.count_or(field, 0, 0, 100_000)?;
         let queue = |g| builder.station(&format!("{part}{g}"), 1, Order::Gate { tokens, random });
@@ -160,22 +160,23 @@ impl Raid {
 
     fn issue(&self, request: &Request, device: u32, bytes: u64, cx: &mut Context<'_>) {
         cx.program.branch();
-        // The metadata of a write adds to each of its commands in proportion.
+        // The metadata of a write is distributed over its commands in proportion to their sizes.
         let extra = request.extra_bytes * bytes / request.size_bytes.max(1);
         let size_bytes = bytes + extra;
         cx.route(self.below, &Request { device, size_bytes, extra_bytes: 0, ..*request });
         cx.program.end_branch();
     }
 
-    /// Queues at a group: the commands of a request are active from this call until
-    /// [`Raid::leave`].
+    /// Returns the queue that limits the number of active reads or writes of a group, if there is
+    /// one.
     fn queue(&self, request: &Request, group: u64) -> Option<StationId> {
         let queues =
             if request.action == Action::Write { &self.write_queues } else { &self.read_queues };
         queues.get(group as usize).copied()
     }
 
-    /// Starts the commands of one request on one group.
+    /// Starts the commands of one request on one group, after a wait in the queue of the group. The
+    /// request is active until [`Raid::leave`].
     fn enter(&self, request: &Request, group: u64, cx: &mut Context<'_>) {
         cx.program.branch();
         if let Some(queue) = self.queue(request, group) {
@@ -184,7 +185,7 @@ impl Raid {
         cx.program.fork();
     }
 
-    /// Ends them.
+    /// Ends the commands of a request on one group; see [`Raid::enter`].
     fn leave(&self, request: &Request, group: u64, cx: &mut Context<'_>) {
         cx.program.join(usize::MAX);
         if let Some(queue) = self.queue(request, group) {
@@ -256,7 +257,7 @@ impl Raid {
                 cx.program.end_branch();
                 continue;
             }
-            // A gathered write is part of a whole record, so it has the record's columns.
+            // A gathered write is part of a whole record, so it uses the record's columns.
             let whole = (part.size_bytes as f64 / part.share) as u64;
             let sectors = whole.div_ceil(self.sector_bytes);
             let columns = sectors.min(data);
@@ -308,7 +309,7 @@ impl Raid {
     }
 
     /// Returns one command for each chunk, and `parity` commands for each stripe that contains
-    /// them.
+    /// chunks of the request.
     fn parity_commands(
         &mut self,
         request: &Request,
@@ -430,7 +431,7 @@ mod tests {
         assert_eq!(commands(mirror, Action::Flush, 0, 0), 24);
         let raid5 = "layout = \"parity\"\ngroups = 4\nwidth = 6\nparity = 1\nchunk_bytes = 65536";
         assert_eq!(commands(raid5, Action::Read, 0, 4 * KIB), 1);
-        // The small write of RAID-5: read data and parity, write data and parity.
+        // A small write with RAID-5 reads data and parity, then writes data and parity.
         assert_eq!(commands(raid5, Action::Write, 0, 4 * KIB), 4);
         assert_eq!(commands(raid5, Action::Write, 0, 320 * KIB), 6);
         let raid6 = "layout = \"parity\"\ngroups = 4\nwidth = 6\nparity = 2\nchunk_bytes = 65536";

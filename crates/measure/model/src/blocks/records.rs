@@ -1,10 +1,10 @@
 //! A file system that stores files as records of a fixed size: ZFS, and file systems with large
 //! allocation units, checksums or copy-on-write.
 //!
-//! A read needs every record that it touches, whole, because the checksum is over the record. A
-//! write of a part of a record needs the remaining parts (read, modify, write), unless they are
-//! also written before the transaction group closes: `gathered_share` is the share of the writes
-//! that are gathered into whole records in memory (1 if files are rewritten in full, 0 for single
+//! A read must read whole records, because a checksum is computed over a record. A write of a part
+//! of a record must first read the remaining parts (read, modify, write), unless they are also
+//! written before the transaction group closes. `gathered_share` is the share of the writes that
+//! are gathered into whole records in memory (1 if files are rewritten in full, 0 for single
 //! updates). Gathered writes send only their own bytes to the device. (ZFS: M. Bonwick and others,
 //! "The zettabyte file system", 2003; record size and transaction groups as in the OpenZFS manual.)
 //! Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record once,
@@ -70,7 +70,7 @@ impl Records {
         let partial = request.size_bytes < covered;
         let gathered = self.streams.is_some() && request.sequential;
         if self.whole && partial && !gathered && !self.stream.chance(self.gathered_share) {
-            // Read, modify, write: whole records are read and written.
+            // Read, modify, write: the file system reads and writes whole records.
             let records = request.range(units.start * self.record_bytes, covered);
             cx.route(self.below, &Request { action: Action::Read, ..records });
             cx.route(self.below, &records);
@@ -85,7 +85,8 @@ impl Records {
 }
 
 impl Records {
-    /// Returns whether a request is part of a stream, and launches the stream's prefetch.
+    /// Launches the prefetch of a request's stream. Returns whether the request is part of a
+    /// stream.
     fn follow(&mut self, request: &Request, cx: &mut Context<'_>) -> bool {
         let Some(streams) = &mut self.streams else { return request.sequential };
         if !matches!(request.action, Action::Read | Action::Write) {
@@ -93,7 +94,8 @@ impl Records {
         }
         let seen = streams.access(request);
         if let Some(source) = seen.from {
-            // The drives have read the record for this stream, so it does not count as a cache hit.
+            // The drives read the record as read-ahead for this stream, so the request does not
+            // count as a cache hit.
             cx.serve(source);
         }
         if !seen.ahead.is_empty() {
@@ -102,7 +104,8 @@ impl Records {
                 let range = request.range(unit * self.record_bytes, self.record_bytes);
                 let record = Request { sequential: true, ..range };
                 cx.launch(|cx| {
-                    // A read will need it soon, so it does not yield to foreground work.
+                    // A read will need the prefetched data soon, so the prefetch does not yield to
+                    // foreground work.
                     cx.program.set_background(false);
                     cx.route(below, &record);
                     from = from.max(cx.served);

@@ -1,26 +1,27 @@
-//! Replication over the nodes of a cluster, with locality, erasure coding of cold data, and failed
-//! nodes.
+//! Replication over the nodes of a cluster, with data locality, erasure coding of cold data, and
+//! node failures.
 //!
-//! - Data is placed in units (extent groups). The first copy is on the node that writes it while
-//!   that node has space (data locality). A hash selects two nodes for each other copy, and the
-//!   emptier node stores it (M. Mitzenmacher, "The power of two choices in randomized load
-//!   balancing", IEEE TPDS 12(10), 2001), or the emptier of two nodes without load if it stores
-//!   even less, so that the nodes with load have more room for their own data (Nutanix Bible,
-//!   storage-only nodes). Without locality, the first copy is placed like all other
+//! - Data is placed in units (extent groups). The first copy is on the node that writes it, if that
+//!   node has space (data locality). For each other copy, a hash selects two nodes, and the emptier
+//!   node stores the copy (M. Mitzenmacher, "The power of two choices in randomized load
+//!   balancing", IEEE TPDS 12(10), 2001), If the emptier of two nodes without load stores even
+//!   less, it stores the copy, so that the nodes with load have more space for their own data
+//!   (Nutanix Bible, storage-only nodes). Without locality, the first copy is placed like the other
 //!   copies.
-//! - A write ends when `quorum` copies have ended (by default all). A copy on another node passes
-//!   this node's network port, that node's port, its processors and its storage.
-//! - A read uses the local copy if there is one, otherwise a remote copy, always the same.
-//! - `erasure_share` of the units are cold and erasure coded: one copy of the data, parity
-//!   elsewhere. A read is the same as without coding. If its node has failed, `erasure_data` strips
-//!   are read and decoded.
-//! - A failed node serves nothing. Its data is copied from the other copies to other nodes,
-//!   `rebuild_active` units at a time, in competition with the foreground. Nodes may also fail
-//!   during the run; their operations in progress still complete.
-//! - An event of the plan takes a node away and brings it back ([`absence`]).
-//! - No node has unwritten data: reads return zeroes without further I/O.
+//! - A write ends when `quorum` copies are written (by default all). A copy on another node passes
+//!   this node's network port, and the other node's port, processors and storage.
+//! - A read uses the local copy if there is one. Otherwise it uses a remote copy, which is always
+//!   the same copy for a unit.
+//! - A share of `erasure_share` of the units is cold and erasure coded: there is one copy of the
+//!   data, with parity on other nodes. A read of a cold unit is the same as without coding. If the
+//!   node of the copy has failed, `erasure_data` strips are read and decoded.
+//! - A failed node serves no requests. Its data is restored from the remaining copies to other
+//!   nodes, `rebuild_active` units at a time, in competition with foreground I/O. Nodes may also
+//!   fail during the run; operations in progress on them still complete.
+//! - Events of the plan can remove a node and return it ([`absence`]).
+//! - Unwritten data is on no node: reads of it return zeroes without further I/O.
 //!
-//! One instance serves all nodes.
+//! One instance of this block serves all nodes.
 
 mod absence;
 
@@ -50,13 +51,13 @@ struct Replicate {
     compute_nodes: u16,
     failed: std::ops::Range<u16>,
     failing: NodeFailure,
-    /// Nodes that events take away.
+    /// Nodes that were removed by events.
     absence: Absence,
     capacity_units: f64,
     used: Vec<f64>,
-    /// By node: the range of the current layout.
+    /// For each node: the range of units that is being placed.
     runs: Vec<(u64, u64)>,
-    /// Nodes of each unit's copies, by file.
+    /// For each file and unit: the nodes that store its copies.
     places: Vec<Large<[u16; COPIES]>>,
     remote_ns: f64,
     erasure_share: f64,
@@ -84,7 +85,7 @@ pub(super) fn make(
     let lost = failed.len() as u64;
     let failing = builder.failing.clone();
     if !failing.nodes.is_empty() && !failed.is_empty() {
-        let reason = "has failed and failing nodes: one of the two at a time";
+        let reason = "requires that only one of `failed_nodes` and `failing_nodes` is set";
         return Err(reader.bad("copies", reason));
     }
     let lost = lost.max(failing.nodes.len() as u64);
@@ -93,7 +94,7 @@ pub(super) fn make(
         return Err(reader.bad("copies", &reason));
     }
     if lost > 0 {
-        // The rebuild starts shortly after the run and is polled ten times a second.
+        // The rebuild starts shortly after the run has started, and is polled ten times a second.
         builder.tick_every(100_000_000);
     }
     let capacity = reader.number_or("node_capacity_bytes", 1e18, 1.0, 1e18)?;
@@ -134,8 +135,8 @@ impl Replicate {
         ((hash >> 11) as f64) < self.erasure_share * (1u64 << 53) as f64
     }
 
-    /// Returns the nodes of a unit's copies. Places a new unit on live nodes, or on any node if it
-    /// is `laid`, because the layout precedes any failure.
+    /// Returns the nodes of a unit's copies. Places a new unit on live nodes. If `laid` is true,
+    /// the unit may be on any node, because data is placed before any failure.
     fn place(&mut self, request: &Request, unit: u64, laid: bool) -> [u16; COPIES] {
         let (file, at) = (request.file as usize, unit as usize);
         if self.places.len() <= file {
@@ -159,7 +160,7 @@ impl Replicate {
         let weight = request.stored_share;
         for copy in 0..copies {
             let home = usize::from(request.node);
-            // A full node stores no more copies, unless all nodes are full.
+            // A full node does not receive further first copies.
             let room = self.used[home] + weight <= self.capacity_units;
             let here = copy == 0 && self.local && room && !failed.contains(&request.node);
             chosen[copy] = if here {
@@ -172,7 +173,7 @@ impl Replicate {
         chosen
     }
 
-    /// Returns the emptier of two nodes that a hash picks among those without a copy.
+    /// Returns the emptier of two nodes. A hash picks the two among the nodes without a copy.
     fn emptier(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> u16 {
         if self.absence.any_lost() {
             return self.emptier_present(hash, taken, failed);
@@ -188,7 +189,7 @@ impl Replicate {
             .unwrap_or(chosen)
     }
 
-    /// Returns the emptier of two nodes without load, which a hash picks.
+    /// Returns the emptier of two nodes without load. A hash picks the two.
     fn storage_only(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> Option<u16> {
         let count = u64::from(self.nodes - self.compute_nodes);
         let pick = |hash: u64| {
@@ -201,7 +202,7 @@ impl Replicate {
         two?.into_iter().flatten().min_by(|a, b| used(a).total_cmp(&used(b)))
     }
 
-    /// Executes work on another node: sends a message to it, and a reply of `reply_bytes` back.
+    /// Executes a request on another node: sends `out` bytes to it, and `back` bytes in the reply.
     fn visit(&self, request: &Request, node: u16, out: u64, back: u64, cx: &mut Context<'_>) {
         let stored = |bytes: u64| (bytes as f64 * request.stored_share) as u64;
         let remote = Request { node, ..*request };
@@ -280,7 +281,8 @@ impl Replicate {
             false => nodes,
         };
         cx.program.fork();
-        // The copy on this node was prefetched already; the other copies are known only now.
+        // The copy on this node was already hinted. The nodes of the other copies are known only
+        // here.
         for &node in nodes.iter().filter(|&&n| n != NOWHERE && n != request.node) {
             cx.blocks.hint(self.below, &Request { node, ..*request });
         }
@@ -371,9 +373,9 @@ impl Replicate {
     }
 }
 
-/// Nodes that can store a copy.
+/// The nodes that can store a copy.
 struct CopyTargets {
-    /// Excluded ranges of nodes, in ascending order, not adjacent.
+    /// Excluded ranges of nodes, in ascending order. No two ranges are adjacent.
     gaps: [(u16, u16); COPIES + 1],
     gaps_len: usize,
     count: u64,
@@ -442,7 +444,7 @@ impl Block for Replicate {
 
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
         if value == absence::START {
-            // Units before this one may have lost copies, too.
+            // Units that the rebuild has already passed may also have lost copies.
             self.rebuild_next = (0, 0);
         } else {
             self.rebuilding -= 1;
@@ -463,7 +465,7 @@ impl Block for Replicate {
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
-        // Adjacent units on one node are laid out there together.
+        // Adjacent units on one node are placed together.
         let mut runs = std::mem::take(&mut self.runs);
         let below = self.below;
         let mut lay = |node: usize, (start, end): (u64, u64)| {

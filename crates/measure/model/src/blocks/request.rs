@@ -5,8 +5,8 @@
 pub enum Action {
     /// Read data.
     Read,
-    /// Write data; complete when the system acknowledges it. Devices with a volatile buffer need a
-    /// flush besides, or [`Request::durable`].
+    /// Write data; complete when the system acknowledges it. On devices with a volatile buffer,
+    /// durability also requires a flush, or [`Request::durable`].
     Write,
     /// Make written data durable.
     Flush,
@@ -14,7 +14,7 @@ pub enum Action {
     Meta,
 }
 
-/// No particular device.
+/// Value for "no particular device".
 pub(crate) const ANY_DEVICE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,36 +23,36 @@ pub struct Request {
     pub action: Action,
     /// Number of the file, virtual disk or object.
     pub file: u32,
-    /// Where in it.
+    /// Byte offset in the file.
     pub offset_bytes: u64,
-    /// How much.
+    /// Number of bytes.
     pub size_bytes: u64,
-    /// The node on which it is being handled.
+    /// The node that handles the request.
     pub node: u16,
-    /// Issuing client.
+    /// Client that issued the request.
     pub client: u32,
-    /// Part of a sequential stream.
+    /// True if the request is part of a sequential stream.
     pub sequential: bool,
-    /// A write that has to be on the medium when it completes (FUA, `O_DSYNC`).
+    /// True for a write that must be on the medium when it completes (FUA, `O_DSYNC`).
     pub durable: bool,
     /// True if nobody waits for the request.
     pub background: bool,
-    /// Share of a device command that belongs to this request: below 1 if the system gathers
+    /// Share of a device command that belongs to this request. It is below 1 if the system combines
     /// several requests into one command.
     pub share: f64,
-    /// Stored size over logical size: below 1 if a higher layer has made the data smaller.
+    /// Stored size divided by logical size. It is below 1 if a higher layer compressed the data.
     pub(crate) stored_share: f64,
     /// Size of the metadata that is written together with the data of a write.
     pub(crate) extra_bytes: u64,
     /// True for a read of data that was never written: the block that would store the data returns
     /// zeros.
     pub(crate) hole: bool,
-    /// Number of the device of a block, if the block above chose the device.
+    /// Number of the device in its block, if a higher block selected the device.
     pub(crate) device: u32,
 }
 
 impl Request {
-    /// A foreground request of client 0 on node 0.
+    /// Creates a foreground request of client 0 on node 0.
     pub fn new(action: Action, file: u32, offset_bytes: u64, size_bytes: u64) -> Self {
         Self {
             action,
@@ -72,12 +72,12 @@ impl Request {
         }
     }
 
-    /// The same for another range.
+    /// Returns the same request for another range.
     pub(crate) fn range(self, offset_bytes: u64, size_bytes: u64) -> Self {
         Self { offset_bytes, size_bytes, ..self }
     }
 
-    /// Returns a part of the request, with the same part of the metadata.
+    /// Returns a part of the request, with a proportional part of the metadata.
     pub(crate) fn part(self, offset_bytes: u64, size_bytes: u64) -> Self {
         let extra_bytes = self.extra_bytes * size_bytes / self.size_bytes.max(1);
         Self { offset_bytes, size_bytes, extra_bytes, ..self }
@@ -91,20 +91,21 @@ impl Request {
         first..last + 1
     }
 
-    /// Returns the index of the first of these units.
+    /// Returns the index of the first unit that the request touches.
     #[inline]
     pub(crate) fn first_unit(&self, unit_bytes: u64) -> u64 {
         quotient(self.offset_bytes, unit_bytes)
     }
 
-    /// A key for a unit of this file, unique over files up to 2^24 and units up to 2^40.
+    /// Returns the key of a unit of this file. Keys are unique for file numbers below 2^24 and
+    /// units below 2^40.
     pub(crate) fn key(&self, unit: u64) -> u64 {
         (u64::from(self.file) << 40) | unit
     }
 }
 
-/// `bytes / unit_bytes`. Most units are powers of two. For these, a shift needs one cycle, and a
-/// division needs dozens.
+/// Returns `bytes / unit_bytes`. Most unit sizes are powers of two. For these, a shift takes one
+/// cycle, and a division takes dozens.
 #[inline]
 fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     if unit_bytes.is_power_of_two() {
@@ -114,14 +115,14 @@ fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     }
 }
 
-/// Not inlined: it has a dozen callers.
+/// This function is not inlined, because it has a dozen callers.
 #[cold]
 #[inline(never)]
 fn divide(bytes: u64, unit_bytes: u64) -> u64 {
     bytes / unit_bytes
 }
 
-/// Spreads a number over all 64 bits: for placement that is random but always the same.
+/// Hashes a number to 64 bits, for placement that looks random but is the same in every run.
 #[inline]
 pub(crate) fn scatter(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,16 +1,17 @@
 //! A flash drive with internal structure: port, write buffer, dies, and the cost of garbage
 //! collection.
 //!
-//! - A command passes the port (a fixed controller cost and the transfer). A read then needs its
-//!   pages from their dies (sensing, then the channel); a hash places the pages. A write completes
-//!   when its bytes are in the buffer. Pages are programmed die after die in the background, and
-//!   writes wait while the buffer is full.
+//! - A command passes the port (a fixed controller cost and the transfer). A read then reads its
+//!   pages from their dies (sensing, then the channel). A hash determines the die of each page. A
+//!   write completes when its bytes are in the buffer. Pages are programmed die after die in the
+//!   background, and writes wait while the buffer is full.
 //! - Garbage collection multiplies random writes. For uniform overwriting and collection in order
-//!   of age the factor is `a / (a + W(-a e^-a))`, `a` being physical over used capacity and `W`
-//!   Lambert's function (P. Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012).
-//!   Moved pages are read and programmed; erasures are spread over the pages of a block. Sequential
-//!   overwriting costs nothing extra. Used capacity is `filled_share` of the capacity or, if
-//!   `capacity_bytes` is given, the number of bytes laid out and written until then.
+//!   of age, the factor is `a / (a + W(-a e^-a))`, where `a` is the physical capacity divided by
+//!   the used capacity, and `W` is Lambert's function (P. Desnoyers, "Analytic modeling of SSD
+//!   write performance", SYSTOR 2012). Moved pages are read and programmed; erasures are spread
+//!   over the pages of a block. Sequential overwriting has no additional cost. The used capacity is
+//!   `filled_share` of the capacity or, if `capacity_bytes` is given, the number of bytes placed
+//!   and written so far.
 //! - Some drives write the first `burst_bytes` at a higher rate (single-bit mode), and free this
 //!   space when idle.
 
@@ -41,7 +42,7 @@ struct Ssd {
     port_ns_per_byte: f64,
     sense_ns: f64,
     channel_ns: f64,
-    /// Die time of one page written by the host, including garbage collection.
+    /// Die time of one page that the host writes, including garbage collection.
     program_random_ns: f64,
     flash: Flash,
     fill: Option<Fill>,
@@ -55,7 +56,7 @@ struct Ssd {
     stream: Stream,
 }
 
-/// Costs of a page on its die.
+/// Die times of one page, and the spare capacity.
 #[derive(Clone, Copy)]
 struct Flash {
     sense_ns: f64,
@@ -65,7 +66,8 @@ struct Flash {
 }
 
 impl Flash {
-    /// Returns the die time of a page that the host writes if `filled` of the capacity is in use.
+    /// Returns the die time of a page that the host writes, if the share `filled` of the capacity
+    /// is in use.
     fn page_ns(&self, filled: f64) -> f64 {
         let factor = write_amplification((1.0 + self.spare_share) / filled.clamp(0.01, 1.0));
         self.amplified_ns(factor)
@@ -81,18 +83,18 @@ impl Flash {
 struct Fill {
     known: Bits,
     capacity_bytes: f64,
-    /// Stripes in use at the last computation of the page cost.
+    /// Number of stripes in use when the page cost was last computed.
     seen: u64,
 }
 
-/// Returns the write amplification under uniform random overwriting, if physical capacity is
-/// `ratio` times the used capacity; see the module. Infinite at 1.
+/// Returns the write amplification of uniform random overwriting, if the physical capacity is
+/// `ratio` times the used capacity; see the module. It is infinite for a ratio of 1.
 pub fn write_amplification(ratio: f64) -> f64 {
     if ratio <= 1.0 {
         return f64::INFINITY;
     }
-    // The share of valid pages in the oldest block, v = exp(-a (1 - v)), by iteration from 0: it is
-    // -W(-a e^-a) / a. Convergence is linear with rate a v < 1.
+    // The share of valid pages in the oldest block, v = exp(-a (1 - v)), is -W(-a e^-a) / a. The
+    // loop computes it by iteration from 0. Convergence is linear with rate a v < 1.
     let mut valid: f64 = 0.0;
     for _ in 0..10_000 {
         let next = libm::exp(-ratio * (1.0 - valid));
@@ -132,7 +134,7 @@ pub(super) fn make(
         false => None,
     };
     let channel = reader.number_or("channel_bytes_per_s", 4e8, 1e6, 1e12)?;
-    let port = reader.number("port_bytes_per_s", 1e6, 1e12, "rate of the drive's port")?;
+    let port = reader.number("port_bytes_per_s", 1e6, 1e12, "the rate of the drive's port")?;
     let buffer_bytes = reader.count_or("buffer_bytes", 8 << 20, 65_536, 1 << 40)?;
     let idle_ns = 1e9 * reader.number_or("burst_recovery_s", 60.0, 0.001, 1e6)?;
     let burst_bytes = reader.number_or("burst_bytes", 0.0, 0.0, 1e15)?;
@@ -182,8 +184,8 @@ impl Ssd {
         cx.serve(Source::Ssd);
         let first = request.offset_bytes / self.page_bytes;
         let end = (request.offset_bytes + bytes.max(1)).div_ceil(self.page_bytes);
-        // Pages of one command on the same die are read one after the other. Long commands use
-        // every die, so one branch per die is enough.
+        // Pages of one command on the same die are read one after the other, so one branch for each
+        // die is enough.
         let dies = self.devices[device].dies.len() as u64;
         let branches = (end - first).min(dies);
         let per_branch = (end - first) as f64 / branches as f64;
@@ -233,7 +235,8 @@ impl Ssd {
         for unit in request.units(self.stripe_bytes) {
             fill.known.set(request.file, unit);
         }
-        // If the filled share grows by one percent, the factor changes by a few percent at most.
+        // If the filled share grows by one percent, the write amplification changes by at most a
+        // few percent.
         let count = fill.known.count();
         if count * 100 > fill.seen * 101 {
             fill.seen = count;
@@ -242,7 +245,7 @@ impl Ssd {
         }
     }
 
-    /// Returns the die time of a page: low while the burst area lasts.
+    /// Returns the die time of a written page. It is low while there is space in the burst area.
     fn program_ns(&mut self, request: &Request, device: usize, bytes: u64, now_ns: u64) -> f64 {
         if self.burst_bytes > 0.0 {
             let at = &mut self.devices[device];
@@ -310,7 +313,8 @@ mod tests {
 
     #[test]
     fn amplification_is_that_of_the_literature() {
-        // Desnoyers, figure 3 (LRU cleaning): spare factor 0.07 about 7.5, 0.28 about 2.3.
+        // Desnoyers, figure 3 (LRU cleaning): a write amplification of about 7.5 for the spare
+        // factor 0.07, and about 2.3 for 0.28.
         assert!((write_amplification(1.07) - 7.8).abs() < 0.5, "{}", write_amplification(1.07));
         assert!((write_amplification(1.28) - 2.4).abs() < 0.2, "{}", write_amplification(1.28));
         assert!(write_amplification(3.0) < 1.07);
@@ -347,9 +351,10 @@ mod tests {
     #[test]
     fn reads_scale_with_depth_until_the_dies_are_busy() {
         let (one, many) = (rate("", 1.0, 1, 2_000), rate("", 1.0, 256, 40_000));
-        // One operation at a time: sense 60 us + channel 41 us + port 18.7 us.
+        // One operation at a time takes 60 us (sensing) + 41 us (channel) + 18.7 us (port).
         assert!((one / 8_370.0 - 1.0).abs() < 0.05, "{one}");
-        // 32 dies give at most 317,000 pages a second, the port 53,600.
+        // The 32 dies can read at most 317,000 pages a second, but the port can transfer only
+        // 53,600.
         assert!((many / 53_600.0 - 1.0).abs() < 0.03, "{many}");
     }
 

@@ -5,12 +5,12 @@
 //! zfs(4)). Each file has a few streams, each identified by the end of its last access. A read or
 //! write that starts at the end of a stream continues the stream. Any other access starts a stream
 //! and replaces the stream that was idle for longest. When a read of a stream enters a new record,
-//! it prefetches as many further records as are already ahead. The distance therefore doubles, up
-//! to the maximum.
+//! it prefetches as many further records as have already been read ahead. The distance therefore
+//! doubles, up to the maximum.
 //!
 //! The original compares record numbers. This model requires `recognised_after` accesses with
-//! consecutive bytes: in a modelled random pass, which skips blocks after each access, two accesses
-//! are sometimes consecutive by chance.
+//! consecutive bytes: in the model of a random pass, which skips blocks after each access, two
+//! accesses are sometimes consecutive by chance.
 
 use std::ops::Range;
 
@@ -20,26 +20,27 @@ use crate::spec::{ModelError, Reader};
 
 #[derive(Clone, Copy, Default)]
 struct Run {
-    /// End of its last access.
+    /// End of the stream's last access.
     end_bytes: u64,
-    /// Record after the last record of its last access.
+    /// Number of the record after the stream's last access.
     end_unit: u64,
     /// End of the stream's read-ahead, as a record number.
     ahead_unit: u64,
     /// Number of consecutive accesses.
     follows: u32,
-    /// Source of the last read-ahead.
+    /// Source that served the last read-ahead.
     from: Option<Source>,
 }
 
 /// Classification of an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StreamAccess {
-    /// Whether the access is part of a stream.
+    /// True if the access is part of a stream.
     pub(super) sequential: bool,
-    /// Records to read ahead.
+    /// The records to read ahead.
     pub(super) ahead: Range<u64>,
-    /// For the first read of a record that was read ahead: the source of the record.
+    /// If this is the first read of a record that was read ahead: the source that served the
+    /// record.
     pub(super) from: Option<Source>,
 }
 
@@ -51,14 +52,14 @@ pub(super) struct Streams {
     recognised_after: u32,
     distance_min: u64,
     distance_max: u64,
-    /// By file: its streams, the latest first.
+    /// For each file: its streams, the most recently used first.
     runs: Vec<Vec<Run>>,
-    /// By file: its size, or 0 if unknown.
+    /// For each file: its size, or 0 if unknown.
     sizes: Vec<u64>,
 }
 
 impl Streams {
-    /// Reads the table of a block; `None` if it does not detect streams.
+    /// Reads the settings from the table of a block; `None` if the block does not detect streams.
     pub(super) fn read(reader: &Reader<'_>, unit_bytes: u64) -> Result<Option<Self>, ModelError> {
         let streams_max = reader.count_or("streams", 0, 0, 64)? as usize;
         let recognised_after = reader.count_or("recognised_after", 2, 1, 1000)? as u32;
@@ -88,7 +89,7 @@ impl Streams {
         self.sizes[file] = self.sizes[file].max(request.offset_bytes + request.size_bytes);
     }
 
-    /// Returns the end of read-ahead.
+    /// Returns the number of the record at which read-ahead must end.
     fn end_unit(&self, file: usize) -> u64 {
         match self.sizes.get(file) {
             Some(&size_bytes) if size_bytes > 0 => size_bytes.div_ceil(self.unit_bytes),
@@ -131,7 +132,7 @@ impl Streams {
         StreamAccess { sequential, ahead, from }
     }
 
-    /// Stores the source of the records that the latest access of a file read ahead.
+    /// Stores the source that served the latest read-ahead of a file.
     pub(super) fn note(&mut self, file: u32, from: Option<Source>) {
         if let Some(run) = self.runs.get_mut(file as usize).and_then(|runs| runs.first_mut()) {
             run.from = from;
@@ -159,7 +160,7 @@ mod tests {
         streams
     }
 
-    /// Returns the records that consecutive accesses of one size read ahead.
+    /// Returns the read-ahead of each of several consecutive accesses of the same size.
     fn ahead(streams: &mut Streams, action: Action, at: Range<u64>, size: u64) -> Vec<Range<u64>> {
         let mut all = Vec::new();
         for number in at {
@@ -175,8 +176,8 @@ mod tests {
     fn the_distance_doubles_up_to_the_longest() {
         let mut streams = streams(1 << 30);
         let ranges = ahead(&mut streams, Action::Read, 0..8, 128 * KIB);
-        // The third access is the first that counts as consecutive: one record ahead, then 2, 4 and
-        // 8.
+        // The third access is the first that counts as consecutive. It reads one record ahead;
+        // later accesses read 2, 4 and 8 records ahead.
         assert_eq!(ranges, [3..4, 4..6, 6..9, 9..14, 14..15, 15..16]);
     }
 
@@ -185,7 +186,8 @@ mod tests {
         let mut streams = streams(1 << 30);
         let ranges = ahead(&mut streams, Action::Read, 0..32 * 40, 4 * KIB);
         let fetched: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        // Records 0 and 1 are read on demand; 39 is the last record read, with 8 more read ahead.
+        // Records 0 and 1 are read on demand. Record 39 is the last requested record, and 8 further
+        // records are read ahead.
         assert_eq!(fetched, 39 - 1 + 8);
         assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
     }

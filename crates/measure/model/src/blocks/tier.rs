@@ -1,14 +1,14 @@
-//! Two tiers: an extent is on the fast or the slow tier, and moves between them.
+//! Two tiers: each extent is on the fast or on the slow tier, and can move between them.
 //!
-//! An extent is on one tier only. New data goes to the fast tier while it has space. A rewrite also
-//! goes to the fast tier, and the other parts of its extent follow in the background
-//! (`writes = "fast"`), or it goes to the current tier of the extent (`writes = "in-place"`).
+//! An extent is on one tier only. New data goes to the fast tier while it has space. With `writes =
+//! "fast"`, a rewrite also goes to the fast tier, and the other parts of the extent follow in the
+//! background. With `writes = "in-place"`, it goes to the current tier of the extent.
 //!
-//! - Demotion: when the fast tier is fuller than `demote_share`, extents move down, the least
-//!   recently touched first, until the excess, but at least `demote_step_share` of the tier, has
-//!   moved.
+//! - Demotion: when the fast tier is filled above `demote_share`, the least recently touched
+//!   extents move down. The amount is the excess, but at least `demote_step_share` of the tier.
 //! - Promotion: an extent on the slow tier moves up after `promote_touches` random or
-//!   `promote_sequential` sequential touches within `promote_window_s`; 0 means never.
+//!   `promote_sequential` sequential touches within `promote_window_s`. A number of 0 disables
+//!   promotion.
 //!
 //! A move reads a whole extent from one tier and writes it to the other in the background, at most
 //! `moves_max` at a time on each node. Moves compete with the foreground, and slow it down if the
@@ -24,7 +24,7 @@ use crate::core::NS_PER_S;
 use crate::spec::{ModelError, Reader};
 use std::collections::VecDeque;
 
-/// Parameters.
+/// Parameters of a pair of tiers.
 #[derive(Clone, Copy)]
 struct Rules {
     extent_bytes: u64,
@@ -39,18 +39,19 @@ struct Rules {
     moves_queued: usize,
 }
 
-/// Number of distinct windows; counts from another window are expired.
+/// Number of distinct window numbers. A count from another window is expired.
 const WINDOWS: u32 = 1 << 12;
 
-/// Maximum for the number of touches.
+/// Maximum number of touches that is counted.
 const TOUCHES_MAX: u64 = (1 << 20) - 1;
 
-/// Touches of an extent in a window: the window's number above 20 bits of their count.
+/// Number of touches of an extent in a window: the low 20 bits are the count, the high bits are the
+/// number of the window.
 #[derive(Clone, Copy, Debug)]
 struct Touches(u32);
 
 impl Touches {
-    /// Counts one more touch. Returns true, and resets the count, if there are enough.
+    /// Counts one more touch. If the count reaches `needed`, resets it and returns true.
     fn count(&mut self, window: u32, needed: u32) -> bool {
         let before = if self.0 >> 20 == window { self.0 & TOUCHES_MAX as u32 } else { 0 };
         let enough = before + 1 >= needed;
@@ -64,21 +65,21 @@ struct Tier {
     rules: Rules,
     fast: BlockRef,
     slow: BlockRef,
-    /// Extents on the fast tier in the order of their last touch, and the touch counts of all
+    /// The extents on the fast tier in the order of their last touch, and the touch counts of all
     /// extents.
     held: Recent<u64>,
-    /// Extents that were written at least once.
+    /// The extents that were written at least once.
     known: Bits,
-    /// Extents that were laid out and not placed yet, oldest first, with their number.
+    /// Extents that existed before the run and are not yet placed on a tier, oldest first.
     laid: VecDeque<(u32, std::ops::Range<u64>)>,
     laid_extents: u64,
     /// Extents whose promotion is planned or in progress.
     rising: KeyMap<()>,
     ups: VecDeque<u64>,
-    /// Moves in progress, by number: the extent to promote, or `None` for a demotion.
+    /// For the number of each move in progress: the extent to promote, or `None` for a demotion.
     moving: KeyMap<Option<u64>>,
     moves: u64,
-    /// Number of extents at which the current demotion ends.
+    /// Number of extents on the fast tier at which the current demotion ends.
     demote_to: Option<usize>,
     window_began_ns: u64,
     window: u32,
@@ -95,15 +96,15 @@ pub(super) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
-    let fast = reader.block("fast", "the tier of flash")?;
-    let slow = reader.block("slow", "the tier of disks")?;
+    let fast = reader.block("fast", "the flash tier")?;
+    let slow = reader.block("slow", "the disk tier")?;
     let window_s = reader.number_or("promote_window_s", 600.0, 0.001, 1e9)?;
     let rules = Rules {
         extent_bytes: reader.count(
             "extent_bytes",
             4096,
             1 << 40,
-            "the size of the unit that is moved",
+            "the size of the unit that moves between the tiers",
         )?,
         capacity_bytes: reader.number(
             "capacity_bytes",
@@ -145,13 +146,15 @@ pub(super) fn make(
     }))
 }
 
-/// Returns the extents that fit on the fast tier if data shrinks to `stored_share`.
+/// Returns the number of extents that fit on the fast tier if their stored size is `stored_share`
+/// of their logical size.
 fn room(rules: &Rules, stored_share: f64) -> usize {
     ((rules.capacity_bytes / stored_share / rules.extent_bytes as f64) as usize).min(1 << 30)
 }
 
 impl Tier {
-    /// Data that a higher layer compressed needs less space: the first request shows the ratio.
+    /// Data that a higher layer compressed needs less space. The first request shows the
+    /// compression ratio.
     fn resize(&mut self, request: &Request) {
         if request.stored_share != self.stored_share && self.held.is_empty() {
             self.stored_share = request.stored_share;
@@ -159,7 +162,7 @@ impl Tier {
         }
     }
 
-    /// Places the most recently laid out data on the fast tier.
+    /// Places the most recent part of the initial data on the fast tier.
     fn settle(&mut self) {
         let mark = self.laid_mark();
         for (file, units) in std::mem::take(&mut self.laid) {
@@ -181,13 +184,13 @@ impl Tier {
         (self.held.capacity() as f64 * self.rules.demote_share) as usize
     }
 
-    /// Returns the extents on the fast tier after a layout.
+    /// Returns the number of extents that are initially on the fast tier.
     fn laid_mark(&self) -> usize {
         let share = self.rules.demote_share - 0.5 * self.rules.demote_step_share;
         (self.held.capacity() as f64 * share.max(0.0)) as usize
     }
 
-    /// Plans a promotion, unless the tier is behind its plans.
+    /// Plans a promotion, unless too many promotions already wait.
     fn raise(&mut self, key: u64) {
         if self.ups.len() < self.rules.moves_queued && self.rising.insert(key, ()).is_none() {
             self.ups.push_back(key);
@@ -286,7 +289,7 @@ impl Tier {
             cx.route(self.fast, request);
         } else if self.has_room() && (fresh || !self.rules.writes_in_place) {
             self.held.access(key);
-            // After the written part, the other parts of an existing extent are promoted.
+            // After the written part is stored, the other parts of an existing extent are promoted.
             if !fresh && request.size_bytes < self.rules.extent_bytes {
                 self.raise(key);
             }
@@ -344,8 +347,9 @@ impl Block for Tier {
         self.start_moves(cx);
     }
 
-    /// The fast tier then has the newest extents, and the other extents were demoted. The extent of
-    /// the last demotion is unknown: half a step below the threshold is assumed.
+    /// Initially, the fast tier contains the newest extents, because older extents were demoted.
+    /// How far the last demotion went is unknown; the model assumes half a step below the
+    /// threshold.
     fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
         self.resize(request);
         let units = request.units(self.rules.extent_bytes);
@@ -357,7 +361,8 @@ impl Block for Tier {
             }
             _ => self.laid.push_back((request.file, units)),
         }
-        // Only the end of the list will be needed, so the function drops older entries.
+        // Only the newest entries of the list are needed later, so the function drops older
+        // entries.
         let mark = self.laid_mark() as u64;
         while let Some((_, first)) = self.laid.front()
             && self.laid_extents - (first.end - first.start) >= mark

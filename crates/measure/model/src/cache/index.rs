@@ -1,18 +1,19 @@
-//! Index of entries by key: an open-addressed table of their numbers. The keys are in the entries.
+//! Index of entries by key: an open-addressed table of entry numbers. The entries themselves
+//! contain the keys.
 //!
 //! The table maps a key to the number of its entry by linear probing with backward-shift deletion
 //! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most
 //! half full. A slot also has 32 bits of the hash, so that an entry is read only if it is very
-//! likely the correct one. These bits also determine the home of a slot: closing a gap and growing
-//! read the table alone, not the scattered entries. Eight consecutive keys have adjacent homes in
-//! one or two cache lines, because units are often looked up in sequence.
+//! likely the correct one. These bits also determine the home of a slot. To close a gap or to grow,
+//! the index therefore reads only the table, and not the scattered entries. Eight consecutive keys
+//! have adjacent homes in one or two cache lines, because units are often looked up in sequence.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 const EMPTY: u64 = u64::MAX;
 
-/// Numbers of entries below 2^32 - 1.
+/// Index whose entries have numbers below 2^32 - 1.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     table: Large<u64>,
@@ -26,7 +27,7 @@ impl Default for Index {
     }
 }
 
-/// Mixes groups of keys (the finaliser of D. Stafford's "Mix 13", as in SplitMix64).
+/// Hashes a group of adjacent keys (the finaliser of D. Stafford's "Mix 13", as in SplitMix64).
 #[inline]
 fn mix(key: u64) -> u32 {
     let x = key >> 3;
@@ -36,7 +37,8 @@ fn mix(key: u64) -> u32 {
 }
 
 impl Index {
-    /// Creates an empty table with space for half of `slots` entries, a power of two. It grows.
+    /// Creates an empty table of `slots` slots, a power of two. The table grows when it is half
+    /// full.
     pub(crate) fn new(slots: usize) -> Self {
         Self { table: Large::filled(EMPTY, slots), mask: slots - 1, len: 0 }
     }
@@ -47,7 +49,7 @@ impl Index {
         hint::prefetch(&self.table[mix(key) as usize & self.mask]);
     }
 
-    /// Returns the entry of a key; `is` returns whether an entry has the key.
+    /// Returns the entry of a key; `is` returns true if an entry has the key.
     #[inline]
     pub(crate) fn find(&self, key: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = mix(key);
@@ -74,7 +76,7 @@ impl Index {
         self.put(u64::from(mix(key)) << 32 | u64::from(entry));
     }
 
-    /// Puts a slot at the first free position from its home on.
+    /// Stores a slot at the first free position at or after its home.
     #[inline]
     fn put(&mut self, slot: u64) {
         let mut at = (slot >> 32) as usize & self.mask;

@@ -1,17 +1,17 @@
 //! Replacement policies: they choose the unit that is evicted from a full cache.
 //!
-//! - LRU: the least recently used.
+//! - LRU: evicts the least recently used unit.
 //! - Segmented LRU: units accessed once (probation) are evicted before units accessed again
-//!   (protected). These return to probation when they exceed their share (R. Karedla, J. S. Love
-//!   and B. G. Wherry, "Caching strategies to improve disk system performance", IEEE Computer
-//!   27(3), 1994).
-//! - ARC: two LRU lists with ghosts. Hits in the ghosts adapt their balance (N. Megiddo and D. S.
-//!   Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003, figure 4). The target
-//!   `p` is a real number, as in the paper.
+//!   (protected). Protected units return to probation when they exceed their share (R. Karedla, J.
+//!   S. Love and B. G. Wherry, "Caching strategies to improve disk system performance", IEEE
+//!   Computer 27(3), 1994).
+//! - ARC: two LRU lists with ghosts. Hits in the ghosts adapt the balance between the two lists (N.
+//!   Megiddo and D. S. Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003,
+//!   figure 4). The target `p` is a real number, as in the paper.
 //!
-//! Every policy stores a dirty flag per unit. A write sets it, and eviction returns it.
-//! [`Cache::clean_oldest`] returns dirty units for write-back, in the order in which they became
-//! dirty.
+//! Every policy stores a dirty flag for each unit. A write sets the flag, and an eviction returns
+//! it. [`Cache::clean_oldest`] returns dirty units for write-back, in the order in which they
+//! became dirty.
 
 use super::store::Store;
 use std::collections::VecDeque;
@@ -21,9 +21,9 @@ use std::collections::VecDeque;
 pub enum Policy {
     /// Least recently used.
     Lru,
-    /// Segmented LRU with a protected share of the capacity, 0 to 1.
+    /// Segmented LRU with a protected share of the capacity.
     SegmentedLru {
-        /// Protected share of the capacity.
+        /// Protected share of the capacity, 0 to 1.
         protected: f64,
     },
     /// Adaptive replacement cache.
@@ -44,11 +44,11 @@ pub struct Eviction {
 pub struct Access {
     /// The unit was cached.
     pub hit: bool,
-    /// Unit that was evicted to make room, if any.
+    /// The unit that was evicted to make space, if any.
     pub evicted: Option<Eviction>,
 }
 
-/// A cache of equal units. With a capacity of 0, every access misses.
+/// A cache of units of equal size. With a capacity of 0, every access misses.
 #[derive(Clone, Debug)]
 pub struct Cache {
     kind: Kind,
@@ -103,7 +103,7 @@ impl Cache {
         }
     }
 
-    /// True if no unit is cached.
+    /// Returns true if no unit is cached.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -135,7 +135,7 @@ impl Cache {
         }
     }
 
-    /// Returns whether a unit is cached, without touching it.
+    /// Returns whether a unit is cached. Does not count as a use of the unit.
     #[inline(always)]
     pub fn contains(&self, key: u64) -> bool {
         match &self.kind {
@@ -145,7 +145,7 @@ impl Cache {
         }
     }
 
-    /// Reads (or, with `write`, writes) a unit; a miss inserts it.
+    /// Reads a unit or, with `write`, writes it. A missing unit is inserted.
     #[inline(always)]
     pub fn access(&mut self, key: u64, write: bool) -> Access {
         if self.capacity == 0 {
@@ -174,7 +174,7 @@ impl Cache {
         access
     }
 
-    /// Touches a unit if it is cached; a miss changes nothing.
+    /// Reads or writes a unit only if it is cached. A miss changes nothing.
     pub fn touch(&mut self, key: u64) -> bool {
         let hit = match &mut self.kind {
             Kind::Lru(store) => {
@@ -210,7 +210,7 @@ impl Cache {
         removed.is_some()
     }
 
-    /// Drops the next unit in eviction order.
+    /// Evicts the next unit of the policy.
     pub fn remove_oldest(&mut self) -> Option<Eviction> {
         let evicted = match &mut self.kind {
             Kind::Lru(store) => evict(store, 0),
@@ -223,7 +223,7 @@ impl Cache {
         evicted
     }
 
-    /// Drops everything; counts stay.
+    /// Drops all units. The counts of hits and misses remain.
     pub fn clear(&mut self) {
         while self.remove_oldest().is_some() {}
         self.dirty_order.clear();

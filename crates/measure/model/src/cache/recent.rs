@@ -1,28 +1,28 @@
 //! Exact LRU order of extents, for dense keys.
 //!
-//! Every extent has an entry, indexed by file and number, with the stamp of its last use. A use
-//! touches one cache line; linked entries would touch four. There is no queue until the first
-//! eviction. Then the extents are sorted by stamp into a queue, and each later use is appended to
-//! it. A queued use is skipped if its stamp differs from that of its extent, because it is not the
-//! extent's last use. The queue is compacted when it has twice as many entries as there are
-//! extents, and dropped if nothing was evicted since the last compaction. The time per use is
-//! therefore constant on average. (Stamps instead of links: the exact LRU of a log of uses, as in
-//! B. T. Bennett and V. J. Kruskal, "LRU stack processing", IBM Journal of Research and Development
-//! 19(4), 1975.)
+//! Every extent has an entry, indexed by file and number, with the stamp of its last use. Recording
+//! a use touches one cache line; with linked entries it would touch four. There is no queue until
+//! the first eviction. Then the extents are sorted by stamp into a queue, and each later use is
+//! appended to it. A queue entry is skipped if its stamp differs from the stamp of the extent,
+//! because the extent was used again later. The queue is compacted when it has twice as many
+//! entries as there are extents. It is dropped if nothing was evicted since the last compaction.
+//! The time for a use is therefore constant on average. (Stamps replace the links: this is the
+//! exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU stack processing", IBM
+//! Journal of Research and Development 19(4), 1975.)
 //!
 //! [`Cache`](super::Cache) is for sparse keys.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::{Large, Zero};
 
-/// Prefetch distance from the queue's end.
+/// Number of entries from the end of the queue at which an entry is prefetched.
 const AHEAD: usize = 8;
 
-/// State of an extent: time of the last use (0 if it is not cached), and an optional note.
+/// State of an extent: the stamp of its last use (0 if it is not cached), and an optional note.
 pub(crate) trait Extent: Zero + Default {
-    /// Returns the time of its last use.
+    /// Returns the stamp of the last use.
     fn stamp(self) -> u32;
-    /// Returns the same state with another time of use.
+    /// Returns the same state with another stamp.
     fn stamped(self, stamp: u32) -> Self;
 }
 
@@ -55,14 +55,14 @@ impl Extent for u64 {
 /// [`Request::key`](crate::blocks::Request): a file above 40 bits of an extent's number.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent<E: Extent> {
-    /// By file and extent number.
+    /// State of each extent, indexed by file and extent number.
     extents: Vec<Large<E>>,
-    /// Stamp of the last use. Extents with stamps up to `floor` are not cached.
+    /// Stamp of the last use. An extent is cached only if its stamp is above `floor`.
     last: u32,
     floor: u32,
     len: usize,
     capacity: usize,
-    /// Eviction queue, once it exists.
+    /// Eviction queue; `None` before the first eviction.
     queue: Option<Queue>,
 }
 
@@ -91,7 +91,7 @@ impl Uses {
         (at < self.len).then(|| self.keys[(self.head + at) & (self.keys.len() - 1)])
     }
 
-    /// Replaces the key at a used position.
+    /// Replaces the key at a position that is in use.
     fn set(&mut self, at: usize, key: u64) {
         let mask = self.keys.len() - 1;
         self.keys[(self.head + at) & mask] = key;
@@ -125,7 +125,7 @@ impl Uses {
     }
 }
 
-/// Returns file and number of a key.
+/// Splits a key into the file and the extent number.
 #[inline]
 fn place(key: u64) -> (usize, usize) {
     ((key >> 40) as usize, (key & ((1 << 40) - 1)) as usize)
@@ -161,8 +161,8 @@ impl<E: Extent> Recent<E> {
         }
     }
 
-    /// Returns an extent's entry. If a file has many extents, entries of extents that are never
-    /// used need no memory.
+    /// Returns an extent's entry. In a file with many extents, extents that are never used need no
+    /// memory.
     #[inline(always)]
     fn extent(&mut self, key: u64) -> &mut E {
         let (file, at) = place(key);
@@ -193,8 +193,8 @@ impl<E: Extent> Recent<E> {
         held
     }
 
-    /// Uses an extent. Returns true if it was cached; otherwise inserts it, replacing the least
-    /// recently used one if there is no room.
+    /// Uses an extent. Returns true if it was cached. Otherwise inserts it and, if there is no
+    /// space, evicts the least recently used extent.
     #[inline(always)]
     pub(crate) fn access(&mut self, key: u64) -> bool {
         if self.touch(key) {
@@ -221,11 +221,11 @@ impl<E: Extent> Recent<E> {
         *extent = extent.stamped(last);
     }
 
-    /// Appends a use to the queue, in which its stamp fits.
+    /// Appends a use to the queue, which has space for its stamp.
     #[inline(never)]
     fn queue_up(&mut self, key: u64) {
         let Some(queue) = &self.queue else {
-            // Stamps are exhausted: cached extents get new stamps from 1 on.
+            // The stamps are exhausted, so cached extents get new stamps from 1 on.
             self.sort();
             self.queue = None;
             return;
@@ -270,13 +270,13 @@ impl<E: Extent> Recent<E> {
         }
     }
 
-    /// Evicts every extent. Notes stay.
+    /// Evicts all extents. Their notes remain.
     pub(crate) fn clear(&mut self) {
         (self.floor, self.len, self.queue) = (self.last, 0, None);
     }
 
-    /// Builds a queue of the cached extents, with stamps from 1 on. Other extents lose their
-    /// stamps.
+    /// Builds a queue of the cached extents, and assigns them stamps from 1 on. All other extents
+    /// lose their stamps.
     #[cold]
     fn sort(&mut self) {
         let mut held = Vec::with_capacity(self.len);
@@ -305,8 +305,9 @@ impl<E: Extent> Recent<E> {
         self.queue = Some(Queue { uses, first: 1, shrunk: false });
     }
 
-    /// Drops uses that are not the last of their extent, and renumbers stamps from 1. New stamps
-    /// never exceed the old stamps of later uses, which therefore remain valid.
+    /// Drops the queue entries that are not the last use of their extent, and renumbers the stamps
+    /// from 1. A new stamp never exceeds the old stamp of a later use, so stamps that are not yet
+    /// renumbered remain valid.
     #[cold]
     fn put_in_order(&mut self) {
         let Some(mut queue) = self.queue.take() else { return };
@@ -331,13 +332,13 @@ impl<E: Extent> Recent<E> {
 }
 
 impl Recent<u64> {
-    /// Returns the note on an extent, cached or not; initially 0.
+    /// Returns the note of an extent, which may be cached or not. The note is initially 0.
     #[inline]
     pub(crate) fn note(&mut self, key: u64) -> u32 {
         (*self.extent(key) >> 32) as u32
     }
 
-    /// Sets the note on an extent.
+    /// Sets the note of an extent.
     #[inline]
     pub(crate) fn set_note(&mut self, key: u64, note: u32) {
         let extent = self.extent(key);
@@ -358,15 +359,15 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// Random actions: use an extent if it is cached, use any, remove the oldest, note, compact,
-    /// sort, and an occasional clear.
+    /// Random actions: use a cached extent, use any extent, remove the oldest extent, set a note,
+    /// compact, sort, and sometimes clear everything.
     fn acts() -> impl Strategy<Value = Vec<(u8, u64)>> {
         let act = prop_oneof![100 => 0u8..7, 1 => Just(7)];
         prop::collection::vec((act, 0u64..60), 0..800)
     }
 
     proptest! {
-        /// The cache behaves like a plain list of keys in the order of use.
+        /// The cache behaves like a simple list of keys in the order of use.
         #[test]
         fn holds_what_was_used_last(capacity in 0usize..20, acts in acts(), late in any::<bool>()) {
             let mut recent = Recent::<u64>::new(capacity);
@@ -421,7 +422,7 @@ mod tests {
             recent.access((3 << 40) | (use_ % 10));
         }
         assert!(recent.queue.is_none() && recent.len() == 40);
-        // The order is preserved: the most recently used extents stay.
+        // The order is preserved, so the most recently used extents remain cached.
         for extent in 100..130 {
             recent.access((3 << 40) | extent);
         }

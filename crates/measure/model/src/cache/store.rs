@@ -1,4 +1,5 @@
-//! Memory of a cache: entries in one flat array, linked into a few lists, found with an [`Index`].
+//! Memory of a cache: entries in one flat array, which are linked into a few lists and found
+//! through an [`Index`].
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
@@ -34,7 +35,7 @@ pub(crate) struct Store<const LISTS: usize> {
 
 impl<const LISTS: usize> Store<LISTS> {
     /// Creates an empty store. Its table starts small and grows to at most twice `capacity` slots:
-    /// a cache that is never full should not use the memory of a full cache.
+    /// a cache that never becomes full should not use the memory of a full cache.
     pub(crate) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two().min(1 << 16);
         Self {
@@ -114,7 +115,7 @@ impl<const LISTS: usize> Store<LISTS> {
         index
     }
 
-    /// Makes an entry the newest of a list, which may differ from its current list.
+    /// Makes an entry the newest of a list. This may be another list than the entry's current list.
     #[inline]
     pub(crate) fn renew(&mut self, entry: u32, list: usize) {
         if self.lists[list].newest == entry {

@@ -2,33 +2,34 @@
 //!
 //! - Seek time over distance is `min + (full - min) (w sqrt(d) + (1 - w) d)`: square-root for short
 //!   and linear for long seeks (C. Ruemmler and J. Wilkes, "An introduction to disk drive
-//!   modeling", IEEE Computer 27(3), 1994). `w` follows from the average of the data sheet, which
-//!   is the mean over random pairs of cylinders (density 2 (1 - d)).
+//!   modeling", IEEE Computer 27(3), 1994). `w` follows from the average seek time in the data
+//!   sheet, which is the mean over random pairs of cylinders (density 2 (1 - d)).
 //! - The platter rotates at constant speed, so the rate of a track is proportional to its radius,
-//!   and the capacity outside a radius is proportional to the area of the ring. From outer and
-//!   inner rates that gives the rate, the cylinder and the angle of every address in closed form
-//!   (constant bit density in each zone).
-//! - Of the queued commands, the one with the shortest positioning time, reduced by a credit for
-//!   age, is executed first: aged shortest-positioning-time-first (D. Jacobson and J. Wilkes, "Disk
-//!   scheduling algorithms based on rotational position", HP Labs HPL-CSP-91-7, 1991).
+//!   and the capacity outside a radius is proportional to the area of the ring. With the outer and
+//!   inner rates, this gives the rate, the cylinder and the angle of every address in closed form
+//!   (if the bit density in each zone is constant).
+//! - The disk executes the queued command with the shortest positioning time first, after
+//!   subtracting a credit for the command's age: aged shortest-positioning-time-first (D. Jacobson
+//!   and J. Wilkes, "Disk scheduling algorithms based on rotational position", HP Labs
+//!   HPL-CSP-91-7, 1991).
 //! - A read that starts where the last command ended, within one rotation after it, is streamed
 //!   from the track buffer: it needs only transfer time. A write is streamed only if it was queued
-//!   before the last command ended: the write cache is off, so a write that arrives later waits for
-//!   the next rotation of its sector. A stream of durable writes, one at a time, is therefore
-//!   limited to one write per rotation.
+//!   before the last command ended. Because the write cache is off, a write that arrives later
+//!   waits until its sector passes again. A stream of durable writes with queue depth 1 is
+//!   therefore limited to one write per rotation.
 
 /// The physical parameters of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HddSpec {
     /// Formatted capacity.
     pub capacity_bytes: f64,
-    /// Turns per minute.
+    /// Rotational speed in revolutions per minute.
     pub rotation_rpm: f64,
-    /// Seek to the next track.
+    /// Time of a seek to the next track.
     pub seek_ms_min: f64,
-    /// Mean seek over random pairs of addresses.
+    /// Mean seek time between random addresses.
     pub seek_ms_mean: f64,
-    /// Seek across the whole stroke.
+    /// Time of a seek across the full stroke.
     pub seek_ms_full: f64,
     /// Media rate of the outermost track.
     pub outer_bytes_per_s: f64,
@@ -38,13 +39,14 @@ pub struct HddSpec {
     pub overhead_us: f64,
     /// Extra settling time before a write.
     pub write_settle_ms: f64,
-    /// Commands that the disk may choose from (32 for SATA native command queueing).
+    /// Number of queued commands that the disk can choose from (32 for SATA native command
+    /// queueing).
     pub queue_depth: usize,
-    /// How much of its age a command has subtracted from its positioning time. 0 is pure shortest
+    /// Share of a command's age that is subtracted from its positioning time. 0 is pure shortest
     /// positioning time first, which can starve commands; 1 approaches first come first served.
     pub age_weight: f64,
-    /// Time for which background commands wait for foreground commands before all compete equally:
-    /// the grace period of the scheduler above the disk.
+    /// Time for which background commands wait while there are foreground commands, before all
+    /// commands compete equally. This models the scheduler that submits commands to the disk.
     pub background_wait_ms: f64,
 }
 
@@ -57,7 +59,7 @@ struct Command {
     write: bool,
     background: bool,
     queued_ns: u64,
-    /// Derived from the address: radius, cylinder, and start angle.
+    /// Radius, cylinder and start angle, which are computed from the address.
     radius: f64,
     cylinder: f64,
     angle: f64,
@@ -68,23 +70,23 @@ struct Command {
 pub struct Arm {
     spec: HddSpec,
     seek_weight: f64,
-    /// 1 - (inner / outer)^2.
+    /// 1 - (inner rate / outer rate)^2.
     taper: f64,
     turn_ns: f64,
-    /// The stroke in relative radii, and the rotations of a sequential pass for each relative
-    /// radius.
+    /// The full stroke in units of the outer radius, and the rotations of a sequential pass per
+    /// unit of the outer radius.
     stroke: f64,
     turns: f64,
     cylinder: f64,
     end_address: u64,
     end_ns: u64,
-    /// Waiting commands in the order of their arrival.
+    /// The waiting commands in the order of their arrival.
     waiting: Vec<Command>,
     background_waiting: usize,
 }
 
 impl Arm {
-    /// A disk at rest with its head at the outer edge.
+    /// Creates an idle disk, whose head is at the outer edge.
     pub fn new(spec: HddSpec) -> Self {
         let span = (spec.seek_ms_full - spec.seek_ms_min).max(1e-9);
         let share = (spec.seek_ms_mean - spec.seek_ms_min) / span;
@@ -93,7 +95,7 @@ impl Arm {
         let turn_ns = 60e9 / spec.rotation_rpm;
         let inner = libm::sqrt(1.0 - taper);
         Self {
-            // Mean of sqrt(d) over random pairs is 8/15, of d is 1/3.
+            // Over random pairs, the mean of sqrt(d) is 8/15, and the mean of d is 1/3.
             seek_weight: ((share - 1.0 / 3.0) / (8.0 / 15.0 - 1.0 / 3.0)).clamp(0.0, 1.0),
             taper,
             turn_ns,
@@ -108,7 +110,8 @@ impl Arm {
         }
     }
 
-    /// The relative radius at an address, 1 at the outer edge: also the relative rate.
+    /// Returns the relative radius at an address, 1 at the outer edge. It is also the relative
+    /// rate.
     fn radius(&self, address: u64) -> f64 {
         let x = (address as f64 / self.spec.capacity_bytes).clamp(0.0, 1.0);
         libm::sqrt(1.0 - self.taper * x)
@@ -129,8 +132,9 @@ impl Arm {
         if distance > 0.0 { seek_ns } else { 0.0 }
     }
 
-    /// Returns true if a command starts where the last one ended and needs no positioning: a read
-    /// within one rotation after it, or a write that was queued before its end.
+    /// Returns true if a command starts where the last command ended and needs no positioning. This
+    /// is the case for a read within one rotation after that end, and for a write that was queued
+    /// before that end.
     fn follows(&self, command: &Command, now_ns: u64) -> bool {
         let in_time = match command.write {
             true => command.queued_ns < self.end_ns,
@@ -139,7 +143,7 @@ impl Arm {
         command.address == self.end_address && in_time
     }
 
-    /// Returns seek, settling and rotation time of a command if it started now.
+    /// Returns the seek, settling and rotation time that a command would need if it started now.
     #[inline(always)]
     fn positioning_ns(&self, command: &Command, now_ns: u64) -> f64 {
         let seek_ns = self.seek_ns((command.cylinder - self.cylinder).abs());
@@ -164,8 +168,8 @@ impl Arm {
     ) {
         self.background_waiting += usize::from(background);
         let radius = self.radius(address);
-        // Rotations of a sequential pass from address 0 to this address: the fractional part is the
-        // angle.
+        // Returns the rotations of a sequential pass from address 0 to this address. The fractional
+        // part is the angle.
         let turns = self.turns * (1.0 - radius);
         self.waiting.push(Command {
             cylinder: self.cylinder(radius),
@@ -182,7 +186,7 @@ impl Arm {
 
     /// Chooses the next command: its token and its service time.
     pub(crate) fn start_next(&mut self, now_ns: u64) -> Option<(u32, u64)> {
-        // Background commands wait while foreground commands wait, but not for ever.
+        // Background commands wait while there are foreground commands, but not for ever.
         let grace_ns = if self.background_waiting == self.waiting.len() {
             0
         } else {
@@ -214,9 +218,9 @@ impl Arm {
     }
 
     /// Returns the command to execute next, with its index and its positioning time, among the
-    /// commands that need not wait for others. The function computes every command in full and
-    /// selects the minimum: queues are a few commands long, and mispredicted branches would cost
-    /// more than the saved square roots.
+    /// commands that may compete now. The function computes the positioning time of every command
+    /// and selects the minimum. Queues have only a few commands, and mispredicted branches would
+    /// cost more time than the saved square roots.
     #[inline(always)]
     fn nearest<'a>(
         &self,
@@ -249,9 +253,9 @@ impl Arm {
     }
 }
 
-/// Returns the floor of a number of rotations, which must not be negative or above 2^51. The sum
-/// rounds halves to even, and the function subtracts 1 if the sum was rounded up. That is four
-/// instructions on any x86-64.
+/// Returns the integer part of a number of rotations, which must be between 0 and 2^51. An addition
+/// rounds the number to the nearest integer, and the function subtracts 1 if it was rounded up.
+/// That takes four instructions on any x86-64.
 #[inline(always)]
 fn whole(turns: f64) -> f64 {
     const SHIFT: f64 = (1u64 << 52) as f64;
@@ -283,7 +287,8 @@ mod tests {
         }
     }
 
-    /// Mean service and response in ns of random 4 KiB reads at a queue depth.
+    /// Returns the mean service time and response time of random 4 KiB reads at a queue depth, in
+    /// ns.
     fn random_reads(spec: HddSpec, depth: u64, count: u64) -> (f64, f64) {
         let mut sim = Sim::new(1);
         let disk = sim.add_station("disk", 1, Order::Disk(Box::new(Arm::new(spec))));
@@ -307,8 +312,8 @@ mod tests {
     #[test]
     fn a_lone_random_read_costs_mean_seek_and_half_a_turn() {
         let (service, _) = random_reads(spec(), 1, 20_000);
-        // Uniform over the capacity is not uniform over cylinders: outer cylinders have more data,
-        // so random addresses are a little closer together than random cylinders.
+        // Random addresses are a little closer together than random cylinders, because outer
+        // cylinders have more data.
         let expected = Arm::new(spec()).mean_service_ns(4096.0, false);
         assert!((0.94..1.01).contains(&(service / expected)), "{service} against {expected}");
     }
@@ -317,7 +322,8 @@ mod tests {
     fn queueing_raises_the_rate_as_positioning_time_allows() {
         let (one, _) = random_reads(spec(), 1, 5_000);
         let (thirty_two, _) = random_reads(spec(), 32, 10_000);
-        // Published 7,200 rpm SATA disks are about 2 to 2.6 times as fast at depth 32 as at depth 1.
+        // In published measurements, 7,200 rpm SATA disks are about 2 to 2.6 times as fast at depth
+        // 32 as at depth 1.
         let gain = one / thirty_two;
         assert!((1.9..2.8).contains(&gain), "gain {gain}");
     }
@@ -343,8 +349,8 @@ mod tests {
 
     #[test]
     fn a_write_continues_the_last_one_only_if_it_was_queued_in_time() {
-        // Consecutive writes of 64 KiB, `depth` of them queued: one write per rotation, or the
-        // media rate.
+        // Returns the rate of consecutive 64 KiB writes with `depth` of them queued. It should be
+        // one write per rotation, or the media rate.
         let per_write_ms = |depth: u64| {
             let mut sim = Sim::new(1);
             let disk = sim.add_station("disk", 1, Order::Disk(Box::new(Arm::new(spec()))));

@@ -1,9 +1,9 @@
-//! Values in numbered slots, which are reused.
+//! Values in numbered slots. Free slots are reused.
 
 use std::ops::{Index, IndexMut};
 
-/// Values in slots with stable numbers. The memory is never returned to the system, so nothing is
-/// allocated once the maximum number has been in use.
+/// Values in slots with stable numbers. Memory is never returned to the system, so nothing more is
+/// allocated after the maximum number of slots has been used once.
 #[derive(Clone, Debug)]
 pub(crate) struct Places<T> {
     values: Vec<T>,
@@ -25,7 +25,7 @@ impl<T> Places<T> {
         Self { values: Vec::with_capacity(capacity), ..Self::default() }
     }
 
-    /// Stores a value in a free slot, the most recently freed one, and returns its number.
+    /// Stores a value in the most recently freed slot, and returns the number of the slot.
     #[inline(always)]
     pub(crate) fn put(&mut self, value: T) -> u32 {
         if self.free_len == 0 {
@@ -36,7 +36,8 @@ impl<T> Places<T> {
         place
     }
 
-    /// Returns the index of a free slot with its old contents, or of a new slot created by `make`.
+    /// Returns the index of a free slot, which still has its old contents, or of a new slot that
+    /// `make` creates.
     #[inline(always)]
     pub(crate) fn reuse(&mut self, make: impl FnOnce() -> T) -> u32 {
         if self.free_len == 0 { self.widen(make()) } else { self.take() }
@@ -48,7 +49,7 @@ impl<T> Places<T> {
         self.free[self.free_len]
     }
 
-    /// Separate from the hot path.
+    /// This function is separate, to keep the hot path short.
     #[cold]
     #[inline(never)]
     fn widen(&mut self, value: T) -> u32 {
@@ -80,13 +81,13 @@ impl<T> Places<T> {
         self.values.iter().zip(self.used()).filter(|(_, used)| *used).map(|(value, _)| value)
     }
 
-    /// The same, mutably.
+    /// Returns mutable references to the used values.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let used = self.used();
         self.values.iter_mut().zip(used).filter(|(_, used)| *used).map(|(value, _)| value)
     }
 
-    /// By slot: whether it is in use.
+    /// For each slot: whether it is in use.
     fn used(&self) -> Vec<bool> {
         let mut used = vec![true; self.values.len()];
         for &place in &self.free[..self.free_len] {

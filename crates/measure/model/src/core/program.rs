@@ -13,9 +13,9 @@ pub struct StationId(pub u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
-    /// Queue and service at station `target`. `amount` is the demand in nanoseconds (a queue), the
-    /// bytes to transfer (a disk; `extra` is the address), or the number of tokens (a gate or a
-    /// bucket).
+    /// Wait for station `target` and be served by it. `amount` is the service time in nanoseconds
+    /// (queue), the bytes to transfer (disk; `extra` is the address), or the number of tokens (gate
+    /// or bucket).
     Visit,
     /// Starts `count` branches; continues when `extra` of them have finished.
     Fork,
@@ -25,7 +25,7 @@ pub(crate) enum StepKind {
     End,
     /// Returns `amount` tokens to gate `target`.
     Give,
-    /// Notifies block `target`; `amount` is for the block.
+    /// Notifies block `target`, which receives `amount`.
     Notice,
 }
 
@@ -72,7 +72,7 @@ impl Program {
         self.background = false;
     }
 
-    /// True if it has no steps.
+    /// Returns true if the program has no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -103,7 +103,8 @@ impl Program {
         self.push(StepKind::Visit, 0, disk.0, size_bytes, address);
     }
 
-    /// Adds a wait until a gate has `tokens` free tokens, or a bucket lets them pass.
+    /// Adds a wait until a gate has `tokens` free tokens, or until a bucket releases this number of
+    /// tokens.
     #[inline]
     pub fn take(&mut self, gate: StationId, tokens: u64) {
         self.push(StepKind::Visit, 0, gate.0, tokens, 0);
@@ -115,7 +116,7 @@ impl Program {
         self.push(StepKind::Give, 0, gate.0, tokens, 0);
     }
 
-    /// Adds a notice for block `block`.
+    /// Adds a notice that notifies block `block`.
     #[inline]
     pub fn notice(&mut self, block: u32, value: u64) {
         self.push(StepKind::Notice, 0, block, value, 0);
@@ -160,7 +161,7 @@ impl Program {
             (0, _) => {
                 self.steps.remove(fork);
             }
-            // A single branch with a join is plain series, so no fork is needed.
+            // A single branch with a join is a series of steps, so no fork is needed.
             (1, 1..) => {
                 self.steps.pop();
                 self.steps.drain(fork..fork + 2);
@@ -177,8 +178,8 @@ impl Program {
         self.join(0);
     }
 
-    /// Iterates over station visits as (station, amount, address, background), in program order:
-    /// for demand analysis, which needs the work but not the queueing.
+    /// Iterates over station visits as (station, amount, address, background), in program order.
+    /// Demand analysis uses it, because it needs the work but not the queueing.
     pub(crate) fn visits(&self) -> impl Iterator<Item = (StationId, u64, u64, bool)> + '_ {
         self.steps
             .iter()

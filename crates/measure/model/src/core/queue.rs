@@ -2,9 +2,9 @@
 //!
 //! A 4-ary implicit heap of packed 128-bit keys (D. B. Johnson, "Priority queues with update and
 //! finding minimum spanning trees", IPL 4, 1975, for d-ary heaps): 56 bits of time, 40 bits of
-//! sequence number, 32 bits of payload. One comparison orders by time and then by the order of
-//! insertion, so ties are broken the same way on every machine. Four children share one cache line
-//! of 64 bytes, which is why the arity is 4 and not 2.
+//! sequence number, 32 bits of payload. One comparison orders events by time, and events at the
+//! same time by insertion. The order is therefore the same on every machine. Four children share
+//! one cache line of 64 bytes, which is why the arity is 4 and not 2.
 
 /// Latest time of an event: 2^56 - 1 ns, about 833 days of virtual time.
 pub const TIME_NS_MAX: u64 = (1 << 56) - 1;
@@ -23,12 +23,13 @@ const EMPTY: u128 = u128::MAX;
 /// A queue of events, each a time and a 32-bit payload.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// The root is the last of the first line; the children of node `n` are line `n + 1`.
+    /// The root is the last key of the first line. The children of node `n` are in line `n + 1`.
     lines: Vec<Line>,
     len: usize,
     sequence: u64,
-    /// True if the root was removed and not yet replaced. Most events cause exactly one other, so
-    /// the next push usually fills the root, and the queue is sifted once, not twice.
+    /// True if the root was removed and not yet replaced. Most events cause exactly one other
+    /// event. The next push therefore usually fills the root, and the queue is sifted once instead
+    /// of twice.
     hole: bool,
 }
 
@@ -50,19 +51,19 @@ impl EventQueue {
         self.len - usize::from(self.hole)
     }
 
-    /// True if there is no event.
+    /// Returns true if there is no event.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Adds an event. Times after [`TIME_NS_MAX`] are replaced by that time.
+    /// Adds an event. A time after [`TIME_NS_MAX`] is replaced by that maximum.
     #[inline(always)]
     pub fn push(&mut self, time_ns: u64, payload: u32) {
         if self.sequence >> SEQUENCE_BITS != 0 {
             self.renumber();
         }
-        // Time and the upper bits of the sequence number in the upper half, the remaining bits in
-        // the lower half.
+        // The upper half has the time and the upper bits of the sequence number, the lower half has
+        // the remaining bits.
         let high = (time_ns.min(TIME_NS_MAX) << (SEQUENCE_BITS - 32)) | (self.sequence >> 32);
         let low = (self.sequence << PAYLOAD_BITS) | u64::from(payload);
         let key = (u128::from(high) << 64) | u128::from(low);
@@ -79,8 +80,8 @@ impl EventQueue {
         }
     }
 
-    /// Removes the earliest event; of several events at the same time, the event that was pushed
-    /// first.
+    /// Removes the earliest event. If several events have the same time, removes the event that was
+    /// pushed first.
     #[inline]
     pub fn pop(&mut self) -> Option<(u64, u32)> {
         if self.hole {
@@ -160,8 +161,8 @@ impl EventQueue {
         self.lines[line].0[at] = key;
     }
 
-    /// Assigns new sequence numbers to the events in their current order. Needed once in 2^40
-    /// events.
+    /// Assigns new sequence numbers to the events in their current order. This is needed once in
+    /// 2^40 events.
     #[cold]
     fn renumber(&mut self) {
         if self.hole {
@@ -220,7 +221,8 @@ mod tests {
             for (i, &t) in times.iter().enumerate() {
                 queue.push(t, i as u32);
                 expected.push((t, i as u32));
-                // Interleaves removals: the heap must stay valid while it shrinks and grows.
+                // Interleaves insertions and removals, because the heap must stay valid while it
+                // shrinks and grows.
                 if t % 7 == 0 && let Some(e) = queue.pop() {
                     let least = expected.iter().copied().min().unwrap();
                     prop_assert_eq!(e, least);

@@ -1,10 +1,10 @@
-//! Randomness: one seeded stream per component, so that a new component does not change the draws
-//! of others.
+//! Randomness: each component has its own seeded stream, so that a new component does not change
+//! the numbers of other components.
 //!
 //! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
-//! generators", ACM TOMS 47(4), 2021). A stream's seed is XXH3 of its name under the run's seed.
-//! Logarithms are computed by `libm`, so that debug, release, glibc and musl builds draw the same
-//! values.
+//! generators", ACM TOMS 47(4), 2021). A stream's seed is the XXH3 hash of its name, keyed with the
+//! run's seed. Logarithms are computed by `libm`, so that debug, release, glibc and musl builds
+//! produce the same values.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -30,8 +30,8 @@ impl Stream {
     }
 
     /// Returns a uniform number in `0..bound` (D. Lemire, "Fast random integer generation in an
-    /// interval", ACM TOMACS 29(1), 2019, without the rejection: the bias is below `bound` / 2^64).
-    /// Returns 0 for bound 0.
+    /// interval", ACM TOMACS 29(1), 2019, without its rejection step, so the bias is below `bound`
+    /// / 2^64). Returns 0 for bound 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
@@ -61,11 +61,12 @@ impl Stream {
         (self.exponential() * mean_ns + 0.5) as u64
     }
 
-    /// A duration with the given mean and coefficient of variation (standard deviation over mean).
+    /// Returns a duration with the given mean and coefficient of variation (standard deviation
+    /// divided by mean).
     ///
-    /// 0 is constant; up to 1 a constant plus an exponential part; above 1 a balanced two-phase
-    /// hyperexponential (W. Whitt, "The queueing network analyzer", BSTJ 62(9), 1983, eq.
-    /// 3.9-3.11).
+    /// A coefficient of 0 gives a constant. Up to 1, the distribution is a constant plus an
+    /// exponential part; above 1, a balanced two-phase hyperexponential (W. Whitt, "The queueing
+    /// network analyzer", BSTJ 62(9), 1983, eq. 3.9-3.11).
     #[inline(always)]
     pub fn duration_ns(&mut self, mean_ns: f64, variation: f64) -> u64 {
         if variation <= 0.0 {
@@ -109,7 +110,7 @@ mod tests {
             }
             let mean = sum / f64::from(n);
             let cv = (squares / f64::from(n) - mean * mean).max(0.0).sqrt() / mean;
-            // Four standard errors of the mean of 400,000 draws with variation 2.5 are 1.6 %.
+            // For 400,000 values with variation 2.5, four standard errors of the mean are 1.6 %.
             assert!((mean / 1e6 - 1.0).abs() < 0.016, "mean {mean} at variation {variation}");
             assert!((cv - variation).abs() < 0.05 * variation + 1e-3, "cv {cv} for {variation}");
         }

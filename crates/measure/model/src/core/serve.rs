@@ -7,9 +7,8 @@ use super::station::{Discipline, Door, NONE};
 use super::trace::Mark;
 
 impl Sim {
-    /// Handles the arrival of a token at a station. This and the other functions on the path of
-    /// every event are inlined: an event runs mostly straight-line code, and calls took a tenth of
-    /// its instructions.
+    /// Handles the arrival of a token at a station. This function and the others that every event
+    /// runs are inlined, because calls took a tenth of an event's instructions.
     #[inline(always)]
     pub(super) fn enter(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
@@ -52,7 +51,7 @@ impl Sim {
     }
 
     /// Handles the arrival of a token at a station that is not a queue. Models have few such
-    /// stations, so the code is not in the hot path.
+    /// stations, so this code is separate from the hot path.
     #[inline(never)]
     fn enter_otherwise(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
@@ -95,7 +94,7 @@ impl Sim {
         }
     }
 
-    /// Puts a token that found every server busy into the queue.
+    /// Queues a token that arrived while every server was busy.
     #[inline(always)]
     fn queue(&mut self, index: u32, step: Step) {
         let station = &mut self.stations[step.target as usize];
@@ -113,7 +112,7 @@ impl Sim {
         fifo.tail = index;
     }
 
-    /// Returns the next token to serve, from the queue.
+    /// Removes the next token to serve from the queue.
     #[inline(always)]
     fn dequeue(&mut self, target: u32) -> Option<u32> {
         let station = &mut self.stations[target as usize];
@@ -149,7 +148,7 @@ impl Sim {
         Some(index)
     }
 
-    /// Handles the end of a service (or of a wait at a delay or bucket).
+    /// Handles the end of a service, or of a wait at a delay or bucket.
     #[inline(always)]
     pub(super) fn served(&mut self, index: u32) {
         let now_ns = self.now_ns;
@@ -171,7 +170,7 @@ impl Sim {
         }
     }
 
-    /// Starts the disk's next command, if one waits.
+    /// Starts the disk's next command, if any command waits.
     fn start_disk(&mut self, target: u32) {
         let station = &mut self.stations[target as usize];
         let Discipline::Disk(arm) = &mut station.discipline else { return };
@@ -193,7 +192,8 @@ impl Sim {
         let now_ns = self.now_ns;
         let station = &mut self.stations[target as usize];
         let Discipline::Sharing(sharing) = &mut station.discipline else { return };
-        // An arrival after this event was set has delayed the departure, so another event follows.
+        // A token that arrived after this event was scheduled has delayed the departure, so another
+        // event follows.
         if sharing.next_ns(station.servers).is_none_or(|due_ns| due_ns > now_ns) {
             return;
         }
@@ -277,8 +277,8 @@ impl Sim {
         }
     }
 
-    /// Closes a door: arriving tokens wait until a program opens it by its number. Every number up
-    /// to the largest needs a slot, so numbers should be small.
+    /// Closes a door: arriving tokens wait until a program opens it by its number. Every door
+    /// number up to the largest takes a slot, so the numbers should be small.
     pub fn close(&mut self, doors: StationId, door: u64) {
         if let Discipline::Doors { doors } = &mut self.stations[doors.0 as usize].discipline {
             let number = door as usize;

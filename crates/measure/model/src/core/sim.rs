@@ -1,9 +1,10 @@
 //! The event loop: runs the programs of I/Os through the stations.
 //!
-//! The state is flat. Tokens (a flow of control within an I/O), joins, and I/O slots are in vectors
-//! with free lists; queues are links between tokens; and the memory of programs is reused for later
-//! I/Os. After a warm-up, a run therefore allocates nothing. The caller requests the next
-//! [`Happening`] and responds by submitting more I/Os; there are no callbacks.
+//! The state is in flat arrays. Tokens (each is a flow of control within an I/O), joins and I/O
+//! slots are in vectors with free lists. Queues are linked lists of tokens, and the memory of
+//! programs is reused for later I/Os. After a warm-up, a run therefore allocates no memory. The
+//! caller requests the next [`Happening`] and responds by submitting more I/Os; there are no
+//! callbacks.
 
 use super::StationId;
 use super::places::Places;
@@ -16,23 +17,23 @@ pub(super) const EVENT_STATION: u32 = 1 << 30;
 const EVENT_TIMER: u32 = 2 << 30;
 const EVENT_INDEX: u32 = (1 << 30) - 1;
 
-/// Entry time of a token that waits for its branches: not at a station yet.
+/// Entry time of a token that waits for its branches, and is therefore at no station.
 pub(super) const OUTSIDE: u64 = u64::MAX;
 
 /// An event for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// An I/O ended (its detached branches may still run).
+    /// An I/O ended. Its detached branches may still be running.
     Done {
-        /// Tag of its submission.
+        /// Tag from the submission of the I/O.
         tag: u64,
-        /// Time of its submission.
+        /// Time when the I/O was submitted.
         submitted_ns: u64,
     },
-    /// A program reached a notice for a block.
+    /// A program reached a step that notifies a block.
     Notice {
         block: u32,
-        /// Value in the program.
+        /// Value in that step.
         value: u64,
     },
     /// A timer expired.
@@ -52,11 +53,12 @@ pub(super) struct Token {
     pub(super) next: u32,
     pub(super) enter_ns: u64,
     pub(super) start_ns: u64,
-    /// Data of the current visit, so that its end need not read the program again.
+    /// Data of the current visit. It is copied here so that the program need not be read again at
+    /// the end of the visit.
     pub(super) amount: u64,
     pub(super) target: u32,
     pub(super) background: bool,
-    /// The I/O is traced.
+    /// True if the I/O is traced.
     pub(super) traced: bool,
 }
 
@@ -102,7 +104,7 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Creates an empty simulation. Random orders use streams of this seed.
+    /// Creates an empty simulation. Stations with a random order use random streams of this seed.
     pub fn new(seed: u64) -> Self {
         Self {
             now_ns: 0,
@@ -152,19 +154,18 @@ impl Sim {
         self.stations[station.0 as usize].servers
     }
 
-    /// Sets the speed of a station for services that start from now on, as a share of its normal
-    /// speed.
+    /// Sets the speed of a station for services that start later, as a share of its normal speed.
     pub fn set_speed(&mut self, station: StationId, speed: f64) {
         self.stations[station.0 as usize].set_speed(speed);
     }
 
-    /// Returns the customers at a station, waiting or in service.
+    /// Returns the number of customers at a station that wait or are served.
     pub fn customers(&self, station: StationId) -> u32 {
         self.stations[station.0 as usize].customers
     }
 
-    /// Returns the mean service time of a visit, without simulation: at a queue the demand itself,
-    /// at a disk the time of a single random command, at a gate or bucket 0.
+    /// Returns the mean service time of a visit, without simulation. It is the demand itself at a
+    /// queue, the time of a single random command at a disk, and 0 at a gate or bucket.
     pub fn demand_ns(&self, station: StationId, amount: u64, address: u64) -> f64 {
         match &self.stations[station.0 as usize].discipline {
             Discipline::Disk(arm) => {
@@ -176,7 +177,8 @@ impl Sim {
         }
     }
 
-    /// True if a station has no queue (a pure delay, a gate or a bucket).
+    /// Returns true if a station is not a server with a queue, but a pure delay, a gate or a
+    /// bucket.
     pub fn is_delay(&self, station: StationId) -> bool {
         matches!(
             self.stations[station.0 as usize].discipline,
@@ -187,7 +189,7 @@ impl Sim {
         )
     }
 
-    /// True if a station limits the rate without a queue of its own.
+    /// Returns true if a station limits the rate but is not a server (a bucket).
     pub fn is_limit(&self, station: StationId) -> bool {
         matches!(self.stations[station.0 as usize].discipline, Discipline::Bucket { .. })
     }
@@ -197,12 +199,13 @@ impl Sim {
         self.events_done
     }
 
-    /// Returns the I/Os in flight, including those with only detached branches left.
+    /// Returns the number of I/Os in flight, including I/Os of which only detached branches are
+    /// still running.
     pub fn in_flight(&self) -> usize {
         self.slots.len()
     }
 
-    /// Starts an I/O. `program` is emptied, but its memory stays allocated.
+    /// Starts an I/O. Empties `program`, whose memory stays allocated.
     pub fn submit(&mut self, tag: u64, class: u16, program: &mut Program) {
         program.finish();
         let io = self.slots.reuse(Slot::default);
@@ -230,7 +233,7 @@ impl Sim {
         }
     }
 
-    /// Sets a timer; its [`Happening`] has `tag`. Returns a handle for cancelling.
+    /// Sets a timer. Its [`Happening`] contains `tag`. Returns a handle for cancelling.
     pub fn set_timer(&mut self, at_ns: u64, tag: u32) -> u32 {
         let timer = self.timers.put((tag, true));
         self.events.push(at_ns.max(self.now_ns), EVENT_TIMER | timer);
@@ -242,7 +245,7 @@ impl Sim {
         if self.out_read < self.out.len() { Some(self.now_ns) } else { self.events.next_ns() }
     }
 
-    /// Cancels a timer that has not expired.
+    /// Cancels a timer that has not yet expired.
     pub fn cancel_timer(&mut self, timer: u32) {
         self.timers[timer].1 = false;
     }
@@ -308,7 +311,7 @@ impl Sim {
         }
     }
 
-    /// Like [`Sim::advance`], for tokens that are not from an event.
+    /// Like [`Sim::advance`], for a token that does not come from an event.
     #[inline(never)]
     fn go_on(&mut self, index: u32) {
         self.advance(index);
@@ -343,7 +346,8 @@ impl Sim {
                     self.tokens[index].pc += 1;
                 }
                 StepKind::Branch => {
-                    // Only reached after the end of a branch, which `split` prevents.
+                    // A program cannot reach this step: `split` prevents that execution continues
+                    // after the end of a branch.
                     self.tokens[index].pc += u32::from(step.count) + 1;
                 }
             }
@@ -368,7 +372,7 @@ impl Sim {
             self.ready.push(child);
             head += u32::from(length) + 1;
         }
-        // The stack is popped from the end, and the first branch has to start first.
+        // Tokens are popped from the end of the stack, and the first branch must start first.
         self.ready[first..].reverse();
         self.slots[io].references += u32::from(fork.count);
         let parent = &mut self.tokens[parent];

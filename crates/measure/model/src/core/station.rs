@@ -5,47 +5,51 @@
 //! queued commands; a gate with tokens; a token bucket; and a pure delay. Each station integrates
 //! its number of customers over time and, independently, adds up the sojourn of each customer. By
 //! Little's law (J. D. C. Little, "A proof for the queuing formula L = λW", Operations Research
-//! 9(3), 1961) the two must agree over any window, if a customer at an edge counts only for its
-//! time inside the window. [`StationStats::little_error`] is the difference; a run asserts that it
-//! is below 0.1 %.
+//! 9(3), 1961) the two must agree over any window, if a customer that is present at the start or
+//! end of the window counts only for its time inside the window. [`StationStats::little_error`] is
+//! the difference. A run asserts that it is below 0.1 %.
 
 use super::hdd::Arm;
 use crate::core::rng::Stream;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Value for "no token": the end of a queue.
+/// Value for "no token", which marks the end of a queue.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Order of service of a station.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// First come first served. Background work is served if no foreground work waits, and
-    /// otherwise after every `background_every` foreground services (0: never).
+    /// First come first served. Background work is served if no foreground work waits. If
+    /// foreground work waits, one background visit is served after every `background_every`
+    /// foreground services.
     Fcfs {
-        /// Foreground services after which one waiting background visit is served. 0: strict.
+        /// Number of foreground services after which one waiting background visit is served. With
+        /// 0, background work always waits for foreground work.
         background_every: u32,
     },
-    /// Serves the oldest waiting token or, in this share of services, a random token. 1 is service
-    /// in random order; small values model schedulers that approximately preserve the order.
+    /// Serves the oldest waiting token or, in a share of the services, a random token. A share of 1
+    /// is service in random order. Small shares model schedulers that approximately preserve the
+    /// order.
     Disordered {
         /// Share of the services whose token is chosen at random.
         random_share: f64,
     },
-    /// All customers at once, each with an equal share of the servers (at most one server each).
+    /// Serves all customers at the same time. Each customer gets an equal share of the servers, at
+    /// most one server.
     ProcessorSharing,
     /// A disk arm with command queueing; see [`Arm`].
     Disk(Box<Arm>),
-    /// Tokens that are acquired and returned; waiting is first come first served, or in random
-    /// order.
+    /// A gate with a fixed number of tokens. Customers acquire tokens and return them later. They
+    /// wait in order of arrival, or are admitted in random order.
     Gate {
         tokens: u64,
         /// True to admit waiting customers in random order.
         random: bool,
     },
-    /// Doors that open once: a token waits at a closed door until it opens, and passes an open
-    /// door. Doors have small numbers; [`Sim::close`](crate::core::Sim::close) closes them.
+    /// Doors that open once. A token waits at a closed door until the door opens, and passes an
+    /// open door. Door numbers are small; [`Sim::close`](crate::core::Sim::close) closes them.
     Doors,
-    /// Tokens that accumulate at a rate: a token bucket as the generic cell rate algorithm (ITU-T
+    /// A token bucket, whose tokens accumulate at a rate: the generic cell rate algorithm (ITU-T
     /// I.371).
     Bucket {
         /// Tokens per second.
@@ -53,24 +57,25 @@ pub enum Order {
         /// Maximum number of accumulated tokens.
         burst: f64,
     },
-    /// No queue: every customer is served at once, for its own demand.
+    /// A delay without a queue: the service of every customer starts immediately, and takes its
+    /// demand.
     Delay,
 }
 
 /// Counters of a station. Times are integrals since the start of the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
-    /// Visits that started.
+    /// Number of visits that started.
     pub arrivals: u64,
-    /// Visits that ended.
+    /// Number of visits that ended.
     pub departures: u64,
-    /// Background departures, included in the field above.
+    /// Departures of background work, which are included in `departures`.
     pub background_departures: u64,
     /// Integral of the number of busy servers.
     pub busy_ns: u64,
-    /// Integral of the number of customers, waiting or in service.
+    /// Integral of the number of customers that wait or are served.
     pub area_ns: u64,
-    /// Sum of the customers' times at the station, from their own stamps.
+    /// Sum of the times that customers spent at the station, computed from their time stamps.
     pub sojourn_ns: u64,
     /// Sum of the service times of ended visits.
     pub service_ns: u64,
@@ -80,13 +85,13 @@ pub struct StationStats {
 
 impl StationStats {
     /// Returns the relative difference between the integral of the number of customers and the sum
-    /// of their sojourns; 0 by Little's law.
+    /// of their sojourn times. It is 0 by Little's law.
     pub fn little_error(&self) -> f64 {
         let (area, sojourn) = (self.area_ns as f64, self.sojourn_ns as f64);
         if area == sojourn { 0.0 } else { (area - sojourn).abs() / area.max(sojourn) }
     }
 
-    /// Returns the increase since an earlier reading of the same station.
+    /// Returns the increase of the counters since an earlier reading of the same station.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             arrivals: self.arrivals - earlier.arrivals,
@@ -111,7 +116,8 @@ pub(crate) struct Station {
     pub(crate) foreground: Fifo,
     pub(crate) background: Fifo,
     pub(crate) since_background: u32,
-    /// Factor of service times: 1, or more while an event slows the station down.
+    /// Factor by which service times are multiplied: 1, or more while an event slows the station
+    /// down.
     stretch: f64,
     last_ns: u64,
     window_ns: u64,
@@ -138,7 +144,7 @@ pub(crate) struct Door {
     pub(crate) waiting: Vec<u32>,
 }
 
-/// An intrusive queue of tokens, whose links are in the tokens.
+/// A queue of tokens as a linked list. The links are in the tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fifo {
     pub(crate) head: u32,
@@ -150,7 +156,7 @@ impl Fifo {
 }
 
 /// Processor sharing in virtual work. Every customer in service gains work at the same rate, so the
-/// order of departure is fixed at arrival (work at arrival + demand), and only its time changes.
+/// order of departures (work at arrival + demand) is fixed at arrival, and only their times change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
     work_ns: f64,
@@ -173,8 +179,8 @@ impl Sharing {
 
     pub(crate) fn enter(&mut self, now_ns: u64, servers: u32, token: u32, demand_ns: u64) {
         self.advance(now_ns, servers);
-        // Work never exceeds 2^53 ns (104 days), so the sum is exact to a fraction of a nanosecond,
-        // and positive floats are ordered like their bits.
+        // Work never exceeds 2^53 ns (104 days), so the sum is exact to a fraction of a nanosecond.
+        // The bits of positive floats have the same order as the floats.
         let finish = self.work_ns + demand_ns as f64;
         self.leaving.insert((finish.to_bits(), self.arrivals), token);
         self.arrivals += 1;
@@ -233,7 +239,7 @@ impl Station {
         }
     }
 
-    /// Sets the speed of services that start from now on, as a share of the normal speed.
+    /// Sets the speed of services that start later, as a share of the normal speed.
     pub(crate) fn set_speed(&mut self, speed: f64) {
         self.stretch = 1.0 / speed;
     }
@@ -269,12 +275,13 @@ impl Station {
         self.stats.service_ns += now_ns - start_ns;
     }
 
-    /// Counts the part inside the window of a customer that is still present at its end.
+    /// Counts a customer that is still present at the end of the window, with its time inside the
+    /// window.
     pub(crate) fn count_resident(&mut self, now_ns: u64, enter_ns: u64) {
         self.stats.sojourn_ns += now_ns - enter_ns.max(self.window_ns);
     }
 
-    /// Starts a new measured window: customers stay, counters restart.
+    /// Starts a new measured window. Customers stay at the station, and counters restart at 0.
     pub(crate) fn open_window(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.window_ns = now_ns;

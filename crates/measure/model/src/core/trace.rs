@@ -3,10 +3,10 @@
 use super::program::StepKind;
 use super::sim::Sim;
 
-/// Time that one traced I/O, or the sum of several, spent at a station on its critical path.
+/// Time at a station on the critical path of a traced I/O, or the sum over several traced I/Os.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracedTime {
-    /// Visits on the critical path.
+    /// Number of visits on the critical path.
     pub visits: u64,
     /// Time in the queue.
     pub waited_ns: u64,
@@ -23,7 +23,8 @@ pub(super) struct Mark {
 }
 
 impl Sim {
-    /// Traces the critical path of one I/O in `every` (0: none), over `classes` classes.
+    /// Traces the critical path of one in `every` I/Os (0 traces none), separately for `classes`
+    /// classes.
     pub fn trace_one_in(&mut self, every: u32, classes: usize) {
         self.trace_every = every;
         self.traced = vec![TracedTime::default(); classes * self.stations.len()];
@@ -31,7 +32,7 @@ impl Sim {
     }
 
     /// Sums over the traced I/Os of a class: their number, their latencies, and the time at each
-    /// station. The sum over stations equals the sum of the latencies exactly.
+    /// station. The times at all stations add up exactly to the sum of the latencies.
     pub fn traced(&self, class: usize) -> (u64, u64, &[TracedTime]) {
         let n = self.stations.len();
         let (ios, latency_ns) = self.traced_ios.get(class).copied().unwrap_or_default();
@@ -47,8 +48,8 @@ impl Sim {
         let total = &mut self.traced_ios[usize::from(slot.class)];
         total.0 += 1;
         total.1 += self.now_ns - slot.submitted_ns;
-        // Programs to walk: the main program and, at each fork, the branch that completed the fork.
-        // The join recorded this branch by its end step.
+        // Step ranges to walk: the main program and, at each fork, the branch that completed the
+        // fork. The join recorded the end step of this branch.
         let mut walks = vec![(0usize, slot.steps.len() - 1)];
         while let Some((mut pc, end)) = walks.pop() {
             while pc < end {

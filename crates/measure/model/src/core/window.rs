@@ -1,4 +1,4 @@
-//! The measured window: start and reading of the counters.
+//! The measured window: its start, and the reading of its counters.
 
 use super::StationId;
 use super::program::StepKind;
@@ -7,7 +7,7 @@ use super::station::StationStats;
 use super::trace::TracedTime;
 
 impl Sim {
-    /// Starts a measured window: counters and traces restart, I/Os in flight stay.
+    /// Starts a measured window: counters and traces restart, and I/Os in flight continue.
     pub fn open_window(&mut self) {
         for station in &mut self.stations {
             station.open_window(self.now_ns);
@@ -16,16 +16,16 @@ impl Sim {
         self.traced_ios.iter_mut().for_each(|t| *t = (0, 0));
     }
 
-    /// Returns a station's current counters, without customers that are still present (for time
-    /// series).
+    /// Returns a station's current counters, for time series. Customers that are still present are
+    /// not included.
     pub fn read(&mut self, station: StationId) -> StationStats {
         let station = &mut self.stations[station.0 as usize];
         station.account(self.now_ns);
         station.stats
     }
 
-    /// Returns every station's counters of the window up to now. Customers that are still present
-    /// count in proportion to their time.
+    /// Returns the counters of every station from the start of the window until now. Customers that
+    /// are still present count in proportion to their time.
     pub fn close_window(&mut self) -> Vec<StationStats> {
         let before: Vec<StationStats> = self.stations.iter().map(|s| s.stats).collect();
         for station in &mut self.stations {

@@ -1,12 +1,12 @@
-//! Arithmetic checks of a published table: consistency of its columns, and the limits of its parts.
+//! Arithmetic checks of a published table: consistency of its columns, and limits of the hardware.
 //!
 //! - Bandwidth identity: bandwidth = data operations × I/O size + all operations × protocol bytes.
-//!   Fitting the protocol bytes, with both meanings of "MB", determines the meaning of the column.
-//!   The residuals check every row.
-//! - Little's law: rate × latency is the concurrency of the system. Above clients × depth it is
-//!   impossible. If a value is far below, the clients did not keep their queues full (barrier,
-//!   think time).
-//! - Port limits: required throughput of the network ports and of the drives.
+//!   The protocol bytes are fitted for both meanings of "MB"; the better fit determines the meaning
+//!   of the column. The residuals check every row.
+//! - Little's law: rate × latency is the concurrency of the system. A value above clients × depth
+//!   is impossible. If a value is far below clients × depth, the clients did not keep their queues
+//!   full (barrier, think time).
+//! - Port limits: the throughput that the network ports and the drives must have.
 
 use super::table::{Row, Table};
 
@@ -15,19 +15,20 @@ use super::table::{Row, Table};
 pub struct Checks {
     /// Unit of the bandwidth column: 1e6 or 2^20 bytes.
     pub unit_bytes: f64,
-    /// Best fitting protocol bytes per data operation.
+    /// Best-fitting number of protocol bytes of a data operation.
     pub protocol_bytes: f64,
     /// Median of the absolute relative residuals of the bandwidth identity.
     pub identity_median: f64,
-    /// Rows whose bandwidth differs by more than 2 % from the identity, with the relative residual.
+    /// Rows whose bandwidth differs from the identity by more than 2 %, with their relative
+    /// residuals.
     pub identity_odd: Vec<(String, f64)>,
-    /// Smallest and largest rate × latency of the matrix rows.
+    /// Smallest and largest value of rate × latency over the matrix rows.
     pub concurrency: (f64, f64),
     /// Rows whose rate × latency exceeds the operations that the clients can have outstanding.
     pub concurrency_impossible: Vec<(String, f64)>,
-    /// Highest rate of bytes in one direction of the network.
+    /// Highest byte rate in one direction of the network.
     pub network_bytes_per_s_max: f64,
-    /// Share of metadata in all operations, smallest and largest.
+    /// Smallest and largest share of metadata operations.
     pub metadata_share: Option<(f64, f64)>,
 }
 
@@ -36,7 +37,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Rows with all values for the bandwidth identity: (row, data operations, I/O bytes, bandwidth).
+/// Rows that have all values of the bandwidth identity: (row, data operations, I/O bytes,
+/// bandwidth).
 fn complete(table: &Table) -> Vec<(&Row, f64, f64, f64)> {
     table
         .matrix()
@@ -44,11 +46,12 @@ fn complete(table: &Table) -> Vec<(&Row, f64, f64, f64)> {
         .collect()
 }
 
-/// Checks a table. `outstanding_max` returns clients × depth of a row, if known.
+/// Checks a table. `outstanding_max` returns clients × depth of a row, if it is known.
 pub fn check(table: &Table, outstanding_max: impl Fn(&Row) -> Option<f64>) -> Checks {
     let rows = complete(table);
     let fit = |unit: f64| {
-        // Small I/Os determine the protocol bytes best, and the median over rows resists outliers.
+        // Small I/Os determine the protocol bytes best. The median over rows is robust against
+        // outliers.
         let protocol = median(
             rows.iter().map(|(r, ops, io, bw)| (bw * unit - ops * io) / r.ops_per_s).collect(),
         )

@@ -1,12 +1,12 @@
 //! Evaluates a model for the rows of a table, by simulation or by fast analysis.
 //!
-//! The analysis rehearses a few hundred requests of a row through the blocks. The result is the
-//! mean demand of an operation on every station, exactly as in the simulation. The function then
-//! solves the closed network of those demands approximately (Bard-Schweitzer, with stations of the
-//! same kind combined). It ignores barriers and joins. A fit therefore multiplies it by the ratio
-//! of simulation to analysis at the last simulated point, which changes slowly with the parameters:
-//! space mapping (J. W. Bandler and others, "Space mapping technique for electromagnetic
-//! optimization", IEEE Trans. MTT 42(12), 1994).
+//! The analysis routes a few hundred requests of a row through the blocks, without running them.
+//! This gives the mean demand of an operation on every station, exactly as in the simulation. The
+//! analysis then solves the closed network with these demands approximately (Bard-Schweitzer, with
+//! stations of the same kind combined). It ignores barriers and joins. A fit therefore multiplies
+//! its result by the ratio of simulation to analysis at the last simulated point. This ratio
+//! changes slowly with the parameters (space mapping: J. W. Bandler and others, "Space mapping
+//! technique for electromagnetic optimization", IEEE Trans. MTT 42(12), 1994).
 
 use super::FitError;
 use super::table::Row;
@@ -19,20 +19,20 @@ use crate::system::System;
 /// Rate and latency of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Operations per second, metadata included.
+    /// Operations per second, including metadata operations.
     pub ops_per_s: f64,
     /// Mean latency over all operations.
     pub latency_ms: f64,
-    /// 99th percentile of the latencies; `None` by analysis.
+    /// 99th percentile of the latencies; `None` if the result is from the analysis.
     pub latency_p99_ms: Option<f64>,
 }
 
 /// Bytes of a sequential stream that each client reads before the measurement. A system with
-/// read-ahead fetches more than is read, until its distance, which doubles from record to record,
-/// has reached its maximum.
+/// read-ahead fetches more data than clients read until its read-ahead distance, which doubles with
+/// each record, has reached the maximum.
 const BEGINNING_BYTES: u64 = 8 << 20;
 
-/// Number of rehearsed requests for a row.
+/// Number of requests that the analysis routes for a row.
 const REHEARSED: u32 = 800;
 
 pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> {
@@ -45,7 +45,8 @@ pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> 
     Ok(load)
 }
 
-/// Returns the operations until the streams of a load have started.
+/// Returns the number of operations after which the read-ahead of all streams of a load is
+/// complete.
 fn streams_begin(load: &MatrixLoad) -> u64 {
     match load.pattern {
         Pattern::Sequential => u64::from(load.clients) * (BEGINNING_BYTES / load.io_bytes.max(1)),
@@ -98,8 +99,8 @@ pub fn simulate_rows(
     })
 }
 
-/// Stations of one kind: their number, servers of each, and the demand of an operation on all of
-/// them.
+/// Stations of one kind: their number, the servers of each station, and the total demand of an
+/// operation on these stations.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
     pub(crate) name: String,
@@ -107,13 +108,14 @@ pub(crate) struct Group {
     pub(crate) servers: f64,
     pub(crate) demand_s: f64,
     pub(crate) delay: bool,
-    /// A rate limit: the rate is at most one operation per demand.
+    /// True for a rate limit: the rate is at most 1 / `demand_s`.
     pub(crate) limit: bool,
 }
 
 /// The demands of one operation of a load.
 pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: u64) -> Vec<Group> {
-    // Few clients, so that caches are soon warm: the first touch of a record would always miss.
+    // The analysis uses few clients, so that caches are warm after a short time. The first access
+    // to a record always misses.
     let few = load.clients.min(4);
     let mut requests =
         Requests::new(&MatrixLoad { clients: few, ..load.clone() }, system.compute_nodes(), seed);
@@ -151,12 +153,12 @@ pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: 
     groups
 }
 
-/// Returns the rate of a closed load with `population` outstanding operations, by analysis.
+/// Computes the rate of a closed load with `population` outstanding operations.
 pub(crate) fn closed_rate(groups: &[Group], population: f64, think_s: f64) -> f64 {
     let (limits, groups): (Vec<&Group>, Vec<&Group>) = groups.iter().partition(|g| g.limit);
     let longest_s = limits.iter().map(|g| g.demand_s).fold(0.0, f64::max);
-    // A station with several servers is a queue of demand / servers, followed by a delay of the
-    // remaining demand.
+    // A station with several servers is approximated by a queue with the demand divided by the
+    // number of servers, followed by a delay with the remaining demand.
     let queueing = |g: &Group| if g.delay { 0.0 } else { g.demand_s / g.stations / g.servers };
     let delay_s: f64 =
         think_s + groups.iter().map(|g| g.demand_s - queueing(g) * g.stations).sum::<f64>();

@@ -19,7 +19,7 @@ pub enum Figure {
     Ops,
     /// Mean latency.
     Latency,
-    /// 99th percentile of the latency, of tables that have it.
+    /// 99th percentile of the latency, if the table has this column.
     LatencyP99,
 }
 
@@ -30,7 +30,7 @@ pub enum Measure {
     Median,
     /// 90th percentile of the absolute relative errors.
     P90,
-    /// Median error, divided by that of copying the fitted table's rows.
+    /// Median error, divided by the median error of a copy of the fitted table's rows.
     OfCopying,
 }
 
@@ -47,8 +47,8 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Goals of this project for `zfs-flash`, fitted to one published layout and predicting
-    /// another. They are the default for every fit.
+    /// This project's goals for `zfs-flash`, which is fitted to one published layout and predicts
+    /// another layout. They are the default for every fit.
     pub const DEFAULTS: [Self; 9] = [
         Self::new(RowSet::Fitted, Figure::Ops, Measure::Median, 0.05),
         Self::new(RowSet::Fitted, Figure::Latency, Measure::Median, 0.08),
@@ -89,9 +89,9 @@ impl Goal {
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     pub rows: &'a [RowScore],
-    /// Over all rows.
+    /// Errors over all rows.
     pub scores: &'a Scores,
-    /// Errors of copying the fitted table's rows instead.
+    /// Errors of a copy of the fitted table's rows, in place of the model.
     pub copied: Option<&'a Scores>,
 }
 
@@ -100,7 +100,7 @@ pub struct Side<'a> {
 pub struct Outcome {
     pub goal: Goal,
     pub reached: f64,
-    /// For [`Measure::OfCopying`]: the error of copying.
+    /// For [`Measure::OfCopying`]: the error of the copy.
     pub copying: Option<f64>,
     /// Cause of the gap; `None` if the goal is reached.
     pub gap: Option<Gap>,
@@ -109,20 +109,20 @@ pub struct Outcome {
 /// Cause of a gap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
-    /// Gap in the goal's own unit: reached less limit.
+    /// Difference between the reached value and the limit, in the unit of the goal.
     pub over: f64,
-    /// Error of a single row above which it contributes to the gap.
+    /// A row contributes to the gap if its error is above this limit.
     pub row_limit: f64,
-    /// Rows that exceed this limit, by their index and with their signed error, the largest first.
+    /// Index and signed error of each row that exceeds this limit, the largest error first.
     pub rows: Vec<(usize, f64)>,
-    /// Groups of rows with errors to one side, the largest first.
+    /// Groups of rows whose errors have the same sign, the largest error first.
     pub groups: Vec<Group>,
 }
 
-/// Rows with a common property and errors to the same side.
+/// Rows with a common property, whose errors have the same sign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Property shared by the rows, such as `16 KiB` or `25 % read`.
+    /// The common property, such as `16 KiB` or `25 % read`.
     pub name: String,
     pub rows: usize,
     /// Number of rows whose error has the sign of the median.
@@ -182,8 +182,8 @@ fn gap(goal: &Goal, rows: &[RowScore], reached: f64, row_limit: f64) -> Gap {
     }
 }
 
-/// Returns groups of at least three rows of which three quarters have errors with the same sign,
-/// and a median that exceeds `least`.
+/// Returns the groups of at least three rows in which three quarters of the errors have the same
+/// sign and the median exceeds `least`.
 fn groups(rows: &[RowScore], errors: &[Option<f64>], least: f64) -> Vec<Group> {
     let mut names: Vec<(String, Vec<f64>)> = Vec::new();
     for (row, error) in rows.iter().zip(errors) {
@@ -287,7 +287,7 @@ mod tests {
         let scores = score(&good);
         let side = Side { rows: &good, scores: &scores, copied: None };
         assert_eq!(hold(&Goal::DEFAULTS, side, None).len(), 2);
-        // Without a row to copy, the goal of being better than the copy does not apply.
+        // Without a row to copy, the goal to be better than a copy does not apply.
         assert_eq!(hold(&Goal::DEFAULTS, side, Some(side)).len(), 6);
     }
 }

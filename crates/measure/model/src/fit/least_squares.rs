@@ -1,11 +1,12 @@
-//! Bounded non-linear least squares: Levenberg and Marquardt's method with a robust loss.
+//! Bounded non-linear least squares: the Levenberg-Marquardt method with a robust loss.
 //!
 //! K. Levenberg (1944) and D. W. Marquardt (1963). Projection enforces the bounds, and parameters
-//! at a bound are frozen; derivatives are forward differences. The loss is "soft L1",
-//! `2 (sqrt(1 + r^2) - 1)`, by reweighting, so that a single row which the structure cannot explain
-//! does not pull the others away.
+//! at a bound are frozen. Derivatives are forward differences. The loss is "soft L1", `2 (sqrt(1 +
+//! r^2) - 1)`, which is implemented by reweighting. A single row that the model cannot explain
+//! therefore does not distort the fit of the other rows.
 
-/// A problem: residuals as a function of the parameters, scaled so that 1 is a typical error.
+/// A problem: the residuals as a function of the parameters. Residuals are scaled so that 1 is a
+/// typical error.
 pub(crate) trait Problem {
     type Error;
     fn residuals(&mut self, parameters: &[f64]) -> Result<Vec<f64>, Self::Error>;
@@ -23,7 +24,8 @@ pub(crate) fn loss(residuals: &[f64]) -> f64 {
     residuals.iter().map(|r| 2.0 * (libm::sqrt(1.0 + r * r) - 1.0)).sum()
 }
 
-/// Minimises from `start`; `fixed` parameters stay. Every parameter is in [0, 1].
+/// Minimises the loss, starting from `start`; `fixed` parameters do not change. Every parameter is
+/// in [0, 1].
 pub(crate) fn minimise<P: Problem>(
     problem: &mut P,
     start: &[f64],
@@ -74,8 +76,8 @@ pub(crate) fn differences<P: Problem>(
             columns.push(Vec::new());
             continue;
         }
-        // At an upper bound, the step is inwards. 0.5 % of the range is far above the noise of
-        // rehearsal.
+        // At an upper bound, the step is inwards. A step of 0.5 % of the range is far above the
+        // noise of the analysis.
         let h = if at[k] > 0.99 { -0.005 } else { 0.005 };
         let mut moved = at.to_vec();
         moved[k] += h;

@@ -9,7 +9,7 @@ use crate::run::Limits;
 use crate::spec::Spec;
 use crate::stats::quantile;
 
-/// Typical relative errors: a residual of one counts the same in rate and in latency. Latencies are
+/// Typical relative errors of rate and latency, by which residuals are divided. Latencies are
 /// printed with one decimal, so small latencies have an additional rounding error.
 const OPS_SCALE: f64 = 0.04;
 const LATENCY_SCALE: f64 = 0.08;
@@ -19,9 +19,9 @@ const LATENCY_ROUNDING_MS: f64 = 0.03;
 pub struct FitOptions {
     /// Seed of the starting points and of the simulations.
     pub seed: u64,
-    /// Starting points in addition to the model file's own values.
+    /// Number of starting points in addition to the values of the model file.
     pub starts: usize,
-    /// Rounds of simulation and search.
+    /// Number of rounds of simulation and search.
     pub rounds: usize,
     /// Length of the simulations.
     pub limits: Limits,
@@ -40,13 +40,13 @@ impl Default for FitOptions {
 pub struct FitProgress {
     /// Current stage of the fit.
     pub stage: &'static str,
-    /// Steps of the stage that have finished.
+    /// Number of finished steps of the stage.
     pub done: usize,
-    /// All steps of the stage.
+    /// Total number of steps of the stage.
     pub total: usize,
 }
 
-/// A row, measured and modelled.
+/// A row with its measured and modelled values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowScore {
     pub row: Row,
@@ -55,7 +55,7 @@ pub struct RowScore {
     pub ops_error: f64,
     /// Relative error of the latency.
     pub latency_error: f64,
-    /// Relative error of the 99th percentile; `None` if the row has none.
+    /// Relative error of the 99th percentile; `None` if the row has no such value.
     pub latency_p99_error: Option<f64>,
 }
 
@@ -64,21 +64,21 @@ pub struct RowScore {
 pub struct Scores {
     /// Median absolute relative error of the rate.
     pub ops_median: f64,
-    /// 90th percentile of the same errors.
+    /// 90th percentile of the absolute relative errors of the rate.
     pub ops_p90: f64,
     /// Median absolute relative error of the latency.
     pub latency_median: f64,
-    /// 90th percentile of the same errors.
+    /// 90th percentile of the absolute relative errors of the latency.
     pub latency_p90: f64,
     /// Median absolute relative error of the 99th percentile of the latency; `None` if no row has
-    /// one.
+    /// this value.
     pub latency_p99_median: Option<f64>,
-    /// 90th percentile of the same errors.
+    /// 90th percentile of the absolute relative errors of the 99th percentile.
     pub latency_p99_p90: Option<f64>,
 }
 
 impl Scores {
-    /// Returns the scores of relative errors, which may be negative. Not a number without errors.
+    /// Returns the scores of signed relative errors. Without errors, the scores are not a number.
     pub fn of_errors(ops: &[f64], latency: &[f64], latency_p99: &[f64]) -> Self {
         let of = |errors: &[f64], q: f64| {
             let mut absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
@@ -99,19 +99,19 @@ impl Scores {
 /// Precision to which the data determines one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Path in the model.
+    /// Path of the parameter in the model.
     pub path: String,
     /// Bounds of the search.
     pub bounds: (f64, f64),
     /// The value in the model file.
     pub given: f64,
     pub fitted: f64,
-    /// Interval of the parameter in which the loss, with the other parameters refitted, exceeds the
-    /// minimum by at most 3.84 (the 95 % point of chi-squared with one degree of freedom), in units
-    /// of the mean squared residual. `None` if the fit was not diagnosed.
+    /// Interval of the parameter in which the loss exceeds its minimum by at most 3.84 mean squared
+    /// residuals (the 95 % point of chi-squared with one degree of freedom). The other parameters
+    /// are refitted at each value. `None` if the fit was not diagnosed.
     pub interval: Option<(f64, f64)>,
-    /// Returns whether the interval spans more than a factor of two, or reaches a bound: the data
-    /// then does not determine the parameter.
+    /// Returns true if the data does not determine the parameter: the interval spans more than a
+    /// factor of two, or reaches a bound.
     pub identified: bool,
 }
 
@@ -121,17 +121,17 @@ pub struct Fit {
     /// The model with the fitted values.
     pub spec: Spec,
     pub parameters: Vec<Profile>,
-    /// The rows of the fit, simulated.
+    /// The rows of the fit, with their simulated values.
     pub rows: Vec<RowScore>,
     /// Scores of the rows.
     pub scores: Scores,
-    /// Scores of each row, predicted by a fit without it.
+    /// Scores of predictions in which each row is predicted by a fit without this row.
     pub left_out: Option<Scores>,
     /// Number of fast analyses.
     pub evaluations: usize,
 }
 
-/// A free parameter on its logarithmic scale from 0 to 1.
+/// A free parameter, mapped to a logarithmic scale from 0 to 1.
 #[derive(Clone, Debug)]
 struct FreeParameter {
     path: String,
@@ -154,7 +154,8 @@ fn free_of(spec: &Spec) -> Vec<FreeParameter> {
         .into_iter()
         .filter_map(|(path, fact)| {
             let (low, high) = fact.free?;
-            // A lower bound of 0 has no logarithm: a thousandth of the upper bound is used instead.
+            // A lower bound of 0 has no logarithm, so a thousandth of the upper bound is used
+            // instead.
             let low = if low > 0.0 { low } else { high * 1e-3 };
             Some(FreeParameter { path, low, high })
         })
@@ -234,7 +235,8 @@ impl Problem for Search<'_> {
 /// Fits the free parameters of a model to a table, and calls `progress` after each step.
 ///
 /// # Errors
-/// [`FitError`] if there is nothing to fit, or the model cannot be built.
+/// [`FitError`] if the model has no free parameter, the table has too few rows, or the model cannot
+/// be built.
 pub fn fit(
     spec: &Spec,
     table: &Table,
@@ -275,8 +277,8 @@ pub fn fit(
     })
 }
 
-/// Returns the best point from a start and `starts` others: a search by fast analysis, confirmed by
-/// simulation.
+/// Searches from `start` and from `starts` other points. Returns the best point. The search uses
+/// the fast analysis, and a simulation confirms its result.
 fn sought(
     search: &mut Search<'_>,
     start: &[f64],
@@ -289,7 +291,7 @@ fn sought(
     let mut best = minimise(search, start, &fixed, 30)?;
     let mut stream = Stream::new(options.seed, "starts");
     for number in 0..starts {
-        search.report("searching from other starts", number, starts);
+        search.report("searching from other starting points", number, starts);
         let other: Vec<f64> = start.iter().map(|_| stream.unit()).collect();
         let found = minimise(search, &other, &fixed, 20)?;
         if found.loss < best.loss {
@@ -299,7 +301,8 @@ fn sought(
     confirm(search, best, options)
 }
 
-/// A simulated point of a search: its loss, its location, the simulated rows, and their ratios.
+/// A simulated point of a search: its loss, its parameters, the simulated rows, and the ratios of
+/// these rows.
 type Confirmed = (f64, Minimum, Vec<Point>, Vec<(f64, f64)>);
 
 /// Alternates simulation and search until simulation no longer improves. Returns the best simulated
@@ -344,7 +347,7 @@ fn profiles(
     for (k, f) in free.iter().enumerate() {
         let mut interval = None;
         if options.diagnose {
-            search.report("intervals of the parameters", k, free.len());
+            search.report("computing parameter intervals", k, free.len());
             let low = profile_end(search, best, k, -1.0, allowed)?;
             let high = profile_end(search, best, k, 1.0, allowed)?;
             interval = Some((f.value(low), f.value(high)));
@@ -364,8 +367,8 @@ fn profiles(
     Ok(profiles)
 }
 
-/// Moves one parameter away from the optimum, with the others refitted, until the loss has grown by
-/// `allowed` or a bound is reached.
+/// Moves one parameter away from the optimum until the loss has grown by `allowed` or a bound is
+/// reached. The other parameters are refitted at each step.
 fn profile_end(
     search: &mut Search<'_>,
     best: &Minimum,
@@ -394,11 +397,11 @@ fn profile_end(
     }
 }
 
-/// For each row, refits all parameters without the row, and scores the simulation of this row.
+/// Refits all parameters once without each row, and scores the simulation of the omitted row.
 ///
 /// The prediction of a row must not depend on that row. The fit therefore starts neither from the
-/// fitted values nor from those of the model file, which may be the result of an earlier fit to the
-/// row, and uses no correction from it.
+/// fitted values nor from the values of the model file, which may be the result of an earlier fit
+/// to this row. It also uses no correction that was computed from this row.
 fn leave_out(search: &Search<'_>, options: &FitOptions) -> Result<Scores, FitError> {
     let middle = vec![0.5; search.free.len()];
     let mut scores = Vec::new();

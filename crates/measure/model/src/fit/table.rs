@@ -1,11 +1,11 @@
 //! A measured table: one row for each I/O size and read share.
 //!
-//! The format is that of [`plimsoll_evidence::cells`]. Columns: `io_kib`, `pattern` (`random` or
-//! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
-//! operations of each client, if different from the model's load), `bandwidth_mb_per_s`,
-//! `read_ops_per_s`, `write_ops_per_s`, `latency_ms_p99`. The columns of
-//! `plimsoll sweep --format csv` are synonyms. A row without an I/O size, such as a fill, is used for
-//! the checks but not fitted. Rows of a sweep whose verdict is INVALID are not used at all.
+//! [`plimsoll_evidence::cells`] describes the format. The columns are `io_kib`, `pattern` (`random`
+//! or `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
+//! operations of each client, if it differs from the model's load), `bandwidth_mb_per_s`,
+//! `read_ops_per_s`, `write_ops_per_s`, `latency_ms_p99`. The columns of `plimsoll sweep --format
+//! csv` are synonyms. A row without an I/O size, such as a fill, is used for the checks but not
+//! fitted. Rows of a sweep whose verdict is INVALID are not used at all.
 
 use plimsoll_evidence::cells::{Cells, Line, TableError};
 
@@ -23,13 +23,13 @@ pub struct Row {
     pub pattern: Pattern,
     /// Share of reads among data operations.
     pub read_share: Option<f64>,
-    /// Whether writes were on the medium when they completed (`O_DSYNC`).
+    /// True if writes were on the medium when they completed (`O_DSYNC`).
     pub durable: bool,
-    /// Outstanding operations of each client; `None` for that of the model's load.
+    /// Outstanding operations of each client; `None` if it is the depth of the model's load.
     pub depth: Option<u32>,
     /// Published bandwidth in MB/s, in the unit of the table (some tables mean MiB/s).
     pub bandwidth_mb_per_s: Option<f64>,
-    /// Operations per second, metadata included.
+    /// Operations per second, including metadata operations.
     pub ops_per_s: f64,
     /// Mean latency.
     pub latency_ms: f64,
@@ -77,7 +77,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Columns that a fit does not use.
     pub passed_over: Vec<String>,
-    /// Rows that were left out: their verdict is INVALID, or they have no rate or latency.
+    /// Number of rows that were left out because their verdict is INVALID, or because they have no
+    /// rate or latency.
     pub rows_left_out: usize,
 }
 
@@ -123,10 +124,11 @@ impl Table {
 }
 
 /// Names of a column in tables of different origin, and the factor to the unit of the first name.
-/// `read_share` has none: both names become a share. If a table has several names, the first is
-/// used: audits use `outstanding` together with `depth` for all clients together.
+/// `read_share` has no factor, because both of its names are converted to a share. If a table has
+/// several names of a column, the first name is used: in audits, `outstanding` is the sum over all
+/// clients, next to a column `depth`.
 type Synonyms = &'static [(&'static str, f64)];
-/// Columns with numbers. The first [`NEEDED`] are required.
+/// The numeric columns. The first [`NEEDED`] columns are required.
 const COLUMNS: [Synonyms; 9] = [
     &[("io_kib", 1.0), ("size_kib", 1.0), ("block_kib", 1.0), ("size_bytes", 1.0 / 1024.0)],
     &[("read_percent", 1.0), ("read_share", 1.0)],
@@ -139,13 +141,14 @@ const COLUMNS: [Synonyms; 9] = [
     &[("latency_ms_p99", 1.0), ("latency_us_p99", 1e-3), ("latency_ns_p99", 1e-6)],
 ];
 const NEEDED: usize = 4;
-/// Position of the rate in [`COLUMNS`]; the latency follows.
+/// Position of the rate in [`COLUMNS`]. The latency is the next column.
 const RATE: usize = 2;
-/// Column of a sweep with the verdict of each row.
+/// Column with the verdict of each row of a sweep.
 const VERDICT: &str = "verdict";
 /// Column with the durability of writes.
 const SYNC: &str = "sync";
-/// Largest number of operations in flight of a row: each needs memory in a simulation.
+/// Maximum queue depth of a row. It is limited because every operation in flight needs memory in a
+/// simulation.
 pub const DEPTH_MAX: f64 = 65_536.0;
 
 fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 9]) -> Result<Row, TableError> {
@@ -162,7 +165,7 @@ fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 9]) -> Result<R
         Some("dsync" | "file-sync") => true,
         Some(other) => {
             let reason =
-                format!("`{SYNC}` is {other:?}: a fit reads rows with none, dsync or file-sync");
+                format!("`{SYNC}` is {other:?}: a fit accepts only none, dsync and file-sync");
             return Err(line.error(reason));
         }
     };

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::spec::ModelError;
 
-/// Reason why a plan cannot run on a model.
+/// Error that prevents a run of a plan on a model.
 #[derive(Debug, Error)]
 pub enum RunError {
     #[error(transparent)]

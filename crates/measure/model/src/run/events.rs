@@ -1,6 +1,6 @@
-//! Events of a plan in virtual time: lost and slow components, and streams that start.
+//! Events of a plan in virtual time: lost and slow components, and starts of streams.
 //!
-//! Each event happens exactly at its time in the measured phase, and so does its undo.
+//! Each event, and each undo action, happens exactly at its time in the measured phase.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::system::System;
 /// Gate of a stream that starts at an event; `None` for other streams.
 pub(super) type MaybeGate = Option<Arc<StreamGate>>;
 
-/// Returns the gates of a plan's streams, by stream.
+/// Returns the gate of each stream of a plan.
 pub(super) fn gates(plan: &ResolvedPlan) -> Vec<MaybeGate> {
     let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
     streams.iter().map(|stream| stream.start_event.as_ref().map(|_| Arc::default())).collect()
@@ -30,7 +30,7 @@ enum Effect {
     Slowdown(Vec<StationId>, f64),
 }
 
-/// Event or undo that is still to come.
+/// A pending event or undo action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Action {
     at_ns: u64,
@@ -38,7 +38,7 @@ struct Action {
     is_undo: bool,
 }
 
-/// Event with its effect and its record.
+/// An event with its effect and its record.
 struct Scheduled {
     event: Event,
     effect: Effect,
@@ -46,20 +46,20 @@ struct Scheduled {
     record: EventRecord,
 }
 
-/// Events of a run.
+/// The events of a run.
 #[derive(Default)]
 pub(super) struct Events {
     events: Vec<Scheduled>,
-    /// Actions to come, the latest first.
+    /// Pending actions, the latest first.
     actions: Vec<Action>,
     has_started: bool,
 }
 
 impl Events {
-    /// Prepares the events of a plan. Components get their names from the system.
+    /// Prepares the events of a plan. The names of components are those of the system.
     ///
     /// # Errors
-    /// The system has no such component.
+    /// The system does not have a component that an event names.
     pub(super) fn new(
         plan: &ResolvedPlan,
         gates: &[MaybeGate],
@@ -83,7 +83,7 @@ impl Events {
         Ok(Self { events, actions: Vec::new(), has_started: false })
     }
 
-    /// Starts the measured phase, at whose times the events happen.
+    /// Starts the measured phase. The times of the events count from this start.
     pub(super) fn start(&mut self, start_ns: u64, length_ns: u64) {
         self.has_started = true;
         let end_ns = start_ns.saturating_add(length_ns);
@@ -105,8 +105,8 @@ impl Events {
         self.actions = actions;
     }
 
-    /// Returns the time of an event in the measured phase. `steps` bounds the chain of events that
-    /// it follows.
+    /// Returns the time of an event in the measured phase. `steps` is the maximum number of events
+    /// to follow if events depend on one another.
     fn time_ns(&self, event: &Event, steps: usize) -> Option<u64> {
         if event.at_ns.is_some() {
             return event.at_ns;
@@ -146,8 +146,8 @@ impl Events {
     /// Returns the records, after the measured phase.
     pub(super) fn records(&self) -> Vec<EventRecord> {
         let missed = match self.has_started {
-            true => "the measurement ended before its time",
-            false => "the run ended before the measurement",
+            true => "the measurement ended before the event's time",
+            false => "the run ended before the measurement started",
         };
         let record = |scheduled: &Scheduled| match scheduled.record.at_ns {
             Some(_) => scheduled.record.clone(),

@@ -17,11 +17,11 @@ use crate::system::System;
 use super::modelled::ConfiguredModel;
 use super::virtual_time::KINDS;
 
-/// One I/O in this number is traced for its critical path. Shares to 1 % need 10,000 traces;
-/// tracing every I/O would add a tenth to the run time.
+/// The critical path of one I/O in this number is traced. A precision of 1 % in the shares needs
+/// 10,000 traces. Traces of every I/O would add a tenth to the run time.
 const TRACE_ONE_IN: u32 = 13;
 
-/// Returns the word for a location in evidence.
+/// Returns the word that stands for a location in the evidence.
 pub fn word(place: Source) -> &'static str {
     match place {
         Source::Zero => "zero",
@@ -43,7 +43,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// Starts sampling. The critical paths of some operations are traced from now on.
+    /// Starts sampling. From then on, the critical paths of some operations are traced.
     pub fn new(system: &mut System) -> Self {
         system.sim().trace_one_in(TRACE_ONE_IN, KINDS.len());
         let mut gauges = Self {
@@ -119,7 +119,7 @@ impl Gauges {
         self.read(system);
     }
 
-    /// Returns the totals since [`Gauges::open`].
+    /// Returns the totals since the call of [`Gauges::open`].
     pub fn close(
         &self,
         system: &mut System,
@@ -164,12 +164,12 @@ impl Gauges {
     }
 }
 
-/// Returns the same in the words of a storage system's statistics page.
+/// Converts the totals to the terms of a storage system's statistics page.
 pub fn sources(inside: &ModelStatistics) -> Sources {
     let mut sources = Sources::default();
     for node in &inside.nodes {
         for (place, tally) in &node.reads {
-            // A write log is on flash, and statistics pages with tiers only count it there.
+            // A write log is on flash. A statistics page that lists only tiers counts it as flash.
             let name = match place.as_str() {
                 "dram" => "cache",
                 "log" => "ssd",

@@ -1,11 +1,11 @@
 //! A mail store on a modelled system: the phases of a run, one after the other, in virtual time.
 //!
 //! Each node with load has a virtual machine with its share of the databases and sessions; each
-//! database and each log is a virtual disk. Databases are laid out in bulk, in the state after
-//! creation and duplication, without simulated I/O; caches are then in the state that the plan
-//! declares. Warm-up, measure and close are those of a run on files. Recovery and backup phases are
-//! simulated I/O by I/O. A model has no data, so there is nothing to verify, and the evidence makes
-//! no claim about verification.
+//! database and each log is a virtual disk. Databases are placed in the state after creation and
+//! duplication, without simulated I/O. Caches are then in the state that the plan sets. The
+//! warm-up, measured and close phases are the same as in a run on files. Recovery and backup phases
+//! are simulated I/O by I/O. A model stores no data, so nothing can be verified, and the evidence
+//! makes no claim about verification.
 
 use std::sync::atomic::Ordering;
 
@@ -29,7 +29,8 @@ use crate::system::System;
 /// Runs a mail store and returns its evidence.
 ///
 /// # Errors
-/// [`RunError`] if numbers of the plan or model are not valid. The recording has all later errors.
+/// [`RunError`] if numbers of the plan or model are not valid. All later errors are in the
+/// recording.
 pub fn run_mailbox<'a>(run: ModelRun<'a>, mailbox: &'a Mailbox) -> Result<Recording, RunError> {
     let store = store(mailbox, run.plan.seed, run.seed)?;
     let mut system = run.model.build(run.seed)?;
@@ -50,7 +51,7 @@ pub(super) fn store(mailbox: &Mailbox, seed: u64, load_seed: u64) -> Result<Stor
     Store::new(config, states).map_err(PlannedError::numbers)
 }
 
-/// No generations: a model has no pages to check.
+/// Generations are not needed, because a model has no pages to check.
 #[derive(Debug, Default)]
 struct NoGenerationMap {
     durable_lsn: u64,
@@ -114,7 +115,7 @@ impl Mail<'_> {
         Ok(())
     }
 
-    /// Lays out databases and logs, in the state after creation, duplication and formatting.
+    /// Places databases and logs in the state after creation, duplication and formatting.
     fn lay_out(&mut self, system: &mut System, store: &Store) {
         let config = store.config();
         let page_bytes = u64::from(config.page_bytes);
@@ -140,7 +141,7 @@ impl Mail<'_> {
         for (kind, bytes) in kinds.into_iter().filter(|(_, bytes)| *bytes > 0) {
             let phase = self.begin(system, kind);
             self.running.recording.phases[phase as usize].written_bytes = bytes;
-            self.finish(system, phase, true, "laid out in bulk; not simulated");
+            self.finish(system, phase, true, "data placed directly, without simulated I/O");
         }
     }
 
@@ -152,14 +153,16 @@ impl Mail<'_> {
         }
         let phase = self.begin(system, PhaseKind::Caches);
         let note = match self.running.run.plan.phases.cache {
-            CacheState::WarmMetadata => "the model begins with empty caches, metadata's too",
-            _ => "the model begins with empty caches",
+            CacheState::WarmMetadata => {
+                "the model starts with empty caches, including the metadata caches"
+            }
+            _ => "the model starts with empty caches",
         };
         self.finish(system, phase, true, note);
         Some(store)
     }
 
-    /// Runs recovery and backup, if the plan has them. There is nothing to verify.
+    /// Runs the recovery and backup phases, if the plan has them. Nothing can be verified.
     fn afterwards(&mut self, system: &mut System, store: Store) {
         let mut store = Some(store);
         let files = self.mailbox.soft_recovery_log_files;
@@ -180,7 +183,7 @@ impl Mail<'_> {
         }
     }
 
-    /// Drives phase machines in parallel, one on each node; `None` if they did not end.
+    /// Runs phase machines in parallel, one on each node; `None` if they did not finish.
     fn machines<P: Phase>(
         &mut self,
         system: &mut System,
@@ -268,12 +271,12 @@ impl Mail<'_> {
     }
 }
 
-/// Locations of the store's files: each database is a virtual disk, and the files of its log are
-/// one after another on a different virtual disk.
+/// Returns the locations of the store's files. Each database is a virtual disk, and the files of
+/// its log are one after another on another virtual disk.
 fn placer(mailbox: &Mailbox) -> impl Fn(&FileSpec) -> Place + use<> {
     let log_bytes = mailbox.log_file_size_bytes;
     move |file| {
-        // Names are those of `Store::files`: `db03.edb` and `db03-log/0007.log`.
+        // The names have the form of `Store::files`: `db03.edb` and `db03-log/0007.log`.
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
         let text = file.name.strip_prefix("db").unwrap_or_default();
         let id: u32 = text[..digits(text)].parse().unwrap_or(0);

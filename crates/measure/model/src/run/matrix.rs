@@ -1,17 +1,17 @@
-//! The load of matrix benchmarks: clients with a queue depth, one I/O size, a read share, random or
-//! sequential, with a share of metadata operations.
+//! The load of matrix benchmarks: clients with a queue depth, one I/O size, a read share, a random
+//! or sequential pattern, and a share of metadata operations.
 //!
 //! With a barrier, a client issues as many operations as its depth allows, and waits for all of
 //! them before it issues the next ones. Load appliances with "asynchronous" actions do this. The
-//! concurrency of the system is then below clients × depth, because the operations of a group
-//! differ in length.
+//! concurrency of the system is then below clients × depth, because the operations of a group take
+//! different times.
 //!
 //! Random offsets are a pass over the file with exponential gaps. `density` is the share of the
-//! bytes that a pass touches: 1 is sequential, and small values never touch a record again while it
-//! could still be cached. (For uniform offsets over more data than fits in the caches, the hit
-//! ratio of a record of `r` bytes under I/Os of `s` bytes is that of independent points: a record
-//! was touched before with probability 1 - (1 - e^-x) / x, x = density × r / s.) `Uniform` draws
-//! its offsets from the whole file instead.
+//! bytes that a pass touches: 1 is a sequential pass. With small values, a record is never touched
+//! again while it could still be cached. (For uniform offsets over more data than fits in the
+//! caches, hits are those of independent points: with records of `r` bytes and I/Os of `s` bytes, a
+//! record was touched before with probability 1 - (1 - e^-x) / x, where x = density × r / s.)
+//! `Uniform` draws its offsets from the whole file instead.
 
 use super::{Limits, Recorder, RunResult};
 use crate::blocks::{Action, Request};
@@ -24,9 +24,9 @@ use crate::system::{Event, System};
 pub enum Pattern {
     /// Consecutive blocks.
     Sequential,
-    /// Random blocks in a pass over the file; see the module.
+    /// A pass over the file with random gaps; see the module.
     Random,
-    /// Independent uniform blocks of the whole file.
+    /// Independent blocks, uniformly distributed over the whole file.
     Uniform,
 }
 
@@ -34,11 +34,12 @@ pub enum Pattern {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixLoad {
     pub clients: u32,
-    /// Outstanding operations of a client.
+    /// Maximum number of outstanding operations of a client.
     pub depth: u32,
-    /// Whether a client waits for all of its outstanding operations before it issues more.
+    /// True if a client waits for all of its outstanding operations before it issues new
+    /// operations.
     pub barrier: bool,
-    /// Time between the end of an operation (or group) and the next issue.
+    /// Time between the end of an operation (or group of operations) and the next issue.
     pub think_ns: u64,
     /// Open loop: total operations per second, as a Poisson process; `None` means a closed loop.
     pub arrivals_per_s: Option<f64>,
@@ -46,9 +47,9 @@ pub struct MatrixLoad {
     pub io_bytes: u64,
     /// Share of reads among data operations.
     pub read_share: f64,
-    /// Whether writes are on the medium when they complete (`O_DSYNC`).
+    /// True if writes are on the medium when they complete (`O_DSYNC`).
     pub durable: bool,
-    /// Share of metadata in all operations.
+    /// Share of metadata operations among all operations.
     pub metadata_share: f64,
     /// Access pattern.
     pub pattern: Pattern,
@@ -62,7 +63,7 @@ pub struct MatrixLoad {
 
 impl MatrixLoad {
     /// Returns the load of a model's published measurements: its `[load]` table. The I/Os are
-    /// random reads of 4 KiB until a row sets size, read share and pattern.
+    /// random reads of 4 KiB; a row of a table changes size, read share and pattern.
     ///
     /// # Errors
     /// [`ModelError`] if the model has no such table or a field is wrong.
@@ -71,8 +72,8 @@ impl MatrixLoad {
         let table = spec.load.as_ref().unwrap_or(&empty);
         let reader = Reader::new(spec, "load", table);
         let load = Self {
-            clients: reader.count("clients", 1, 1 << 24, "how many clients")? as u32,
-            depth: reader.count("depth", 1, 1 << 16, "outstanding operations of a client")? as u32,
+            clients: reader.count("clients", 1, 1 << 24, "the number of clients")? as u32,
+            depth: reader.count("depth", 1, 1 << 16, "the queue depth of a client")? as u32,
             barrier: reader.flag_or("barrier", false)?,
             think_ns: (1e3 * reader.number_or("think_us", 0.0, 0.0, 1e9)?) as u64,
             arrivals_per_s: None,
@@ -82,7 +83,7 @@ impl MatrixLoad {
             metadata_share: reader.number_or("metadata_share", 0.0, 0.0, 1.0)?,
             pattern: Pattern::Random,
             density: reader.number_or("density_share", 0.05, 1e-6, 1.0)?,
-            files: reader.count("files", 1, 1 << 24, "how many files")? as u32,
+            files: reader.count("files", 1, 1 << 24, "the number of files")? as u32,
             file_bytes: reader.count("file_bytes", 4096, 1 << 50, "the size of a file")?,
         };
         reader.finish()?;
@@ -93,7 +94,7 @@ impl MatrixLoad {
 /// The classes of a matrix run.
 const CLASSES: [&str; 3] = ["read", "write", "metadata"];
 
-/// Draws requests.
+/// Generates random requests.
 pub(crate) struct Requests {
     load: MatrixLoad,
     stream: Stream,
@@ -133,8 +134,8 @@ impl Requests {
             Pattern::Uniform => self.stream.below(blocks) * load.io_bytes,
             Pattern::Sequential => *position,
             Pattern::Random => {
-                // Exponential gaps with this mean, in whole blocks, make the touched blocks
-                // independent points of the required density.
+                // With exponential gaps of this mean, in whole blocks, the touched blocks are
+                // independent points with the required density.
                 let skip = self.stream.exponential() * (1.0 / load.density - 1.0);
                 (*position + (skip + 0.5) as u64 * load.io_bytes) % (blocks * load.io_bytes)
             }
@@ -214,7 +215,7 @@ impl Driver {
         system.submit(tag, class as u16, &request);
     }
 
-    /// Handles the end of a client's think time, or an arrival.
+    /// Handles the end of a client's think time, or the arrival of an operation.
     fn timer(&mut self, system: &mut System, tag: u32) {
         if tag == ARRIVAL {
             let client = self.requests.stream.below(u64::from(self.load.clients)) as u32;

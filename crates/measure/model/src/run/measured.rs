@@ -7,18 +7,19 @@ use hdrhistogram::Histogram;
 
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// Operations that ended in the measured window.
+    /// Number of operations that ended in the measured window.
     pub ops: u64,
     /// Operations per second.
     pub ops_per_s: f64,
     pub classes: Vec<ClassResult>,
-    /// By station, in the order of construction.
+    /// Results of each station, in the order of construction.
     pub stations: Vec<StationResult>,
-    /// Largest relative difference between both sides of Little's law at any station.
+    /// Largest relative difference between the two sides of Little's law over all stations.
     pub little_error_max: f64,
     /// Number of simulated events.
     pub events: u64,
-    /// Counters of the requests that entered at each node (since the system was built).
+    /// For each node: counters of the requests that entered the system there since the system was
+    /// built.
     pub inside: Vec<NodeCounters>,
 }
 
@@ -27,20 +28,20 @@ pub struct RunResult {
 pub struct ClassResult {
     /// Name, such as `read`.
     pub name: String,
-    /// Operations.
+    /// Number of operations.
     pub ops: u64,
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Rate.
+    /// Operations per second.
     pub ops_per_s: f64,
-    /// Mean latency with its interval.
+    /// Mean latency with its confidence interval.
     pub latency_ns: Estimate,
     /// Mean latency over all operations of the window.
     pub latency_ns_mean: f64,
     /// Latencies.
     pub histogram: Histogram<u64>,
-    /// Contributions of the stations to the mean latency, largest first: waiting and service on the
-    /// critical path of a sample of operations.
+    /// Contributions of the stations to the mean latency, the largest first. A contribution is the
+    /// waiting and service time on the critical paths of a sample of operations.
     pub path: Vec<Contribution>,
 }
 
@@ -49,35 +50,36 @@ pub struct ClassResult {
 pub struct Contribution {
     /// Index into [`RunResult::stations`].
     pub station: usize,
-    /// Mean queueing time at this station per operation.
+    /// Mean queueing time of an operation at this station.
     pub waited_ns_mean: f64,
-    /// Mean service time at this station per operation.
+    /// Mean service time of an operation at this station.
     pub served_ns_mean: f64,
-    /// Share of the latency.
+    /// Share of the mean latency.
     pub share: f64,
 }
 
-/// A station over the window.
+/// Results of a station over the measured window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StationResult {
     pub name: String,
     pub servers: u32,
-    /// False for delays, gates and buckets, which have no utilisation.
+    /// True for a server with a queue; false for delays, gates and buckets, which have no
+    /// utilisation.
     pub queues: bool,
-    /// Busy share of its servers.
+    /// Busy share of the station's servers.
     pub utilisation: f64,
-    /// Mean number waiting or in service.
+    /// Mean number of customers that wait or are served.
     pub customers_mean: f64,
     /// Visits per second.
     pub visits_per_s: f64,
-    /// Mean time per visit.
+    /// Mean time of a visit.
     pub sojourn_ns_mean: f64,
     /// The counters.
     pub stats: StationStats,
 }
 
 impl RunResult {
-    /// Mean latency over several classes.
+    /// Returns the mean latency over several classes.
     pub fn latency_ns_mean(&self, classes: impl Fn(&ClassResult) -> bool) -> f64 {
         let chosen = || self.classes.iter().filter(|c| classes(c));
         let ops: u64 = chosen().map(|c| c.ops).sum();

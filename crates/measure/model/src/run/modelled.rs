@@ -1,4 +1,4 @@
-//! The model of a plan: a shipped one or a file, with the parameters that the plan changes.
+//! The model of a plan: a shipped model or a file, with the parameters that the plan changes.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ pub struct ConfiguredModel {
 }
 
 impl ConfiguredModel {
-    /// Loads a shipped model by name, or a model file by its path, with changed parameters: dotted
-    /// name and TOML value.
+    /// Loads a shipped model by its name, or a model file by its path. Changes the parameters in
+    /// `set`, each a dotted name and a TOML value.
     ///
     /// # Errors
-    /// [`ModelError`]: there is no such model, its file cannot be read or is wrong, the model does
-    /// not have a parameter, or blocks are incompatible.
+    /// [`ModelError`]: there is no such model, its file cannot be read or is invalid, the model
+    /// does not have one of the parameters, or blocks are incompatible.
     pub fn load(name_or_path: &str, set: &BTreeMap<String, String>) -> Result<Self, ModelError> {
         let mut spec = Spec::load(name_or_path)?;
         let is_shipped = shipped().iter().any(|model| model.name == name_or_path);
@@ -34,7 +34,7 @@ impl ConfiguredModel {
             spec.assign(path, value)?;
         }
         let modelled = Self { spec, origin, text_sha256, set: set.clone() };
-        // Reports errors in blocks and changed parameters before a run starts.
+        // Reports errors in blocks and in changed parameters before a run starts.
         modelled.build(0)?;
         Ok(modelled)
     }
@@ -43,17 +43,17 @@ impl ConfiguredModel {
         &self.spec
     }
 
-    /// `shipped`, or the path of its file.
+    /// Returns `shipped`, or the path of the model's file.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Hash of the model's text, without changes.
+    /// Returns the hash of the model's text, without the changed parameters.
     pub fn text_sha256(&self) -> &str {
         &self.text_sha256
     }
 
-    /// Changed parameters.
+    /// Returns the changed parameters.
     pub fn set(&self) -> &BTreeMap<String, String> {
         &self.set
     }

@@ -22,27 +22,27 @@ use super::virtual_time::{Failure, VirtualTime};
 use crate::system::System;
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
-/// Number of intervals with histograms in the measured phase. A class needs a quarter of a megabyte
-/// for each interval.
+/// Number of intervals with histograms in the measured phase. Each interval takes a quarter of a
+/// megabyte of memory for each class.
 const HISTOGRAM_INTERVALS: u64 = 12;
-/// Maximum number of these intervals in a plan with events.
+/// Maximum number of histogram intervals if the plan has events.
 const EVENT_HISTOGRAM_INTERVALS: u64 = 600;
-/// Samples of the stations over the measured phase.
+/// Number of samples of the stations during the measured phase.
 const GAUGE_INTERVALS: u64 = 120;
-/// Counters that are levels and not sums, so that their change over a phase is meaningless.
+/// Counters that are levels and not sums, so their increase over a phase is meaningless.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
 /// Request for a run on a model.
 pub struct ModelRun<'a> {
-    /// The plan, with one target and one point of a sweep.
+    /// The plan, for one target and one point of a sweep.
     pub plan: &'a ResolvedPlan,
-    /// The system.
+    /// The model of the system.
     pub model: &'a ConfiguredModel,
-    /// Seed of the load and of the system's own choices.
+    /// Seed of the load and of the system's random choices.
     pub seed: u64,
     /// The trace to replay, if any.
     pub trace: Option<ReplayTrace>,
-    /// Becomes true when the operator requests the end.
+    /// Becomes true when the operator requests the end of the run.
     pub interrupt: &'a AtomicBool,
     /// Receives the progress.
     pub watcher: &'a mut dyn Watcher,
@@ -76,7 +76,7 @@ impl<'a> ActiveRun<'a> {
         }];
         recording.observed.unknown.push(ObservationGap {
             what: "the activity of the host".to_owned(),
-            why: "the target is a model in virtual time: the host only computed".to_owned(),
+            why: "the target is a model: this host only ran the simulation".to_owned(),
             remedy: "a run on real storage".to_owned(),
         });
         Self { run, recording, gauges, events }
@@ -98,12 +98,13 @@ impl<'a> ActiveRun<'a> {
         self.recording.fail(EndKind::Interrupted, says);
     }
 
-    /// Ends the run at a failed I/O.
+    /// Ends the run because of a failed I/O.
     pub(super) fn failed(&mut self, kind: PhaseKind, failure: &Failure) {
         let start_ns = self.recording.phases.last().map_or(0, |phase| phase.start_ns);
         let at_s = failure.at_ns.saturating_sub(start_ns) as f64 / SECOND_NS as f64;
         let says = format!(
-            "an I/O ({}) failed {at_s:.3} s into the {} phase: the components with its data are lost",
+            "an I/O ({}) failed {at_s:.3} s into the {} phase: all components that store its data \
+             have failed",
             failure.class,
             kind.label()
         );
@@ -111,14 +112,14 @@ impl<'a> ActiveRun<'a> {
     }
 
     pub(super) fn stuck(&mut self) {
-        let says = "the model has no further events although I/O is in flight: a defect";
+        let says = "I/O is in flight, but the model has no further events (a defect in Plimsoll)";
         self.recording.fail(EndKind::Environment, says);
     }
 }
 
 /// Access to the request counts of a workload.
 pub(super) struct Watch<W> {
-    /// Called at the start of the measurement.
+    /// This function is called at the start of the measurement.
     pub(super) begins: fn(&mut W),
     /// Reads the counts of a part.
     pub(super) live: fn(&W) -> LiveAccess,
@@ -126,11 +127,11 @@ pub(super) struct Watch<W> {
     pub(super) access_profile: fn(&mut dyn Iterator<Item = &W>) -> AccessProfile,
 }
 
-/// The running load.
+/// A load that is running.
 pub(super) struct Load<'r, 'a, 's, W> {
     pub(super) running: &'r mut ActiveRun<'a>,
     pub(super) time: VirtualTime<'s, W>,
-    /// Returns whether a part is warm; `None` if its warm-up depends on time alone.
+    /// Returns whether a part is warm; `None` if the warm-up depends only on time.
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
     looks: WorkloadWatch,
@@ -141,7 +142,7 @@ pub(super) struct Load<'r, 'a, 's, W> {
     counters: Counters,
 }
 
-/// Transactional I/O of the last interval, for progress.
+/// Transactional I/O of the last interval, for the progress display.
 #[derive(Default)]
 struct Latest {
     ios: u64,
@@ -161,7 +162,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         Self { running, time, ready, watch: None, looks, drain_ns: None, latest, counters }
     }
 
-    /// Reads the workload's access profile of the measured phase.
+    /// Sets how the workload's access profile of the measured phase is read.
     pub(super) fn watched(self, watch: Watch<W>) -> Self {
         let looks =
             WorkloadWatch::of(self.time.workloads().map(watch.live).collect(), self.time.now_ns());
@@ -173,12 +174,14 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         Self { drain_ns: Some(drain_ns), ..self }
     }
 
-    /// Warms up, measures and closes. Returns the parts. `warm_up` is the running phase.
+    /// Runs the warm-up, measured and close phases. Returns the parts. `warm_up` is the current
+    /// phase.
     pub(super) fn carry_out(mut self, warm_up: u32, closed: fn(&W) -> bool) -> Vec<W> {
         let phases = &self.running.run.plan.phases;
         let (warm_up_ns, measure_ns) = (phases.warm_up_ns, phases.measure_ns);
         let ready = self.interval(PhaseKind::WarmUp, warm_up, warm_up_ns);
-        let short = "cache and log depth were incomplete at the end of the warm-up";
+        let short = "when the warm-up ended, the caches were not full or the log depth was not \
+            reached";
         let well = self.running.recording.is_well();
         let note = if ready || !well { "" } else { short };
         let counters = self.measure(warm_up, ready, note, measure_ns);
@@ -191,8 +194,8 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         self.time.into_workloads()
     }
 
-    /// Runs for a phase's length, interval by interval. A warm-up ends when the store is warm.
-    /// Returns true if the phase reached its purpose.
+    /// Runs a phase for its length, interval by interval. A warm-up ends early when the store is
+    /// warm. Returns true if the phase reached its purpose.
     fn interval(&mut self, kind: PhaseKind, phase: u32, length_ns: u64) -> bool {
         let start_ns = self.time.now_ns();
         let end_ns = start_ns + length_ns;
@@ -221,7 +224,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
                 return false;
             }
             if self.time.has_ended() {
-                // The schedule is finished, so a trace is complete.
+                // The schedule has ended. For a trace, this means that the replay is complete.
                 return self.running.run.plan.workload.trace().is_some();
             }
             let now_ns = self.time.now_ns();
@@ -271,7 +274,8 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         time.begin(phase, &mut taker(&mut running.recording, latest, counters));
     }
 
-    /// Ends the warm-up, measures, and returns the workload's counters of that time.
+    /// Ends the warm-up, and runs the measured phase. Returns the workload's counters of the
+    /// measured phase.
     fn measure(
         &mut self,
         warm_up: u32,
@@ -312,7 +316,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         running.run.watcher.end(&running.recording.phases[phase as usize]);
     }
 
-    /// Requests the close of every group, and returns the phase for the caller to end.
+    /// Requests the close of every part. Returns the close phase, which the caller must end.
     fn close(&mut self) -> u32 {
         let phase = self.start(PhaseKind::Close);
         self.time.stop();
@@ -388,14 +392,14 @@ fn rise(counters: &Counters, phase: u32) -> BTreeMap<String, u64> {
     totals
 }
 
-/// Part `i` runs on node `i`.
+/// Assigns part `i` to node `i`.
 pub(super) fn on_nodes<W>(parts: Vec<W>) -> Vec<(W, u16)> {
     parts.into_iter().enumerate().map(|(at, part)| (part, at as u16)).collect()
 }
 
 /// Returns the length of the intervals of histograms.
 pub(super) fn histogram_interval_ns(plan: &ResolvedPlan) -> u64 {
-    // The recovery from an event is searched in the histograms.
+    // The histograms are used to find the recovery after an event.
     let (intervals, least_ns) = match plan.events.is_empty() {
         true => (HISTOGRAM_INTERVALS, SECOND_NS),
         false => (EVENT_HISTOGRAM_INTERVALS, plan.evidence.interval_ns.max(SECOND_NS)),

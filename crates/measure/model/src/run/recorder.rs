@@ -1,4 +1,5 @@
-//! Collects the results of a run: latencies by class, rate, stations, critical paths.
+//! Collects the results of a run: the latencies of each class, the rate, stations and critical
+//! paths.
 
 use super::measured::{ClassResult, Contribution, RunResult, StationResult};
 use crate::core::{NS_PER_S, StationId};
@@ -7,8 +8,8 @@ use crate::system::System;
 use hdrhistogram::Histogram;
 use plimsoll_evidence::latency::LATENCY_NS_MAX;
 
-/// One I/O in this number is traced for its critical path. That is enough for shares to 1 % within
-/// 10,000 traced I/Os, at a few percent of the run's cost.
+/// The critical path of one I/O in this number is traced. With 10,000 traced I/Os, the shares have
+/// a precision of 1 %. Tracing adds a few percent to the run time.
 const TRACE_ONE_IN: u32 = 13;
 
 struct Class {
@@ -39,7 +40,8 @@ impl Recorder {
                 bytes: 0,
                 sum_ns: 0,
                 means: BatchMeans::default(),
-                // Two digits: buckets of 1 %, which is the precision of all percentiles here.
+                // Two significant digits: histogram buckets of 1 %, which is the precision of all
+                // percentiles here.
                 histogram: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 2)
                     .unwrap_or_else(|_| unreachable!("the bounds are valid")),
             })

@@ -1,7 +1,8 @@
 //! Streams of reads, writes and metadata operations on a modelled system, in virtual time.
 //!
 //! Each file is a virtual disk; clients are distributed over the nodes that run load. Files are
-//! laid out in bulk according to the plan; reads of a sparse or allocated file return zeroes.
+//! placed according to the plan, without simulated I/O. Reads of a sparse or allocated file return
+//! zeroes.
 
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Instance, PhaseKind};
@@ -27,13 +28,14 @@ use crate::system::{Event, System};
 
 /// Size of the reads that warm caches.
 const WARMING_BYTES: u64 = 1 << 20;
-/// Operations in flight while warming caches.
+/// Number of operations in flight while caches are warmed.
 const WARMING_DEPTH: u64 = 32;
 
 /// Runs a matrix and returns its evidence.
 ///
 /// # Errors
-/// [`RunError`] if numbers of the plan or model are not valid. The recording has all later errors.
+/// [`RunError`] if numbers of the plan or model are not valid. All later errors are in the
+/// recording.
 pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunError> {
     let mut run = run;
     let mut configs = streams(matrix, run.seed, None)?;
@@ -74,7 +76,7 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
     Ok(running.recording)
 }
 
-/// Reads the requests of a node's clients.
+/// Reads the request counts of a node's clients.
 fn live(part: &Clients) -> LiveAccess {
     part.profiler().live()
 }
@@ -134,17 +136,17 @@ fn lay_out(
     }
     running.recording.phases[phase as usize].written_bytes = written;
     let note = match matrix.streams.first().map_or(Layout::Written, |stream| stream.layout) {
-        Layout::Written => "laid out in bulk; not simulated".to_owned(),
-        other => format!("files are {}: reads of them are zeros", other.word()),
+        Layout::Written => "data placed directly, without simulated I/O".to_owned(),
+        other => format!("files are {}: reads return zeros", other.word()),
     };
     running.finish(system, phase, true, &note);
 }
 
-/// A system starts with cold caches. Warm caches have read every byte once.
+/// Prepares the caches. A system starts with cold caches. To warm them, every byte is read once.
 fn caches(running: &mut ActiveRun<'_>, system: &mut System, configs: &[StreamConfig]) {
     let phase = running.begin(system, PhaseKind::Caches);
     if running.run.plan.phases.cache != CacheState::Warm {
-        return running.finish(system, phase, true, "the model begins with empty caches");
+        return running.finish(system, phase, true, "the model starts with empty caches");
     }
     let nodes = system.compute_nodes();
     let (mut in_flight, mut read) = (0, 0);
@@ -177,7 +179,7 @@ fn caches(running: &mut ActiveRun<'_>, system: &mut System, configs: &[StreamCon
         await_one(system, &mut in_flight);
     }
     running.recording.phases[phase as usize].read_bytes = read;
-    running.finish(system, phase, true, "everything read once");
+    running.finish(system, phase, true, "all data was read once");
 }
 
 /// File `n` is virtual disk `n`.

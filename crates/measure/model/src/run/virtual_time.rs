@@ -1,10 +1,10 @@
 //! Drives stateful workloads (`plimsoll_workload::step`) through a modelled system in virtual time.
 //!
-//! One part of the workload runs on each node, like a virtual machine; all parts share one event
-//! loop. I/Os have no data. Latencies are recorded like those of the driver for real files: from
-//! the intended start to the completion, by class, in intervals that count from the start of their
-//! phase. Operations in flight or due at the end of the measured phase count in it
-//! (`plimsoll_record::drain`).
+//! One part of the workload runs on each node, like a virtual machine. All parts share one event
+//! loop. I/Os have no data. Latencies are recorded as in the driver for real files: from the
+//! intended start to the completion, separately for each class, in intervals that count from the
+//! start of their phase. Operations that are in flight or due at the end of the measured phase
+//! count for that phase (`plimsoll_record::drain`).
 
 use plimsoll_record::recorder::Recorder;
 use plimsoll_record::snapshot::{IntervalSnapshot, LateRecorder};
@@ -16,21 +16,21 @@ use crate::blocks::{Action, Request};
 use crate::core::Places;
 use crate::system::{Event, System};
 
-/// The driver's own timer: the end of an interval.
+/// Tag of the timer that ends an interval.
 const INTERVAL_END: u32 = (1 << 31) - 1;
 /// Error number of a failed I/O (`EIO`).
 const EIO: i32 = 5;
-/// Value for "nothing is due".
+/// Due time if nothing is due.
 const NEVER: u64 = u64::MAX;
 
-/// Kinds of operations whose critical paths are traced.
+/// The kinds of operations whose critical paths are traced.
 pub const KINDS: [&str; 7] =
     ["read", "write", "log write", "maintenance read", "log read", "metadata", "other"];
 
 /// Index of metadata operations in [`KINDS`].
 const METADATA: u16 = 5;
 
-/// Returns the index into [`KINDS`].
+/// Returns the index of an operation's kind in [`KINDS`].
 fn kind_of(class: &Class) -> u16 {
     match (class.group, class.is_read) {
         (ClassGroup::Transactional, true) => 0,
@@ -67,9 +67,9 @@ struct InFlight {
     size_bytes: u32,
     intended_ns: u64,
     issued_ns: u64,
-    /// No component is left that could serve it.
+    /// True if no component is left that could serve the I/O.
     is_refused: bool,
-    /// Whether it was in flight, or due, at the end of the measured phase.
+    /// True if the I/O was in flight or due at the end of the measured phase.
     is_late: bool,
 }
 
@@ -80,18 +80,18 @@ struct Part<W> {
     places: Vec<Place>,
     classes: Vec<Class>,
     kinds: Vec<u16>,
-    /// By class: disk and offset at which its last I/O ended.
+    /// For each class: the disk and the offset at which its last I/O ended.
     ends: Vec<(u32, u64)>,
     in_flight: Places<InFlight>,
     due_ns: u64,
     timer: Option<u32>,
     ended: bool,
     recorder: Recorder,
-    /// After the measured phase: its operations that had not completed.
+    /// After the measured phase: records its operations that had not completed.
     late: Option<LateRecorder>,
 }
 
-/// Parts of a workload on a system.
+/// The parts of a workload, running on a system.
 pub struct VirtualTime<'a, W> {
     system: &'a mut System,
     parts: Vec<Part<W>>,
@@ -107,13 +107,13 @@ pub struct VirtualTime<'a, W> {
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) class: String,
-    /// Time of its end.
+    /// Time when the failed I/O ended.
     pub(super) at_ns: u64,
 }
 
 impl<'a, W: StepWorkload> VirtualTime<'a, W> {
-    /// Places the parts, each with its node, on the system. They start at its current time, in
-    /// `phase`. `place` returns the location of each file.
+    /// Places the parts, each with its node, on the system. The parts start at the system's current
+    /// time, in `phase`. `place` returns the location of each file.
     pub fn new(
         system: &'a mut System,
         parts: Vec<(W, u16)>,
@@ -144,12 +144,12 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         Self { system, parts, phase, completions, out, failure: None, ends_at_failure: false }
     }
 
-    /// Sets whether time stops at the first failed I/O.
+    /// Sets whether virtual time stops at the first failed I/O.
     pub(super) fn ending_at_failure(self, ends_at_failure: bool) -> Self {
         Self { ends_at_failure, ..self }
     }
 
-    /// Returns the failed I/O at which time stopped.
+    /// Returns the failed I/O at which virtual time stopped.
     pub(super) fn fatal_failure(&self) -> Option<&Failure> {
         self.failure.as_ref().filter(|_| self.ends_at_failure)
     }
@@ -167,12 +167,12 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.parts.iter().map(|part| &part.workload)
     }
 
-    /// Returns the parts, mutably.
+    /// Returns mutable references to the parts.
     pub fn workloads_mut(&mut self) -> impl Iterator<Item = &mut W> {
         self.parts.iter_mut().map(|part| &mut part.workload)
     }
 
-    /// Returns the parts after the end.
+    /// Returns the parts after they have ended.
     pub fn into_workloads(self) -> Vec<W> {
         self.parts.into_iter().map(|part| part.workload).collect()
     }
@@ -182,14 +182,14 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.parts.iter().all(|part| part.ended)
     }
 
-    /// Starts another phase. First passes the records until now to `take`.
+    /// Starts another phase. Before that, passes the recorded data to `take`.
     pub fn begin(&mut self, phase: u32, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         self.hand_over(true, take);
         self.phase = phase;
     }
 
     /// Ends the measured phase. Operations that are in flight or due belong to the measured phase.
-    /// Passes its last interval to `take`; the caller starts the next phase.
+    /// Passes the last interval of the phase to `take`. The caller then starts the next phase.
     pub fn end_measured(&mut self, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for part in &mut self.parts {
@@ -205,8 +205,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.hand_over(true, take);
     }
 
-    /// Passes on the records of the measured phase's late operations. Operations that have not
-    /// completed yet are abandoned.
+    /// Passes the records of the measured phase's late operations to `take`. Operations that have
+    /// not completed yet are abandoned.
     pub fn end_drain(&mut self, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -237,9 +237,9 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         }
     }
 
-    /// Advances time to `until_ns`, or until every part has finished; then passes the recorded data
-    /// to `take`, with the histograms that are due. Returns false if no events remain although a
-    /// part has not finished, which is a defect of a model.
+    /// Advances virtual time to `until_ns`, or until every part has finished. Then passes the
+    /// recorded data to `take`, with the histograms that are due. Returns false if no events remain
+    /// although a part has not finished; this is a defect of the model.
     pub fn run_until(
         &mut self,
         until_ns: u64,
@@ -251,12 +251,12 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         goes_on
     }
 
-    /// Runs the next step of every part, after an event has changed the system.
+    /// Runs a step of every part, after an event has changed the system.
     pub(super) fn wake(&mut self) {
         (0..self.parts.len()).for_each(|at| self.step(at));
     }
 
-    /// Advances time like [`VirtualTime::run_until`], within an interval.
+    /// Advances virtual time like [`VirtualTime::run_until`], but only within the current interval.
     pub(super) fn advance(&mut self, until_ns: u64) -> bool {
         for at in 0..self.parts.len() {
             if self.parts[at].due_ns <= self.now_ns() {
@@ -359,8 +359,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         match wait {
             Wait::Done => part.ended = true,
             Wait::Completion => {}
-            // If the timer is too early, it causes a step without due work, and that step sets the
-            // next timer. That is cheaper than cancelling and setting it at every step.
+            // A timer that is too early causes a step without due work, which sets the next timer.
+            // That is cheaper than to cancel and set the timer at every step.
             Wait::Until(due_ns) if due_ns >= part.due_ns => {}
             Wait::Until(due_ns) => {
                 if let Some(timer) = part.timer.take() {
@@ -385,7 +385,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
 }
 
 impl<W: StepWorkload> Part<W> {
-    /// Records the writes that a flush has made durable. Their bytes count with the write itself.
+    /// Records the writes that a flush has made durable. Their bytes are counted only with the
+    /// write itself.
     fn record_durable(&mut self, now_ns: u64) {
         let Self { workload, recorder, late, .. } = self;
         workload.durable(&mut |class, intended_ns, submitted_ns| {

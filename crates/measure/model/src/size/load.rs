@@ -1,20 +1,20 @@
-//! The I/O of a mail store in its steady state, as a stream with any rate. A sizing runs it on a
-//! model many times.
+//! The I/O of a mail store in its steady state, as a stream with an arbitrary rate. A sizing runs
+//! this stream on a model many times.
 //!
-//! The shares are those of the mail store's own simulation with all defaults (20 minutes at 1,000
-//! I/Os/s on four databases): 60.8 % of its database I/Os are reads, with 0.119 log writes of 8 KiB
-//! for each I/O. Reads and writes are of random 32 KiB pages of the databases. Each database's log
-//! is written sequentially. Background maintenance reads 256 KiB of each database every 100 ms,
-//! sequentially.
+//! The shares are from a simulation of the mail store with all defaults (20 minutes at 1,000 I/Os/s
+//! on four databases): 60.8 % of the database I/Os are reads, and there are 0.119 log writes of 8
+//! KiB for each database I/O. Reads and writes access random 32 KiB pages of the databases. The log
+//! of each database is written sequentially. Background maintenance reads 256 KiB of each database
+//! every 100 ms, sequentially.
 
 use crate::blocks::{Action, Request};
 use crate::core::rng::Stream;
 use crate::run::{Recorder, RunResult};
 use crate::system::{Event, System};
 
-/// Share of reads in database I/O.
+/// Share of reads among database I/Os.
 const READ_SHARE: f64 = 0.608;
-/// Log writes per database I/O.
+/// Number of log writes for each database I/O.
 const LOG_SHARE: f64 = 0.119;
 const LOG_BYTES: u64 = 8 << 10;
 const LOG_RING_BYTES: u64 = 29 << 20;
@@ -28,15 +28,16 @@ pub const CLASSES: [&str; 4] = ["read", "write", "log write", "maintenance read"
 /// Load of a mail store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MailLoad {
-    /// Databases, each with a log.
+    /// Number of databases. Each database has a log.
     pub databases: u32,
     /// Size of each database in bytes.
     pub database_bytes: u64,
-    /// Database reads and writes per second, all databases together.
+    /// Database reads and writes per second, over all databases.
     pub rate_ios_per_s: f64,
 }
 
-/// Maximum number of operations in flight. With more, the system does not sustain the load.
+/// Maximum number of operations in flight. If more operations are in flight, the system does not
+/// sustain the load.
 const BACKLOG_MAX: u64 = 4_000;
 
 struct Source {
@@ -91,7 +92,7 @@ impl Source {
     }
 }
 
-/// Lays out the databases and logs.
+/// Places the databases and logs.
 pub fn lay_out(system: &mut System, load: &MailLoad) {
     let nodes = u32::from(system.compute_nodes());
     for database in 0..load.databases {
@@ -101,7 +102,7 @@ pub fn lay_out(system: &mut System, load: &MailLoad) {
     }
 }
 
-/// Runs the load on a system with its data; `None` if the system does not sustain it.
+/// Runs the load on a system that has its data; `None` if the system does not sustain the load.
 pub fn simulate(
     system: &mut System,
     load: MailLoad,

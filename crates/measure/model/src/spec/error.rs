@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Error, PartialEq)]
 pub enum ModelError {
     /// There is no file and no shipped model with that name.
-    #[error("there is no model `{name}`; give a path to a model file, or one of: {known}{}", meant(.nearest))]
+    #[error("there is no model `{name}`; use the path of a model file, or one of: {known}{}", meant(.nearest))]
     NoSuchModel {
         /// Requested name.
         name: String,
@@ -36,7 +36,7 @@ pub enum ModelError {
     UnknownField {
         /// Name or path of the model.
         model: String,
-        /// Line in the file; `None` if the field was set outside it, or cannot be found.
+        /// Line in the file; `None` if the field was not set in the file, or cannot be found.
         line: Option<usize>,
         /// Table of the field.
         place: String,
@@ -49,7 +49,7 @@ pub enum ModelError {
     Missing {
         /// Name or path of the model.
         model: String,
-        /// Table without the field.
+        /// Table that lacks the field.
         place: String,
         field: String,
         /// Purpose of the field.
@@ -60,7 +60,7 @@ pub enum ModelError {
     Bad {
         /// Name or path of the model.
         model: String,
-        /// Line in the file; `None` if the field was set outside it, or cannot be found.
+        /// Line in the file; `None` if the field was not set in the file, or cannot be found.
         line: Option<usize>,
         /// Table of the field.
         place: String,
@@ -78,7 +78,7 @@ fn meant(name: &Option<String>) -> String {
     name.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default()
 }
 
-/// Returns the candidate most similar to `name`, if one is similar enough.
+/// Returns the candidate most similar to `name`, if any candidate is similar enough.
 pub(crate) fn most_like<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

@@ -9,11 +9,11 @@ pub enum Provenance {
     Datasheet,
     /// Documented by the system's maker.
     Documented,
-    /// Fitted to measured rows, which the note names.
+    /// Fitted to measured rows, which are named in the note.
     Fitted,
-    /// Assumed: plausible, not known.
+    /// Assumed: a plausible value that is not known.
     Assumed,
-    /// A choice of the user, such as a count or a size, which is neither right nor wrong.
+    /// Chosen by the user, such as a count or a size. Such a value cannot be right or wrong.
     Chosen,
 }
 
@@ -38,19 +38,19 @@ impl fmt::Display for Provenance {
 /// A numeric parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// The value, in the unit of its name's suffix.
+    /// The value, in the unit that the suffix of the field's name specifies.
     pub value: f64,
-    /// Kind of its source.
+    /// Kind of the source.
     pub from: Provenance,
-    /// The source: data sheet, document, or rows.
+    /// The source itself: a data sheet, a document, or measured rows.
     pub note: String,
     /// Bounds for a fit; `None` if the value is fixed.
     pub free: Option<(f64, f64)>,
 }
 
-/// Returns the unit of a field's name, in words; empty for counts and ratios.
+/// Returns the unit that a field's name specifies, in words; empty for counts and ratios.
 pub fn unit_of(field: &str) -> &'static str {
-    // Longest endings first: `_bytes_per_s` is not `_per_s`.
+    // Longer endings are first, so that `_bytes_per_s` does not match `_per_s`.
     const ENDINGS: [(&str, &str); 13] = [
         ("_bytes_per_s", "B/s"),
         ("_ns_per_byte", "ns/B"),
@@ -67,14 +67,14 @@ pub fn unit_of(field: &str) -> &'static str {
         ("_ratio", ""),
     ];
     let named = |word: &str| {
-        // `seek_ms_min`: statistics come after the unit.
+        // In a name like `seek_ms_min`, the statistic follows the unit.
         let field = field.trim_end_matches("_min").trim_end_matches("_max");
         field.trim_end_matches("_mean").trim_end_matches("_full").ends_with(word)
     };
     ENDINGS.iter().find(|(word, _)| named(word)).map_or("", |(_, unit)| unit)
 }
 
-/// Parses `32KiB`, `4 TB`, `1.25 GB/s`, `10 Gbit/s`: a number and a unit of bytes.
+/// Parses `32KiB`, `4 TB`, `1.25 GB/s`, `10 Gbit/s`: a number with a unit of bytes.
 pub(crate) fn parse_bytes(text: &str) -> Option<f64> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;

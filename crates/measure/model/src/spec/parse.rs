@@ -5,14 +5,14 @@ use super::{Fact, Field, ModelError, Provenance, Spec, Table, most_like, unit_of
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Value;
 
-/// The tables that a model file may have besides its blocks.
+/// The tables that a model file may contain in addition to its blocks.
 const TABLES: [&str; 5] = ["model", "block", "load", "size", "record"];
 
 impl Spec {
     /// Reads a model file. `name` is its name or path, for messages.
     ///
     /// # Errors
-    /// [`ModelError`] with the line and the nearest known field.
+    /// [`ModelError`], with the line and the nearest known field.
     pub fn parse(name: &str, text: &str) -> Result<Self, ModelError> {
         let root: toml::Table = text.parse().map_err(|e: toml::de::Error| ModelError::Syntax {
             model: name.to_owned(),
@@ -26,7 +26,7 @@ impl Spec {
             model: name.to_owned(),
             place: "model".to_owned(),
             field: "name".to_owned(),
-            why: "every model file begins with a [model] table".to_owned(),
+            why: "every model file requires a [model] table".to_owned(),
         })?;
         let base = match head.fields.remove("base") {
             None => None,
@@ -43,7 +43,8 @@ impl Spec {
         if let Some(Value::Table(tables)) = root.get("block") {
             for block in tables.keys() {
                 if TABLES.contains(&block.as_str()) {
-                    return Err(cx.bad("block", block, "is taken: choose another block name"));
+                    let reason = "is a reserved name: choose another block name";
+                    return Err(cx.bad("block", block, reason));
                 }
                 if let Some(table) = cx.table(tables, block)? {
                     blocks.insert(block.clone(), table);
@@ -67,13 +68,13 @@ impl Spec {
             None => Ok(own),
             Some(base) => match super::shipped().iter().find(|m| m.name == base) {
                 Some(model) => Ok(own.over(Self::parse(model.name, model.text)?)),
-                None => Err(cx.bad("model", "base", "is not a model that comes with the program")),
+                None => Err(cx.bad("model", "base", "is not a shipped model")),
             },
         }
     }
 
-    /// Merges this model over another: it inherits fields that are not set here. A block of another
-    /// kind replaces the block of the same name.
+    /// Merges this model with its base: fields that are not set here are inherited. A block of
+    /// another kind replaces the block of the same name.
     fn over(self, base: Self) -> Self {
         let merge = |mut below: Table, above: Table| {
             if above.fields.get("kind").is_some_and(|kind| below.fields.get("kind") != Some(kind)) {
@@ -102,7 +103,7 @@ impl Spec {
     }
 }
 
-/// Parses one value as written in a model file; numbers count as chosen.
+/// Parses one value in the syntax of a model file. Numbers get the source "chosen".
 pub(super) fn value(
     model: &str,
     place: &str,
@@ -116,10 +117,11 @@ pub(super) fn value(
         .and_then(|mut t| t.remove("v"))
         .unwrap_or_else(bare);
     let cx = Context { model, text: "" };
-    cx.field(place, field, &value, Some((Provenance::Chosen, "given for this run")))
+    cx.field(place, field, &value, Some((Provenance::Chosen, "set for this run")))
 }
 
-/// The line of a field: after its table's header, the first line that begins with its name.
+/// Returns the line of a field: the first line after the header of its table that begins with its
+/// name.
 pub(super) fn line(text: &str, place: &str, field: &str) -> Option<usize> {
     let headers = [format!("[{place}]"), format!("[block.{place}]")];
     let mut inside = place.is_empty();
@@ -184,14 +186,14 @@ impl Context<'_> {
                 (Some(_), None) => Err(self.bad(
                     place,
                     field,
-                    "has no source: write { value = …, from = \"datasheet: …\" } or give its table \
-                     a `from`",
+                    "has no source: use { value = …, from = \"datasheet: …\" }, or add `from` to \
+                     its table",
                 )),
             },
         }
     }
 
-    /// A number, or `None` for a text that is not a size.
+    /// Returns a number, or `None` for a text that is not a size.
     fn number(&self, place: &str, field: &str, value: &Value) -> Result<Option<f64>, ModelError> {
         match value {
             Value::Integer(n) => Ok(Some(*n as f64)),
@@ -224,11 +226,14 @@ impl Context<'_> {
             Some(value) => self.number(place, field, value)?,
             None => None,
         };
-        let value = value.ok_or_else(|| self.bad(place, field, "has no number as its `value`"))?;
+        let value = value.ok_or_else(|| self.bad(place, field, "needs a number as its `value`"))?;
         let (from, mut note) = match (parts.get("from"), default) {
             (Some(Value::String(text)), _) => self.provenance(place, field, text)?,
             (_, Some((from, note))) => (from, note.to_owned()),
-            _ => return Err(self.bad(place, field, "needs `from = \"datasheet: …\"` or the like")),
+            _ => {
+                let reason = "needs a source, such as `from = \"datasheet: …\"`";
+                return Err(self.bad(place, field, reason));
+            }
         };
         if let Some(Value::String(text)) = parts.get("note") {
             note = text.clone();
@@ -242,10 +247,15 @@ impl Context<'_> {
                     (Some(low), Some(high)) if low < high && low <= value && value <= high => {
                         Some((low, high))
                     }
-                    _ => return Err(self.bad(place, field, "is outside its own `free` bounds")),
+                    _ => {
+                        let reason = "has `free` bounds that do not contain its value";
+                        return Err(self.bad(place, field, reason));
+                    }
                 }
             }
-            Some(_) => return Err(self.bad(place, field, "`free` is not [lowest, highest]")),
+            Some(_) => {
+                return Err(self.bad(place, field, "has a `free` that is not [lowest, highest]"));
+            }
         };
         Ok(Field::Fact(Fact { value, from, note, free }))
     }

@@ -1,5 +1,5 @@
-//! Reader of a block's fields: each by name, with its kind, range and purpose. A field that the
-//! block did not read is unknown.
+//! Reader of a block's fields. The block requests each field by name, with its kind, range and
+//! purpose. A field of the file that the block did not request counts as unknown.
 
 use super::{Field, ModelError, Spec, Table, most_like};
 use std::cell::RefCell;
@@ -58,7 +58,8 @@ impl<'a> Reader<'a> {
             None => Err(self.missing(field, why)),
             Some(Field::Fact(fact)) if (low..=high).contains(&fact.value) => Ok(fact.value),
             Some(Field::Fact(fact)) => {
-                Err(self.bad(field, &format!("is {}, not from {low} to {high}", fact.value)))
+                let reason = format!("is {}, but must be from {low} to {high}", fact.value);
+                Err(self.bad(field, &reason))
             }
             Some(_) => Err(self.bad(field, "is not a number")),
         }
@@ -129,7 +130,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one of several words, of which the first is the default.
+    /// Reads a field that must be one of several words. The first word is the default.
     ///
     /// # Errors
     /// The value is none of the words.
@@ -162,13 +163,13 @@ impl<'a> Reader<'a> {
         }
         let near = most_like(name, self.spec.blocks.keys().map(String::as_str));
         let near = near.map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
-        Err(self.bad(field, &format!("names a block \"{name}\" that does not exist{near}")))
+        Err(self.bad(field, &format!("refers to the block \"{name}\", which does not exist{near}")))
     }
 
-    /// Checks that every field was read.
+    /// Checks that the block has read every field of the table.
     ///
     /// # Errors
-    /// [`ModelError::UnknownField`] with the nearest requested field.
+    /// [`ModelError::UnknownField`] with the nearest field that the block requested.
     pub fn finish(self) -> Result<(), ModelError> {
         let requested = self.requested.into_inner();
         match self.table.fields.keys().find(|field| !requested.contains(*field)) {

@@ -1,4 +1,5 @@
-//! Record of a model: errors of its figures against published ones, by kind of figure.
+//! Record of a model: the errors of its figures compared with published figures, for each kind of
+//! figure.
 //!
 //! ```toml
 //! [record]
@@ -11,11 +12,12 @@ use plimsoll_evidence::model_statistics::{ErrorBand, ModelRecord};
 
 use super::{Field, Spec};
 
-/// Kinds of figures that a record may have.
+/// The kinds of figures that a record may contain.
 const KINDS: [&str; 5] = ["rate", "read_latency", "write_latency", "log_write_latency", "latency"];
 
 impl Spec {
-    /// Errors of the model against published systems; `None` if its file has no record.
+    /// Returns the errors of the model compared with published systems; `None` if the file has no
+    /// record.
     pub fn error_record(&self) -> Option<ModelRecord> {
         let table = self.record.as_ref()?;
         let list = |field: &str| match table.fields.get(field) {
@@ -31,9 +33,9 @@ impl Spec {
     }
 }
 
-/// Returns the smallest and largest ratio of some lines, `NAME: +11 %` or
-/// `NAME: -17 to +48 % of 24` for several figures; `None` if a line cannot be parsed, or if there
-/// are none.
+/// Returns the smallest and largest ratio of several lines. A line has the form `NAME: +11 %` or,
+/// for several figures, `NAME: -17 to +48 % of 24`. `None` if a line cannot be parsed, or if there
+/// are no lines.
 fn band(lines: &[String]) -> Option<ErrorBand> {
     let bands: Vec<ErrorBand> = lines.iter().map(|line| of_line(line)).collect::<Option<_>>()?;
     bands.into_iter().reduce(|a, b| ErrorBand {

@@ -1,8 +1,8 @@
-//! The models in the program.
+//! The shipped models.
 
 use super::{ModelError, Spec, most_like};
 
-/// A model in the program.
+/// A shipped model.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinModel {
     pub name: &'static str,
@@ -16,7 +16,7 @@ macro_rules! models {
     };
 }
 
-/// Returns the models in the program, by name.
+/// Returns the shipped models in the order of their names.
 pub fn shipped() -> &'static [BuiltinModel] {
     models![
         "adsf-hybrid",
@@ -30,7 +30,7 @@ pub fn shipped() -> &'static [BuiltinModel] {
     ]
 }
 
-/// Reads a shipped model, or the file at a path.
+/// Reads a shipped model, or the model file at a path.
 pub(crate) fn load(name_or_path: &str) -> Result<Spec, ModelError> {
     if let Some(model) = shipped().iter().find(|m| m.name == name_or_path) {
         return Spec::parse(model.name, model.text);
@@ -52,10 +52,10 @@ pub(crate) fn load(name_or_path: &str) -> Result<Spec, ModelError> {
 }
 
 impl Spec {
-    /// Reads a shipped model by name, or a model file by its path.
+    /// Reads a shipped model by its name, or a model file by its path.
     ///
     /// # Errors
-    /// [`ModelError`] with the error, its location, and the nearest valid name.
+    /// [`ModelError`], with the location of the error and the nearest valid name.
     pub fn load(name_or_path: &str) -> Result<Self, ModelError> {
         load(name_or_path)
     }

@@ -2,8 +2,8 @@
 //!
 //! A. M. Law and W. D. Kelton, "Simulation Modeling and Analysis", 3rd ed., section 9.5.3: the
 //! sequence is divided into batches that are so long that their means are nearly independent, and
-//! Student's t is applied to the means. The number of batches stays between 32 and 64: when there
-//! are 64, pairs are merged and the batch length doubles.
+//! Student's t is applied to the means. The number of batches is between 32 and 64: when there are
+//! 64 batches, pairs of batches are merged, and the batch length doubles.
 
 const BATCHES_MAX: usize = 64;
 
@@ -11,17 +11,17 @@ const BATCHES_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     pub mean: f64,
-    /// Half the width of the interval; infinite with fewer than 8 batches.
+    /// Half the width of the interval; infinite if there are fewer than 8 batches.
     pub half_width: f64,
 }
 
 impl Estimate {
-    /// Returns half-width over mean.
+    /// Returns the half-width divided by the mean.
     pub fn relative(&self) -> f64 {
         self.half_width / self.mean.abs()
     }
 
-    /// True if `value` is inside the interval.
+    /// Returns true if `value` is inside the interval.
     pub fn holds(&self, value: f64) -> bool {
         (value - self.mean).abs() <= self.half_width
     }
@@ -82,9 +82,9 @@ impl BatchMeans {
     }
 }
 
-/// Returns the 97.5 % point of Student's t, by the expansion around the normal's (M. Abramowitz and
-/// I. A. Stegun, "Handbook of Mathematical Functions", 26.7.5): within 1e-4 from 7 degrees of
-/// freedom on.
+/// Returns the 97.5 % point of Student's t, by the expansion around the point of the normal
+/// distribution (M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 26.7.5):
+/// within 1e-4 from 7 degrees of freedom on.
 fn student_95(freedom: f64) -> f64 {
     let x = 1.959_963_985f64;
     let (x3, x5, x7) = (x.powi(3), x.powi(5), x.powi(7));
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn intervals_cover_the_mean_as_often_as_they_say() {
         // 400 sequences of a correlated process (AR(1), 0.9) with mean 10. About 380 of the 95 %
-        // intervals should contain it, or slightly fewer with batching.
+        // intervals should contain this mean, or slightly fewer because of the batching.
         let mut covered = 0;
         for seed in 0..400 {
             let mut stream = Stream::new(seed, "ar");

@@ -7,10 +7,10 @@ use crate::core::{Program, Sim};
 use crate::spec::{ModelError, Reader, Spec};
 
 impl System {
-    /// Loads a shipped model by name, or a model file by its path.
+    /// Loads a shipped model by its name, or a model file by its path.
     ///
     /// # Errors
-    /// [`ModelError`] with the error, its location, and the nearest valid name.
+    /// [`ModelError`], with the location of the error and the nearest valid name.
     pub fn load(name_or_path: &str, seed: u64) -> Result<Self, ModelError> {
         Self::build(crate::spec::shipped::load(name_or_path)?, seed)
     }
@@ -32,10 +32,10 @@ impl System {
         let entry = head.block("entry", "the block that receives the requests")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
         let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
-        // The last nodes with load fail, because their data is used most.
+        // The last nodes that run load fail, because their data is used most.
         let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
         let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
-        // Nodes that fail during the run are storage-only, so no load has to move.
+        // Nodes that fail during the run only store data, so no load has to move to other nodes.
         let failing = head.count_or("failing_nodes", 0, 0, nodes - compute_nodes)?;
         let at_s = head.number_or("failing_at_s", 0.0, 0.0, 1e9)?;
         let failing = NodeFailure {
@@ -114,9 +114,9 @@ impl System {
     }
 }
 
-/// Returns a block with a reference path back to itself; `None` if there is no cycle.
+/// Returns a block from which references lead back to itself; `None` if there is no cycle.
 fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
-    // The loop repeatedly removes blocks that have no references to remaining blocks. If any
+    // The loop repeatedly removes blocks that have no references to remaining blocks. If blocks
     // remain, they contain a cycle.
     let mut left: Vec<bool> = vec![true; blocks];
     loop {

@@ -1,8 +1,9 @@
-//! Components of a system that events of a plan take away or slow down, by their names.
+//! Components of a system that events of a plan can remove or slow down, with their names.
 //!
-//! `node:3` is a node of a cluster. Devices have the names of their stations: `drive:7` is the
-//! station `drive.7`, and `node1.hdd:2` is `node1.hdd.2`. A slow-down also accepts the first part of
-//! these names (`drive`, `node1.hdd`, `node:1`), and the name of a block for all nodes (`hdd`).
+//! `node:3` is a node of a cluster. Devices are named after their stations: `drive:7` is the
+//! station `drive.7`, and `node1.hdd:2` is `node1.hdd.2`. A slow-down event also accepts the first
+//! part of these names (`drive`, `node1.hdd`, `node:1`), and the name of a block (`hdd`), which
+//! selects the block on all nodes.
 
 use super::System;
 use crate::blocks::{Change, Component, Losses, is_device, shared};
@@ -11,12 +12,12 @@ use crate::spec::Reader;
 
 /// Name of the station at which requests wait until the system notices a loss.
 const UNNOTICED: &str = "unnoticed-loss";
-/// Maximum number of names in a list.
+/// Maximum number of names listed in an error message.
 const LISTED_MAX: usize = 24;
 
 impl System {
-    /// Prepares the system for lost components. To be called before the run, because it adds a
-    /// station.
+    /// Prepares the system for the loss of components. Must be called before the run, because it
+    /// adds a station.
     pub fn expect_losses(&mut self) {
         if self.blocks.losses.is_some() {
             return;
@@ -27,7 +28,7 @@ impl System {
         self.blocks.losses = Some(Box::new(losses));
     }
 
-    /// Returns the component that an event may take away.
+    /// Returns the component of this name, if an event can remove it.
     ///
     /// # Errors
     /// The names of the components that exist.
@@ -44,7 +45,7 @@ impl System {
         Err(listed(&names))
     }
 
-    /// Returns the components that an event may take away.
+    /// Returns all components that an event can remove.
     fn components(&self) -> Vec<Component> {
         let mut all = Vec::new();
         let blocks = self.spec.blocks.len();
@@ -52,8 +53,9 @@ impl System {
             all.extend((0..self.nodes()).map(Component::Node));
         }
         for block in (0..blocks).filter(|block| is_device(self.kind_of(*block))) {
-            // In a cluster, the copies of other nodes serve the data of a disk. Flash in a node has
-            // data that the blocks do not keep elsewhere: its node would fail.
+            // In a cluster, the copies of other nodes serve the data of a disk. Flash devices
+            // contain data that the blocks do not store elsewhere, so the loss of such a device
+            // would fail its node.
             if self.nodes() > 1 && self.kind_of(block) != Some("hdd") {
                 continue;
             }
@@ -85,7 +87,7 @@ impl System {
         }
     }
 
-    /// Takes a component away, or brings it back.
+    /// Removes a component, or returns it.
     pub fn set_lost(&mut self, component: Component, is_lost: bool) {
         self.expect_losses();
         let now_ns = self.sim.now_ns();
@@ -98,7 +100,7 @@ impl System {
         }
         let nodes = self.blocks.nodes.max(1);
         if let (Component::Node(node), false) = (component, is_lost) {
-            // The controller of a node that returns restarts, and its memory is empty.
+            // A node that returns has restarted, so its memory is empty.
             let own = self.blocks.instances.iter_mut().skip(usize::from(node)).step_by(nodes);
             own.flatten().filter(|_| nodes > 1).for_each(|instance| instance.forget());
         }
@@ -122,11 +124,11 @@ impl System {
         }
     }
 
-    /// Returns the stations that an event may slow down: those whose names begin with that of the
+    /// Returns the stations that an event slows down: those whose names begin with the name of the
     /// component.
     ///
     /// # Errors
-    /// The first parts of the names that exist.
+    /// The first parts of the existing names.
     pub fn throttled(&self, name: &str) -> Result<Vec<StationId>, String> {
         let requested = normal(name);
         let stations = (0..self.sim.stations() as u32).map(StationId);
@@ -163,8 +165,7 @@ impl System {
         Err(listed(&names))
     }
 
-    /// Sets the speed of stations, as a share of their normal speed, for services that start from
-    /// now on.
+    /// Sets the speed of stations, as a share of their normal speed, for services that start later.
     pub fn set_speed(&mut self, stations: &[StationId], speed: f64) {
         stations.iter().for_each(|station| self.sim.set_speed(*station, speed));
     }

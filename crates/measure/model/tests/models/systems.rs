@@ -60,7 +60,7 @@ fn a_model_on_top_of_another_changes_only_what_it_says() {
     assert_eq!(above.value("hdd.rotation_rpm"), Some(7200.0));
     let text = "[model]\nname = \"x\"\nbase = \"adsf-hybird\"\n";
     let message = Spec::parse("x", text).err().map(|e| e.to_string()).unwrap_or_default();
-    assert!(message.contains("not a model that comes with the program"), "{message}");
+    assert!(message.contains("not a shipped model"), "{message}");
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! Scattered block numbers across all files, and a bitmap of touched blocks.
+//! Numbers the blocks of all files in scattered order, and records touched blocks in a bitmap.
 //!
-//! A block's number is multiplied by an odd constant modulo a power of two. This bijection scatters
-//! neighbours (Knuth, *The Art of Computer Programming* 3, section 6.4, Fibonacci hashing). The
-//! blocks whose scattered number begins with `k` zero bits are a spatial sample of one in 2^k. The
-//! remaining bits number them without gaps.
+//! A block's number is multiplied by an odd constant modulo a power of two. This bijection
+//! distributes adjacent numbers (Knuth, *The Art of Computer Programming* 3, section 6.4, Fibonacci
+//! hashing). The blocks whose scattered number begins with `k` zero bits are a spatial sample of
+//! one block in 2^k. The remaining bits number the sampled blocks without gaps.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Unit of the working set in bytes.
+/// Size of the blocks in which the working set is counted.
 pub const BLOCK_BYTES: u64 = 4096;
 
 /// 2^64 divided by the golden ratio, made odd.
@@ -18,7 +18,7 @@ const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Multiplicative inverse of [`SCATTER`] modulo 2^64.
 const GATHER: u64 = inverse(SCATTER);
 
-/// Number of equal parts of the data, for the reach.
+/// Number of equal parts of the data, for counting how much of the data an access pattern reaches.
 const PARTS: u64 = 256;
 
 /// Returns the inverse of an odd number modulo 2^64. An odd number is its own inverse in the lowest
@@ -33,18 +33,19 @@ const fn inverse(odd: u64) -> u64 {
     x
 }
 
-/// Size limit of a bitmap: 2^21 blocks in 256 KiB, which fit a core's cache. Above 8 GiB, the map
-/// stores a sample of 2^21 blocks. With half of them touched, the error is 0.1 %.
+/// Maximum size of a bitmap: 2^21 blocks in 256 KiB, which fit in the cache of a core. Above 8 GiB
+/// of data, the bitmap contains a sample of 2^21 blocks. If half of the sampled blocks are touched,
+/// the error is 0.1 %.
 const BITS_MAX: u32 = 21;
 
 /// Numbering of the blocks of all files.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
-    /// First block number of each file, plus the end of the last file.
+    /// Number of the first block of each file, and the end of the last file.
     first: Box<[u64]>,
     /// Number of bits in a scattered number.
     pub(super) bits: u32,
-    /// Mask of `bits` one bits.
+    /// Mask whose lowest `bits` bits are set.
     mask: u64,
 }
 
@@ -64,7 +65,8 @@ impl Blocks {
         self.first.last().copied().unwrap_or(0).saturating_mul(BLOCK_BYTES)
     }
 
-    /// Returns the first and last block number of a transfer; `None` outside the files.
+    /// Returns the first and the last block number of a transfer; `None` if the transfer is outside
+    /// the files.
     #[inline]
     pub(super) fn range(&self, file: u32, offset: u64, size: u64) -> Option<(u64, u64)> {
         let [begin, end] = *self.first.get(file as usize..file as usize + 2)? else { return None };
@@ -85,11 +87,11 @@ impl Blocks {
     }
 }
 
-/// Bitmap of touched blocks. One thread writes and others may read, without locks: words are loaded
-/// and stored as plain atomics.
+/// Bitmap of touched blocks. One thread writes the bitmap and other threads may read it, without
+/// locks: its words are atomic variables, which are only loaded and stored.
 #[derive(Debug)]
 pub(super) struct TouchedBlocks {
-    /// Scattered numbers below this are in the sample.
+    /// Blocks with scattered numbers below this value are in the sample.
     limit: u64,
     shift: u32,
     pub(super) words: Arc<[AtomicU64]>,
@@ -133,17 +135,18 @@ impl TouchedBlocks {
         }
     }
 
-    /// Returns the distinct bytes touched, in whole blocks.
+    /// Returns the number of distinct bytes that were touched, in whole blocks.
     pub(super) fn bytes(&self, blocks: &Blocks) -> u64 {
         touched_bytes(&[&self.words], self.shift, blocks.total_bytes())
     }
 
-    /// Returns the distinct bytes touched in either bitmap.
+    /// Returns the number of distinct bytes that are marked in at least one of two bitmaps.
     pub(super) fn bytes_with(&self, other: &Self, blocks: &Blocks) -> u64 {
         touched_bytes(&[&self.words, &other.words], self.shift, blocks.total_bytes())
     }
 
-    /// Returns the bytes of those of [`PARTS`] equal parts of the data that either bitmap touched.
+    /// Divides the data into [`PARTS`] equal parts. Returns the total size of the parts that have a
+    /// marked block in at least one of two bitmaps.
     pub(super) fn reach_bytes_with(&self, other: &Self, blocks: &Blocks) -> u64 {
         let total = blocks.total_bytes() / BLOCK_BYTES;
         let parts = total.min(PARTS);
@@ -174,7 +177,7 @@ impl TouchedBlocks {
     }
 }
 
-/// Returns the distinct bytes in the union of bitmaps over the same blocks.
+/// Returns the number of distinct bytes in the union of bitmaps for the same blocks.
 pub(super) fn touched_bytes(bitmaps: &[&Arc<[AtomicU64]>], shift: u32, total_bytes: u64) -> u64 {
     let words = bitmaps.first().map_or(0, |bitmap| bitmap.len());
     let of_all = |at: usize| {

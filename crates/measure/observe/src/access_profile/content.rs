@@ -1,11 +1,11 @@
-//! Reservoir of content that was read, and its analysis.
+//! Stores a sample of the content that was read, and analyses it.
 //!
-//! Transfers are cut to at most 64 KiB. Reservoir sampling (J. Vitter, *Random Sampling with a
+//! At most 64 KiB of each transfer are used. Reservoir sampling (J. Vitter, *Random Sampling with a
 //! Reservoir*, ACM TOMS 11, 1985) makes the sample represent the whole phase. The samples are
-//! concatenated and compressed in pieces of 64 KiB. An incompressible block that equals its
-//! neighbour compresses in this measurement, like in a storage system that compresses more than 4
-//! KiB at once. For reused buffers the measured ratio is 0.95 in pieces of 4 KiB and 0.27 in pieces
-//! of 64 KiB.
+//! concatenated and compressed in pieces of 64 KiB. If an incompressible block is equal to the
+//! preceding block, it is compressible in this measurement, as in a storage system that compresses
+//! more than 4 KiB together. For reused buffers, the measured ratio is 0.95 in pieces of 4 KiB and
+//! 0.27 in pieces of 64 KiB.
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::block_map::BLOCK_BYTES;
 
 const BLOCK: usize = BLOCK_BYTES as usize;
-/// Bytes sampled per transfer.
+/// Maximum number of bytes that are sampled per transfer.
 const SLOT: usize = 64 << 10;
 /// Size of the reservoir.
 const RESERVOIR_BYTES: usize = 2 << 20;
-/// Size of the pieces for compression.
+/// Size of the pieces that are compressed.
 const PIECE: usize = 64 << 10;
 
 /// Sampled content.
@@ -38,7 +38,7 @@ struct Slot {
     end: usize,
 }
 
-/// Statistics of the sample; all `None` if it is empty.
+/// Statistics of the sample. All values are `None` if the sample is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Figures {
     pub blocks: u64,
@@ -64,9 +64,10 @@ impl Reservoir {
         self.handed_in = 0;
     }
 
-    /// Offers a transfer and its address (file and offset) to the reservoir, which never exceeds
-    /// its reserved memory. Rereading the same address is not duplicate data, so each address is
-    /// stored once. The function searches for the address only if it would store the transfer.
+    /// Offers a transfer and its address (file and offset) to the reservoir. The reservoir never
+    /// exceeds its reserved memory. If the same address is read again, its data is not duplicate
+    /// data, so each address is stored once. The function searches for the address only if it would
+    /// store the transfer.
     pub(super) fn take(&mut self, address: (u32, u64), transfer: &[u8]) {
         let transfer = &transfer[..transfer.len().min(SLOT)];
         if transfer.is_empty() {
@@ -94,7 +95,7 @@ impl Reservoir {
         }
     }
 
-    /// xorshift64 (G. Marsaglia, *Xorshift RNGs*, JSS 8, 2003), which is good enough for sampling.
+    /// xorshift64 (G. Marsaglia, *Xorshift RNGs*, JSS 8, 2003), which is sufficient for sampling.
     fn random(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -102,7 +103,8 @@ impl Reservoir {
         self.state
     }
 
-    /// Adds another thread's sample. It may grow, because this is not on the data path.
+    /// Adds another thread's sample. The sample may allocate memory here, because this function is
+    /// not on the data path.
     pub(super) fn merge(&mut self, other: &Self) {
         for slot in &other.slots {
             if self.slots.iter().any(|mine| mine.address == slot.address) {

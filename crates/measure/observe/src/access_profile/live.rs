@@ -1,8 +1,8 @@
-//! Access profile of the running load, for readers in other threads.
+//! Access profile of the running load, for other threads that read it.
 //!
-//! A driving thread stores into words that only it writes, and readers load them. A reader may see
-//! counts that are some operations old. Shortly after the start of the measured phase, it may still
-//! see counts from before.
+//! The words of the profile are written only by the driving thread, and other threads read them. A
+//! reader may see counts that are some operations old. Shortly after the start of the measured
+//! phase, it may still see counts from before that phase.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +11,7 @@ use super::AccessProfiler;
 use super::block_map::touched_bytes;
 use super::order::Counts;
 
-/// Handle to read one [`AccessProfiler`] from another thread.
+/// Handle for reading one [`AccessProfiler`] from another thread.
 #[derive(Clone, Debug)]
 pub struct LiveAccess {
     read: Arc<[AtomicU64]>,
@@ -24,13 +24,13 @@ pub struct LiveAccess {
 /// Combined counts of all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AccessCounts {
-    /// Distinct bytes read until now, in blocks of 4 KiB.
+    /// Number of distinct bytes read so far, in blocks of 4 KiB.
     pub working_set_read_bytes: u64,
-    /// Distinct bytes written until now, in blocks of 4 KiB.
+    /// Number of distinct bytes written so far, in blocks of 4 KiB.
     pub working_set_written_bytes: u64,
-    /// Sequential reads among all reads, except for the first of each client.
+    /// Number of sequential reads, and of all reads except the first read of each client.
     pub reads: SequentialCount,
-    /// Sequential writes among all writes, except for the first of each client.
+    /// Number of sequential writes, and of all writes except the first write of each client.
     pub writes: SequentialCount,
 }
 
@@ -42,8 +42,8 @@ pub struct SequentialCount {
 }
 
 impl SequentialCount {
-    /// Returns the random share of the operations since `before`; `None` if there were none or the
-    /// counts were reset.
+    /// Returns the random share of the operations since `before`; `None` if there were no
+    /// operations, or if the counts were reset.
     #[must_use]
     pub fn random_share_since(self, before: Self) -> Option<f64> {
         let count = self.count.checked_sub(before.count).filter(|count| *count > 0)?;
@@ -64,7 +64,8 @@ impl LiveAccess {
         }
     }
 
-    /// Combines the counts of all threads, which must use the same files; `None` without any.
+    /// Combines the counts of all threads, which must use the same files; `None` if there are no
+    /// threads.
     #[must_use]
     pub fn now(all: &[Self]) -> Option<AccessCounts> {
         let first = all.first()?;

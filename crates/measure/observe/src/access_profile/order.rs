@@ -1,19 +1,20 @@
-//! Sequential share of each client's operations.
+//! Counts sequential operations of each client.
 //!
 //! An operation is sequential if it starts at the end of its client's last read or write, or at
 //! most a few transfers later. This is true for reads and writes with one cursor or with separate
-//! cursors, and for clients that share a cursor. Random addresses satisfy this by chance in twice
-//! `window / total` of the operations, so the window is at most a thousandth of the space.
+//! cursors, and for clients that share a cursor. By chance, random addresses satisfy this condition
+//! in a share of `2 × window / total` of the operations. The window is therefore at most a
+//! thousandth of the total space.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Largest gap in transfers that still counts as sequential: the likely number of threads on one
-/// cursor.
+/// Largest gap that still counts as sequential, in transfers. It is a likely number of threads that
+/// share one cursor.
 const AHEAD_TRANSFERS: u64 = 16;
 
-/// The window is at most this fraction of the space.
+/// The window is at most the total space divided by this number.
 const SPACE_PARTS: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,15 +35,15 @@ impl LastAccess {
 /// Sequential share of reads and of writes.
 #[derive(Debug)]
 pub(super) struct Order {
-    /// Last write and last read of each client.
+    /// For each client: end of the last write and of the last read.
     last: Box<[[LastAccess; 2]]>,
     window_bytes_max: u64,
     pub(super) counts: Arc<Counts>,
 }
 
-/// Sequential operations and all candidates, for writes and for reads. One thread writes the
-/// counters and others may read them. They have their own cache line, so that no thread waits for
-/// another's.
+/// Number of sequential operations and of all candidates, for writes and for reads. One thread
+/// writes the counters, and other threads may read them. The counters of each thread have their own
+/// cache line, so that threads do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counts {
@@ -51,14 +52,14 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Returns sequential operations and candidates, of reads or of writes.
+    /// Returns the number of sequential operations and of candidates, for reads or for writes.
     pub(super) fn of(&self, is_read: bool) -> (u64, u64) {
         let side = usize::from(is_read);
         (self.sequential[side].load(Relaxed), self.judged[side].load(Relaxed))
     }
 }
 
-/// Needs no lock: there is only one writer.
+/// No lock is needed, because only one thread writes.
 #[inline]
 fn add_to_counter(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed) + by, Relaxed);
@@ -114,7 +115,8 @@ impl Order {
         }
     }
 
-    /// Returns the sequential share of reads or writes; `None` until a client has issued two.
+    /// Returns the sequential share of reads or writes; `None` until a client has issued two of
+    /// them.
     pub(super) fn share(&self, is_read: bool) -> Option<f64> {
         let (sequential, judged) = self.counts.of(is_read);
         (judged > 0).then(|| sequential as f64 / judged as f64)

@@ -1,26 +1,28 @@
-//! Reuse distances of a spatial sample of blocks, and the resulting miss-ratio curve.
+//! Counts the reuse distances of a spatial sample of blocks, and computes the miss-ratio curve from
+//! them.
 //!
-//! The reuse distance of an access is the number of distinct blocks accessed since the last access
-//! to the same block. An LRU cache of that many blocks misses the access (R. Mattson et al.,
-//! *Evaluation Techniques for Storage Hierarchies*, IBM Systems Journal 9, 1970). In a spatial
-//! sample of one block in 2^k, distances shrink by the same factor (SHARDS, FAST '15). First
-//! accesses to a block miss at every cache size. Omitting them would make the curve 7 percentage
-//! points too low on a uniform load.
+//! The reuse distance of an access is the number of distinct blocks that were accessed since the
+//! last access to the same block. An LRU cache with this number of blocks misses the access (R.
+//! Mattson et al., *Evaluation Techniques for Storage Hierarchies*, IBM Systems Journal 9, 1970).
+//! In a spatial sample of one block in 2^k, distances shrink by the same factor (SHARDS, FAST '15).
+//! The first access to a block is a miss at every cache size. If these accesses were omitted, the
+//! curve of a uniform load would be 7 percentage points too low.
 //!
-//! A Fenwick tree over the order of accesses counts distances. It stores only the last access to
-//! each block. When the order is full, it is renumbered.
+//! Accesses are numbered consecutively. A Fenwick tree over these numbers is used to count
+//! distances; it contains only the last access to each block. When all numbers are used, the last
+//! accesses are renumbered.
 
 use plimsoll_evidence::observed::MissRatio;
 
 use super::block_map::{BLOCK_BYTES, Blocks};
 
-/// Samples at most one block in 2^6, so that most accesses cost only a comparison.
+/// At most one block in 2^6 is sampled, so that most accesses cost only a comparison.
 const SHIFT_MIN: u32 = 6;
-/// Samples at most 2^11 blocks.
+/// At most 2^11 blocks are sampled.
 const BITS_MAX: u32 = 11;
-/// Accesses between two renumberings.
+/// Number of accesses between two renumberings.
 const TURNS: usize = 1 << 13;
-/// Number of buckets: powers of two of the distance.
+/// Number of buckets. There is one bucket for each power of two of the distance.
 const BUCKETS: usize = 64;
 /// Mark of a block that was never accessed.
 const NEVER: u32 = u32::MAX;
@@ -30,15 +32,15 @@ const NEVER: u32 = u32::MAX;
 pub(super) struct Reuse {
     limit: u64,
     shift: u32,
-    /// Turn of the last access, by block.
+    /// For each block: number of its last access.
     last: Box<[u32]>,
-    /// By turn: the block, if the turn is still the last access of that block.
+    /// For each access number: the block, if this is still the last access to that block.
     at: Box<[u32]>,
-    /// Fenwick tree over turns, from index 1, of the current last accesses.
+    /// Fenwick tree of the current last accesses, indexed by access number plus 1.
     tree: Box<[u32]>,
     next: u32,
     standing: u32,
-    /// Accesses by power of two of their distance, in sampled blocks.
+    /// Number of accesses for each power of two of their distance, in sampled blocks.
     distances: [u64; BUCKETS],
     cold: u64,
 }
@@ -75,7 +77,8 @@ impl Reuse {
         if before == NEVER {
             self.cold += 1;
         } else {
-            // The number of distinct blocks since then is the number of later last accesses.
+            // The number of distinct blocks since the last access to this block is the number of
+            // last accesses with higher numbers.
             let distance = u64::from(self.standing - self.up_to(before));
             let bucket = (u64::BITS - distance.leading_zeros()) as usize;
             self.distances[bucket.min(BUCKETS - 1)] += 1;
@@ -88,7 +91,7 @@ impl Reuse {
         self.next += 1;
     }
 
-    /// Moves the last accesses to the first turns, in their order.
+    /// Renumbers the last accesses from 0, without changing their order.
     fn renumber(&mut self) {
         self.tree.fill(0);
         let mut next = 0;
@@ -117,7 +120,7 @@ impl Reuse {
         self.standing = if stands { self.standing + 1 } else { self.standing - 1 };
     }
 
-    /// Returns the number of last accesses up to this turn.
+    /// Returns the number of last accesses whose number is not higher than this one.
     fn up_to(&self, turn: u32) -> u32 {
         let mut index = turn as usize + 1;
         let mut sum = 0;
@@ -143,7 +146,7 @@ impl Reuse {
         self.cold += other.cold;
     }
 
-    /// Returns the miss ratio by cache size, from the smallest bucket to the largest observed
+    /// Returns the miss ratio for each cache size, from the smallest bucket to the largest observed
     /// distance. `scale` multiplies distances.
     pub(super) fn curve(&self, scale: u64) -> Vec<MissRatio> {
         let all = self.cold + self.distances.iter().sum::<u64>();

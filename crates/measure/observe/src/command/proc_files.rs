@@ -1,7 +1,8 @@
-//! Cached open files of `/proc`. Rereading an open file needs one system call instead of ten.
+//! Files of `/proc` that stay open. Reading an open file again needs one system call instead of
+//! ten.
 //!
-//! An open `/proc` file stays bound to its process. After the process ends, reads fail even if its
-//! id is reused (fs/proc/base.c, `get_proc_task`).
+//! An open `/proc` file always refers to the same process. After the process has ended, reads fail
+//! even if its id is reused (fs/proc/base.c, `get_proc_task`).
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +13,7 @@ use plimsoll_evidence::observed::IoBytes;
 /// Maximum number of threads for which files stay open; with more threads, each read reopens the
 /// files. The usual limit is 1,024 open files.
 const THREADS_MAX: usize = 8;
-/// Link count of a directory without threads.
+/// Link count of a `task` directory without threads.
 const LINKS: u64 = 2;
 
 /// Open `/proc` files of one process.
@@ -21,7 +22,7 @@ pub(super) struct ProcFiles {
     pid: i32,
     io: Option<File>,
     tasks: File,
-    /// `children` of each thread: each lists only the children that this thread started.
+    /// File `children` of each thread. It lists only the children that this thread started.
     children: Vec<File>,
 }
 
@@ -35,8 +36,8 @@ impl ProcFiles {
         Ok(kept)
     }
 
-    /// Returns the number of threads; 0 after the process was reaped. `proc_task_getattr` counts
-    /// threads as links.
+    /// Returns the number of threads of the process; 0 after the process was reaped.
+    /// `proc_task_getattr` counts threads as links.
     fn threads(&self) -> usize {
         let links = self.tasks.metadata().map_or(0, |about| about.nlink());
         usize::try_from(links.saturating_sub(LINKS)).unwrap_or(usize::MAX)
@@ -48,7 +49,7 @@ impl ProcFiles {
         self.children = tasks.flatten().take(THREADS_MAX).filter_map(open).collect();
     }
 
-    /// Adds the ids of its live children. Returns false if the process has ended.
+    /// Adds the ids of the process's live children. Returns false if the process has ended.
     pub(super) fn children(&mut self, found: &mut Vec<i32>) -> bool {
         let threads = self.threads();
         if threads == 0 {
@@ -63,7 +64,7 @@ impl ProcFiles {
         }
         let before = found.len();
         if !self.read_children(found) {
-            // A thread ended and another started.
+            // A thread has ended and another one has started.
             found.truncate(before);
             self.list();
             self.read_children(found);
@@ -79,10 +80,10 @@ impl ProcFiles {
         })
     }
 
-    /// Returns its storage I/O and its cancelled bytes.
+    /// Returns the storage I/O of the process, and the bytes of its cancelled writes.
     ///
     /// # Errors
-    /// The process has ended, or this user may not read its counters.
+    /// The process has ended, or this user has no permission to read its counters.
     pub(super) fn io(&self) -> io::Result<(IoBytes, u64)> {
         let Some(file) = &self.io else { return Err(io::ErrorKind::NotFound.into()) };
         let text = text(file)?;
@@ -109,7 +110,7 @@ fn text(file: &File) -> io::Result<String> {
             0 => break,
             read => text.extend_from_slice(&buffer[..read]),
         }
-        // A read shorter than a page is the end.
+        // A read that is shorter than a page has reached the end.
         if text.len() % buffer.len() != 0 {
             break;
         }

@@ -1,5 +1,6 @@
-//! Identity of a block device: attachment, driver and vendor, from its position in sysfs and its
-//! controller's attributes. Names and models are passed on unchanged.
+//! Determines the identity of a block device: its attachment, driver and vendor. The sources are
+//! its position in sysfs and the attributes of its controller. Names and models are reported
+//! unchanged.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use plimsoll_evidence::environment::Transport;
 
 use crate::sysfs::{Sysfs, names_in, text};
 
-/// Attachment of a device.
+/// How a device is attached to the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) transport: Option<Transport>,
@@ -38,14 +39,14 @@ const RAID_DRIVERS: [&str; 12] = [
     "ips",
     "esas2r",
 ];
-/// Drivers of iSCSI, in software and on adapters.
+/// Drivers of iSCSI, both in software and for adapters.
 const ISCSI_DRIVERS: [&str; 7] =
     ["iscsi_tcp", "ib_iser", "iser", "qla4xxx", "bnx2i", "be2iscsi", "cxgb4i"];
 /// Drivers of Fibre Channel adapters, including FCoE.
 const FC_DRIVERS: [&str; 11] = [
     "qla2xxx", "lpfc", "fnic", "bfa", "qedf", "bnx2fc", "fcoe", "zfcp", "csiostor", "efct", "libfc",
 ];
-/// Name prefixes of devices without hardware, with their transport.
+/// Name prefixes of devices that have no hardware, and their transport.
 const BY_NAME: [(&str, Transport); 11] = [
     ("zram", Transport::Zram),
     ("ram", Transport::Ram),
@@ -68,7 +69,8 @@ pub(super) fn of(sysfs: &Sysfs, directory: &Path, name: &str) -> Identity {
     place.nvme().or_else(|| place.scsi()).unwrap_or_else(|| place.other())
 }
 
-/// True if `name` is the prefix and a number, perhaps with a suffix: `zram0`, `pmem0s`, `xvda`.
+/// Returns true if `name` consists of the prefix, a number and possibly a suffix, for example
+/// `zram0`, `pmem0s` or `xvda`.
 fn is_named(name: &str, prefix: &str) -> bool {
     let lettered = matches!(prefix, "xvd" | "dasd");
     let fits = |c: char| if lettered { c.is_ascii_lowercase() } else { c.is_ascii_digit() };
@@ -76,7 +78,7 @@ fn is_named(name: &str, prefix: &str) -> bool {
 }
 
 impl Place<'_> {
-    /// Returns the first path component that is the prefix followed by a number.
+    /// Returns the first path component that consists of the prefix and a number.
     fn part(&self, prefix: &str) -> Option<&str> {
         self.parts.iter().map(String::as_str).find(|part| is_named(part, prefix))
     }
@@ -89,7 +91,8 @@ impl Place<'_> {
         text(&self.sysfs.place(&format!("class/{class}/{name}/{file}")))
     }
 
-    /// Identifies an NVMe namespace of a controller, or of a subsystem with several.
+    /// Identifies an NVMe namespace. It belongs to a controller, or to a subsystem with several
+    /// controllers.
     fn nvme(&self) -> Option<Identity> {
         let above = self.path.parent()?;
         let above_name = above.file_name()?.to_string_lossy().into_owned();
@@ -113,7 +116,7 @@ impl Place<'_> {
                 _ => Transport::Other,
             })
         };
-        // A device with at least one network path is a network device.
+        // If at least one path to a device is a network path, the device is a network device.
         let transports: Vec<Option<Transport>> = controllers.iter().map(transport).collect();
         let of_all = match transports.iter().all(Option::is_some) {
             true => transports.into_iter().flatten().max(),
@@ -159,8 +162,8 @@ impl Place<'_> {
             };
             Some((near, None))
         };
-        // The driver distinguishes a RAID controller's volumes from disks; the path distinguishes
-        // remote from local disks.
+        // The driver shows whether a device is a volume of a RAID controller or a disk. The path
+        // shows whether a disk is remote or local.
         let network = by_path().filter(|(transport, _)| {
             matches!(transport, Transport::Iscsi | Transport::FibreChannel | Transport::Srp)
         });

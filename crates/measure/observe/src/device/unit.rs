@@ -1,8 +1,8 @@
-//! Identity of a logical unit, to recognise the same unit on several hosts.
+//! Determines the identity of a logical unit, so that the same unit is recognised on several hosts.
 //!
-//! Sources: kernel Documentation/ABI/stable/sysfs-block and ABI/testing/sysfs-bus-rbd. The `wwid`
-//! of SCSI is the designator of page 0x83 (SPC-5, 7.7.6). The designator of NVMe is the namespace's
-//! UUID, NGUID or EUI-64 (NVM Express Base Specification 2.0, 4.5.1).
+//! Sources: kernel Documentation/ABI/stable/sysfs-block and ABI/testing/sysfs-bus-rbd. For SCSI,
+//! `wwid` is the designator of page 0x83 (SPC-5, 7.7.6). For NVMe, it is the namespace's UUID,
+//! NGUID or EUI-64 (NVM Express Base Specification 2.0, 4.5.1).
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use crate::sysfs::{DeviceNumber, Sysfs, text};
 /// Prefixes of globally unique names. Vendor-defined names (`t10.`, serial numbers) can be equal on
 /// the disks of many virtual machines.
 const UNIQUE: [&str; 3] = ["naa.", "eui.", "uuid."];
-/// QEMU gives the first namespace of each virtual machine such an EUI-64 (`hw/nvme/ns.c`,
-/// `NVME_EUI64_DEFAULT`).
+/// Start of the EUI-64 that QEMU assigns to the first namespace of each virtual machine
+/// (`hw/nvme/ns.c`, `NVME_EUI64_DEFAULT`).
 const SAME_IN_EVERY_QEMU: &str = "eui.5254";
 
-/// Returns the name of the logical unit behind the device at `path`, with the partition. `None` if
-/// its name is not globally unique.
+/// Returns the name of the logical unit of the device at `path`, and the partition. `None` if its
+/// name is not globally unique.
 #[must_use]
 pub fn unit_of(path: &Path) -> Option<String> {
     unit(&Sysfs::host(), DeviceNumber::of_path(path).ok()?)

@@ -128,7 +128,8 @@ fn partial_reaps_keep_the_order_of_completion() {
     let mut pool = pool(folder.path(), 4);
     let mut order = Vec::new();
     for round in 0..50u64 {
-        // One after another, so that the order is known; slots are reused from the last.
+        // The operations run one after the other, so that their order is known. The slot that was
+        // freed last is used first.
         for number in 0..4 {
             pool.push(&op(OpKind::Nop, 0, round * 4 + number)).unwrap();
             pool.submit_and_wait(number as u32 + 1, Some(1_000_000_000)).unwrap();
@@ -149,7 +150,7 @@ fn a_wait_with_nothing_in_flight_lasts_as_long_as_its_timeout() {
         let start = std::time::Instant::now();
         pool.submit_and_wait(1, Some(30_000_000)).unwrap();
         assert!(start.elapsed() >= Duration::from_millis(30), "{:?}", start.elapsed());
-        // Without a timeout, nothing would end it.
+        // Without a timeout, this wait would never end.
         pool.submit_and_wait(1, None).unwrap();
         // An operation ends a wait before its timeout.
         pool.push(&op(OpKind::Read, 0, 0)).unwrap();

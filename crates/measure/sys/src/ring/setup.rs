@@ -11,24 +11,25 @@ use crate::arena::{AlignedBuffer, PAGE_BYTES};
 /// Reason why no ring was created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
-    /// The kernel has no io_uring (`ENOSYS`), or a filter hides it.
+    /// The kernel has no io_uring (`ENOSYS`), or a filter pretends that it has none.
     #[error("the kernel has no io_uring")]
     Missing,
     /// io_uring is disabled for this process: `kernel.io_uring_disabled` or a seccomp filter.
     #[error("io_uring is forbidden here (kernel.io_uring_disabled or a seccomp filter)")]
     Forbidden,
-    /// The kernel lacks waits with a timeout or lossless completions (before Linux 5.11).
-    #[error("this kernel's io_uring is too old: Linux 5.11 or later is needed")]
+    /// The kernel is older than Linux 5.11: it does not support waits with a timeout, or may lose
+    /// completions.
+    #[error("the io_uring of this kernel is too old: Linux 5.11 or later is required")]
     TooOld,
     /// Another failure.
     #[error(transparent)]
     Setup(#[from] SysError),
 }
 
-/// Used features of a ring, and the reasons for unused ones.
+/// Features that a ring uses, and the reasons for features that it does not use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RingReport {
-    /// Entries of the submission queue.
+    /// Number of entries of the submission queue.
     pub entries: u32,
     /// True if the kernel knows that a single thread submits.
     pub single_issuer: bool,
@@ -50,12 +51,13 @@ pub struct RingReport {
     pub files_refused_errno: Option<i32>,
     /// Number of registered bytes, from the start of the arena.
     pub buffers_registered_bytes: u64,
-    /// `errno` of the first refusal (`ENOMEM`: `RLIMIT_MEMLOCK`), if not all of the arena is
-    /// registered.
+    /// If only a part of the arena is registered: `errno` of the first refusal (`ENOMEM`:
+    /// `RLIMIT_MEMLOCK`).
     pub buffers_refused_errno: Option<i32>,
 }
 
-/// Setups from best to plainest. The kernel returns `EINVAL` for unknown flags.
+/// Setups, sorted from the most features to the fewest features. The kernel returns `EINVAL` for
+/// unknown flags.
 const LADDER: [(bool, bool, bool); 4] = [
     // (single issuer, deferred task work, no index array)
     (true, true, true),    // Linux 6.6
@@ -88,7 +90,7 @@ pub(super) fn build(config: &RingConfig, entries: u32) -> Result<(IoUring, RingR
         if config.poll_submissions {
             builder.setup_sqpoll(100);
         }
-        // One entry more than operations, for the timer.
+        // One more entry than operations is needed, for the timer.
         match builder.build(entries + 1) {
             Ok(ring)
                 if !(ring.params().is_feature_ext_arg() && ring.params().is_feature_nodrop()) =>
@@ -134,8 +136,8 @@ pub(super) fn register_files(ring: &IoUring, files: &[OwnedFd], report: &mut Rin
     }
 }
 
-/// Registers the arena, or as much of its beginning as can be pinned: halves the size until the
-/// kernel accepts it.
+/// Registers the arena. If it cannot be pinned completely, registers only its beginning: halves the
+/// size until the kernel accepts it.
 pub(super) fn register_arena(ring: &IoUring, arena: &AlignedBuffer, report: &mut RingReport) {
     let mut len = arena.len_bytes().next_multiple_of(PAGE_BYTES);
     if arena.len_bytes() == 0 {

@@ -22,7 +22,8 @@ fn ring(folder: &std::path::Path, entries: u32, arena_bytes: usize) -> Option<Ri
         Ok(ring) => Some(ring),
         Err(refused) => {
             let (error, config) = *refused;
-            // A machine that forbids io_uring cannot test it, but must refuse with a known error.
+            // If a machine forbids io_uring, it cannot be tested, but the error must be a known
+            // one.
             assert!(!matches!(error, RingError::Setup(_)), "{error}");
             assert_eq!(config.files.len(), 2, "files come back for the thread pool");
             None
@@ -156,6 +157,6 @@ fn a_wait_with_nothing_in_flight_lasts_as_long_as_its_timeout() {
     let start = std::time::Instant::now();
     ring.submit_and_wait(1, Some(30_000_000)).unwrap();
     assert!(start.elapsed() >= std::time::Duration::from_millis(30), "{:?}", start.elapsed());
-    // Without a timeout, nothing would end it.
+    // Without a timeout, this wait would never end.
     ring.submit_and_wait(1, None).unwrap();
 }

@@ -1,6 +1,7 @@
-//! Portable generator: AES rounds by table, forwards and backwards.
+//! Portable generator: AES rounds that use tables, forwards and backwards.
 
-/// Rounds of the generator: the minimum that passes BigCrush (ARS-5, Salmon et al. 2011, table 2).
+/// Number of rounds of the generator: the minimum that passes BigCrush (ARS-5, Salmon et al. 2011,
+/// table 2).
 pub(super) const ROUNDS: usize = 5;
 
 /// The Weyl increments of the key schedule: the golden ratio and the square root of 3, both minus
@@ -25,10 +26,12 @@ const fn times_x(byte: u8) -> u8 {
     (byte << 1) ^ (if byte & 0x80 == 0 { 0 } else { 0x1B })
 }
 
-/// The S-box of FIPS 197, section 5.1.1, by its definition: inverse, then the affine map.
+/// The S-box of FIPS 197, section 5.1.1, computed from its definition: inverse, then the affine
+/// map.
 const fn s_box() -> [u8; 256] {
     let mut table = [0u8; 256];
-    // p walks the powers of the generator 3, q those of its inverse, so that p * q stays 1.
+    // p runs through the powers of the generator 3, and q through the powers of its inverse, so
+    // that p * q is always 1.
     let (mut p, mut q) = (1u8, 1u8);
     loop {
         p ^= times_x(p);
@@ -153,8 +156,8 @@ fn unmix(column: u32) -> u32 {
 }
 
 /// Returns the counter `(high, low)` for which the generator with `key` returns these 16 bytes.
-/// Every 16-byte string has exactly one, so the caller must judge whether it is plausible. Slow;
-/// used to identify damage.
+/// Every 16-byte string has exactly one counter, so the caller must judge whether this counter is
+/// plausible. Slow; used to identify damage.
 #[must_use]
 pub fn invert(key: [u64; 2], bytes: [u8; 16]) -> (u64, u64) {
     let keys = schedule(key);

@@ -1,4 +1,5 @@
-//! Portable CRC-32C: eight bytes per step by table, and the arithmetic that joins remainders.
+//! Portable CRC-32C, which processes eight bytes per step with tables, and the arithmetic that
+//! joins remainders.
 
 /// The Castagnoli polynomial, reflected (RFC 3720, appendix B.4).
 pub(super) const POLYNOMIAL: u32 = 0x82F6_3B78;

@@ -1,4 +1,4 @@
-//! Detection of the instructions that a kernel may use, represented by a value.
+//! Detects the instructions that a kernel may use. A value represents them.
 
 use core::fmt;
 use std::sync::OnceLock;
@@ -21,8 +21,9 @@ impl Level {
     /// All levels, best first.
     pub const ALL: [Self; 3] = [Self::Vaes, Self::AesNi, Self::Portable];
 
-    /// True if the processor has the instructions and computes correctly. In an emulator, this may
-    /// not be the case: in QEMU 7.2 the upper half of a 256-bit AES round equals the lower half.
+    /// Returns true if the processor has the instructions and computes correctly. An emulator may
+    /// compute wrong results: in QEMU 7.2 the upper half of a 256-bit AES round equals the lower
+    /// half.
     fn is_available(self) -> bool {
         self.is_there() && self.is_right()
     }
@@ -54,14 +55,14 @@ impl Level {
     }
 }
 
-/// Arguments for the trial: arbitrary values that are not zero.
+/// Arguments for the check of a level: arbitrary values that are not zero.
 const KEY: [u64; 2] = [0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210];
 const HIGH: u64 = 0x5A5A;
 const LOW: u64 = 0xFFFF_FFFF_FFFF_FFF0;
-/// Size with parallel lanes, a remainder, and a partial block.
+/// Size of the data for the check: it has parallel lanes, a remainder and a partial block.
 const TRIED_BYTES: usize = 4096 + 32 + 5;
 
-/// True if bytes and checksum equal those of the portable kernels.
+/// Returns true if bytes and checksum are equal to those of the portable kernels.
 fn computes_right(fill: &dyn Fn(u32, &mut [u8]) -> u32) -> bool {
     let (mut got, mut expected) = ([0; TRIED_BYTES], [0; TRIED_BYTES]);
     let sum = fill(7, &mut got);
@@ -69,7 +70,7 @@ fn computes_right(fill: &dyn Fn(u32, &mut [u8]) -> u32) -> bool {
     got == expected && sum == !crc::raw(!7, &expected)
 }
 
-/// Best level of this processor, once detected.
+/// Best level of this processor. It is detected once.
 static BEST: OnceLock<Level> = OnceLock::new();
 
 impl fmt::Display for Level {
@@ -82,8 +83,8 @@ impl fmt::Display for Level {
     }
 }
 
-/// Kernels of a level that this processor supports. Only values of this type can call these
-/// functions, which makes the calls safe.
+/// Functions of a level that this processor supports. They can be called only through a value of
+/// this type, which makes the calls safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernels {
     level: Level,
@@ -175,8 +176,8 @@ impl Kernels {
     /// compressible filler. Block `i` of the unit is generated from the counter
     /// `(counter.0, counter.1 + i)`; the stamp replaces blocks 0 and 1.
     ///
-    /// `out` must have the length of the shape ([`Shape::unit_bytes`]); otherwise nothing is
-    /// written and `false` is returned.
+    /// `out` must have the length of the shape ([`Shape::unit_bytes`]); otherwise, the function
+    /// writes nothing and returns `false`.
     #[must_use]
     #[inline]
     pub fn make_unit(
@@ -202,8 +203,8 @@ impl Kernels {
         true
     }
 
-    /// True if `data` is exactly the unit that [`Kernels::make_unit`] creates from the same
-    /// arguments. `false` also if its length differs from the shape's.
+    /// Returns true if `data` is exactly the unit that [`Kernels::make_unit`] creates from the same
+    /// arguments. Also returns false if the length of `data` differs from the length of the shape.
     #[must_use]
     #[inline]
     pub fn is_unit(
@@ -325,7 +326,7 @@ mod tests {
         assert!(all_there.eq(Level::ALL.into_iter().filter(|level| level.is_available())));
     }
 
-    /// Every bit of a unit is checked, whichever kernel does it.
+    /// The kernels of every level check each bit of a unit.
     #[test]
     fn detects_each_flipped_bit() {
         for shape in [Shape::new(8, 128, 7), Shape::new(8, 61, 7), Shape::new(1, 3, 7)] {

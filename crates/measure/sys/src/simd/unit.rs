@@ -1,22 +1,23 @@
 //! Stamped unit of content: its layout, and the portable functions to create and check it.
 //!
-//! A unit is one to eight sectors of 512 bytes. Each sector starts with incompressible bytes (in
-//! the first, the stamp is part of them) and ends with a compressible filler: a repeated 8-byte
+//! A unit is one to eight sectors of 512 bytes. Each sector starts with incompressible bytes, which
+//! include the stamp in the first sector. It ends with a compressible filler: a repeated 8-byte
 //! word. Any two sectors therefore differ, so that deduplication of 512-byte pieces finds the same
 //! duplicates as deduplication of 4 KiB pieces.
 //!
-//! A unit is a function of its key, counter, shape and stamp. To check a unit, the code creates it
-//! again and compares the two. This checks every bit with certainty and costs less than a checksum.
+//! A unit is a function of its key, counter, shape and stamp. To check a unit, the code creates the
+//! expected unit and compares both. This checks every bit with certainty and costs less than a
+//! checksum.
 
 use super::ars;
 
 /// Sector size: the smallest piece that a drive writes atomically.
 pub const SECTOR_BYTES: usize = 512;
 
-/// Bytes of the stamp at the start of a unit.
+/// Size of the stamp at the start of a unit.
 pub const STAMP_BYTES: usize = 32;
 
-/// Part size: the granularity of a sector's incompressible share.
+/// Size of a part. The incompressible share of a sector is a multiple of it.
 pub const PART_BYTES: usize = 32;
 
 /// Sectors in the largest unit, 4 KiB.
@@ -28,7 +29,7 @@ pub(super) const PARTS: usize = SECTOR_BYTES / PART_BYTES;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     sectors: usize,
-    /// Incompressible parts of each sector, at most [`PARTS`].
+    /// Number of incompressible parts of each sector, at most [`PARTS`].
     pub(super) random_parts: [u8; SECTORS_MAX],
     /// Word that fills the other bytes.
     pub(super) filler: u64,
@@ -36,8 +37,8 @@ pub struct Shape {
 
 impl Shape {
     /// Returns the shape of a unit with `sectors` sectors and `random_parts` incompressible parts
-    /// of 32 bytes, distributed as evenly as possible. The rest are repeats of `filler`. The first
-    /// sector has at least one incompressible part, for the stamp.
+    /// of 32 bytes, distributed as evenly as possible. The remaining bytes repeat `filler`. The
+    /// first sector has at least one incompressible part, for the stamp.
     ///
     /// Returns `None` unless there are 1 to 8 sectors, and 1 to 16 parts for each of them.
     #[must_use]
@@ -65,14 +66,14 @@ impl Shape {
         self.sectors * SECTOR_BYTES
     }
 
-    /// Incompressible bytes at the start of sector `i`, including the stamp.
+    /// Number of incompressible bytes at the start of sector `i`, including the stamp.
     #[must_use]
     pub fn random_bytes(&self, i: usize) -> usize {
         self.random_parts.get(i).map_or(0, |parts| usize::from(*parts) * PART_BYTES)
     }
 }
 
-/// Creates a unit; `out` has the length of the shape.
+/// Creates a unit in `out`, which has the length of the shape.
 pub(super) fn make(
     key: [u64; 2],
     high: u64,
@@ -92,7 +93,7 @@ pub(super) fn make(
     out[..STAMP_BYTES].copy_from_slice(stamp);
 }
 
-/// Checks a unit; `data` has the length of the shape.
+/// Checks the unit in `data`, which has the length of the shape.
 pub(super) fn is_intact(
     key: [u64; 2],
     high: u64,

@@ -9,7 +9,7 @@ use crc::{crc_part, joined};
 
 use super::unit::{PART_BYTES, PARTS, SECTOR_BYTES, STAMP_BYTES, Shape};
 
-/// AES blocks in a sector.
+/// Number of AES blocks in a sector.
 const SECTOR_COUNTERS: i64 = (SECTOR_BYTES / 16) as i64;
 
 /// Size of a lane; four lanes are filled and summed in parallel.
@@ -18,12 +18,12 @@ const LANE_PARTS: usize = LANE_BYTES / PART_BYTES;
 const LANE_COUNTERS: i64 = (LANE_BYTES / 16) as i64;
 
 /// Number of rows that the checksum lags behind the generator. If a load follows its store too
-/// closely, it stalls and delays later instructions. On Zen 3 the loop achieves 13 GB/s with 0, 15
-/// with 1, 24 with 3 and 25 to 27 with 4 to 8.
+/// closely, it stalls and delays later instructions. On Zen 3, the loop processes 13 GB/s with a
+/// lag of 0 rows, 15 GB/s with 1, 24 GB/s with 3, and 25 to 27 GB/s with 4 to 8.
 const LAG: usize = 4;
 
-/// Defines the generating kernels for one width. A generic function would not be compiled with the
-/// features of the function that inlines it.
+/// Defines the kernels that generate content, for one register width. This is a macro, because a
+/// generic function would not be compiled with the features of the function that inlines it.
 macro_rules! generators {
     ($features:literal, $width:ident, $fill:ident, $fill_crc:ident, $make:ident, $is_intact:ident) => {
         /// Fills `out` from the counters `(counter.0, counter.1)`, `(counter.0, counter.1 + 1)`….
@@ -116,7 +116,7 @@ macro_rules! generators {
             }
         }
 
-        /// True if `data` is the unit of the same arguments.
+        /// Returns true if `data` is the unit that these arguments describe.
         #[target_feature(enable = $features)]
         pub(super) fn $is_intact(
             key: [u64; 2],

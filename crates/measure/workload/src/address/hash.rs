@@ -3,10 +3,10 @@
 //! The finalizer is variant 13 of Stafford's mixers, the same as in SplitMix64 (Steele, Lea and
 //! Flood, "Fast splittable pseudorandom number generators", OOPSLA '14).
 
-/// The increment of SplitMix64: 2^64 over the golden ratio, odd.
+/// The increment of SplitMix64: 2^64 divided by the golden ratio, as an odd number.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Returns the `index`-th output of SplitMix64 started from `seed`.
+/// Returns the `index`-th output of SplitMix64 with seed `seed`.
 #[inline]
 pub fn mix(seed: u64, index: u64) -> u64 {
     let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN));
@@ -15,8 +15,9 @@ pub fn mix(seed: u64, index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Maps 64 random bits to `0..n` by multiplication. The probability of each value is exact to `n /
-/// 2^64` of itself (Lemire, "Fast random integer generation in an interval", 2019, section 3).
+/// Maps 64 random bits to `0..n` by multiplication. The relative error of each value's probability
+/// is at most `n / 2^64` (Lemire, "Fast random integer generation in an interval", 2019, section
+/// 3).
 #[inline]
 pub(crate) fn uniform_below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
@@ -28,10 +29,11 @@ pub(crate) fn unit_open(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
 }
 
-/// Returns the threshold below which 64 random bits are with probability `share` (0 to 1).
+/// Returns the threshold `t` for which 64 random bits are below `t` with probability `share` (0 to
+/// 1).
 #[inline]
 pub(crate) fn share_below(share: f64) -> u64 {
-    // 2^64 as a float; a share of 1 saturates.
+    // The factor is 2^64. The conversion saturates for a share of 1.
     (share * 18_446_744_073_709_551_616.0) as u64
 }
 
@@ -39,7 +41,7 @@ pub(crate) fn share_below(share: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The first outputs of SplitMix64 from 1234567, published with the reference code
+    /// The first outputs of SplitMix64 with seed 1234567, as published with the reference code
     /// (`splitmix64.c`, Vigna 2015) and repeated in Rosetta Code's "Pseudo-random
     /// numbers/Splitmix64".
     #[test]

@@ -1,9 +1,9 @@
-//! A hot part with most of the operations.
+//! Addresses with a hot part that gets most of the operations.
 
 use super::hash::{mix, share_below, uniform_below};
 
-/// Slots with a hot part at the start of the space, which gets a given share of the operations.
-/// Uniform within the two parts.
+/// Slots of which a hot part, at the start of the space, gets a given share of the operations.
+/// Addresses are uniform within each of the two parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotCold {
     n: u64,
@@ -12,9 +12,9 @@ pub struct HotCold {
 }
 
 impl HotCold {
-    /// Creates slots `0..n`. Of these, the first `hot_space` (a share, 0 to 1, rounded to whole
-    /// slots, at least one) get the share `hot_access` of the operations. `n` of 0 counts as 1. If
-    /// one part is the whole space, the other part gets no operations.
+    /// Creates slots `0..n`. The hot part has the share `hot_space` of the slots (0 to 1, rounded
+    /// to whole slots, at least one), and gets the share `hot_access` of the operations. An `n` of
+    /// 0 counts as 1. If one part is the whole space, the other part gets no operations.
     #[must_use]
     pub fn new(n: u64, hot_space: f64, hot_access: f64) -> Self {
         let n = n.max(1);

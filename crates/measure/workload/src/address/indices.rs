@@ -1,7 +1,8 @@
-//! Distribution of a stream's operations among its users.
+//! Distribution of a stream's operations among its clients or threads.
 
-/// The indices of one user of a stream: the user's `k`-th operation is number `part + k * parts` of
-/// the stream. The whole stream is the same for any number of parts, if they progress equally.
+/// The indices of one part of a stream: the `k`-th operation of the part is operation `part + k *
+/// parts` of the stream. If all parts progress equally, the whole stream is the same for any number
+/// of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indices {
     next: u64,
@@ -9,7 +10,7 @@ pub struct Indices {
 }
 
 impl Indices {
-    /// Creates part `part` of `parts`; 0 parts count as 1.
+    /// Creates the indices of part `part` of `parts`; 0 parts count as 1.
     #[must_use]
     pub fn new(part: u64, parts: u64) -> Self {
         Self { next: part, parts: parts.max(1) }

@@ -2,11 +2,12 @@
 //!
 //! The quantile function is algorithm AS 241 (PPND16) of M. J. Wichura, "The percentage points of
 //! the normal distribution", Applied Statistics 37(3), 1988. It is accurate to about 1 part in
-//! 10^16, and each uniform number gives one normal number.
+//! 10^16, and computes one normal number from each uniform number.
 
 use super::hash::{mix, unit_open};
 
-/// Slots normally distributed around the middle. A value outside the space is drawn again.
+/// Slots normally distributed around the middle. A value outside the space is rejected, and a new
+/// value is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normal {
     n: u64,
@@ -15,7 +16,7 @@ pub struct Normal {
 
 impl Normal {
     /// Creates slots `0..n` around `n / 2` with a standard deviation of `deviation` times `n`. If
-    /// the deviation is not above 0, it counts as 0, and the middle slot is always drawn. `n` of 0
+    /// the deviation is not above 0, it counts as 0, and every slot is the middle slot. An `n` of 0
     /// counts as 1.
     #[must_use]
     pub fn new(n: u64, deviation: f64) -> Self {
@@ -40,8 +41,7 @@ impl Normal {
     }
 }
 
-/// Returns the value below which a standard normal variate is with probability `p`, for `p` in (0,
-/// 1).
+/// Returns the quantile `p` of the standard normal distribution, for `p` in (0, 1).
 #[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 8] = [
@@ -122,7 +122,7 @@ fn far_tail(r: f64) -> f64 {
     polynomial(&E, r) / polynomial(&F, r)
 }
 
-/// Evaluates a polynomial by Horner's rule, with coefficients from the constant up.
+/// Evaluates a polynomial by Horner's rule. The first coefficient is the constant.
 fn polynomial(coefficients: &[f64; 8], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, c| sum * x + c)
 }

@@ -7,8 +7,8 @@ use plimsoll_plan::Pattern;
 pub enum AddressError {
     /// No region has space for one transfer.
     #[error(
-        "no region has room for a transfer of {transfer_bytes} bytes: \
-         use smaller transfers or larger files"
+        "no region is large enough for a transfer of {transfer_bytes} bytes: use smaller \
+         transfers or larger files"
     )]
     NoRoom {
         /// The largest transfer.
@@ -17,11 +17,20 @@ pub enum AddressError {
     /// The regions have too many slots to count.
     #[error("the regions add up to more than 2^63 - 1 bytes: use fewer or smaller files")]
     TooLarge,
-    /// The distance of offsets is zero.
+    /// Offsets are aligned so coarsely that only the start of each region can be accessed.
+    #[error(
+        "an alignment of {align_bytes} bytes leaves one address in each file: use a smaller \
+         alignment, larger files, or a larger working set"
+    )]
+    OneAddress {
+        /// The alignment.
+        align_bytes: u64,
+    },
+    /// The distance between offsets is zero.
     #[error("offsets can't be multiples of 0 bytes: set an alignment")]
     NoGrid,
     /// A number of the pattern is out of range.
-    #[error("{what} is {value}, not {range}: correct the pattern")]
+    #[error("{what} is {value}, but must be {range}: correct the pattern")]
     OutOfRange {
         what: &'static str,
         /// Given value.

@@ -1,10 +1,11 @@
 //! A keyed permutation of `0..n` without a table.
 //!
-//! Addition of a key, multiplication by an odd constant and an exclusive-or with a right shift are
-//! each a bijection of the b-bit numbers. Four rounds of the three, with b the smallest number of
-//! bits for `n - 1`, mix well. A result outside `0..n` is permuted again until it is inside ("cycle
-//! walking", Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). The result
-//! is still a bijection of `0..n`, and needs fewer than two attempts on average because `2^b < 2n`.
+//! Each of three operations is a bijection of the b-bit numbers: addition of a key, multiplication
+//! by an odd constant, and exclusive-or with a right shift. Four rounds of these operations mix
+//! well, where b is the smallest number of bits for `n - 1`. A result outside `0..n` is permuted
+//! again until it is inside ("cycle walking", Black and Rogaway, "Ciphers with arbitrary finite
+//! domains", CT-RSA 2002). The result is a bijection of `0..n`. It needs fewer than two attempts on
+//! average, because `2^b < 2n`.
 
 use super::hash::mix;
 
@@ -25,7 +26,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Creates the permutation of `0..n` for `key`. `n` of 0 counts as 1.
+    /// Creates the permutation of `0..n` for `key`. An `n` of 0 counts as 1.
     #[must_use]
     pub fn new(n: u64, key: u64) -> Self {
         let n = n.max(1);
@@ -38,15 +39,15 @@ impl Permutation {
         }
     }
 
-    /// Returns the count of permuted numbers.
+    /// Returns the number of permuted numbers, `n`.
     #[must_use]
     pub fn n(&self) -> u64 {
         self.n
     }
 
-    /// Returns the image of `i`. Each of `0..n` is the image of exactly one `i` of `0..n`.
+    /// Returns the image of `i`. Each number in `0..n` is the image of exactly one `i` in `0..n`.
     ///
-    /// `i` from `n` on counts modulo `n`.
+    /// An `i` of `n` or more counts modulo `n`.
     #[must_use]
     #[inline]
     pub fn at(&self, i: u64) -> u64 {
@@ -112,8 +113,7 @@ mod tests {
         }
     }
 
-    /// The images of neighbours are as far apart as random numbers: the mean distance of two random
-    /// numbers is n/3.
+    /// The images of neighbours have the same mean distance as two random numbers, which is n/3.
     #[test]
     fn neighbours_are_scattered() {
         for n in [1_000_003u64, 1 << 20] {

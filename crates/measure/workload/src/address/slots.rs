@@ -5,7 +5,7 @@ use plimsoll_plan::Pattern;
 use super::hash::{mix, uniform_below};
 use super::{HotCold, Normal, Permutation, Stride, Zipf};
 
-/// Slots `0..n` by a pattern: a pure function of seed and index.
+/// Slots `0..n` in the order of a pattern: a pure function of the seed and the index.
 #[derive(Clone, Debug)]
 pub struct Slots {
     n: u64,
@@ -16,7 +16,8 @@ pub struct Slots {
 #[derive(Clone, Debug)]
 enum Kind {
     Random,
-    /// The permutation of the last requested pass: a cache without influence on results.
+    /// The permutation of the pass that was last requested. It is a cache, and does not affect the
+    /// results.
     Permutation {
         pass: u64,
         order: Permutation,
@@ -31,22 +32,22 @@ enum Kind {
     Normal(Normal),
 }
 
-/// Numbers that make the seeds of different uses different.
+/// Numbers that are mixed into the seed, so that different uses have different seeds.
 const SCATTER: u64 = 0x5CA7;
 
 impl Slots {
-    /// Creates the slots `0..n` of `pattern`. A stride is divided by `slot_bytes`. `n` of 0 counts
-    /// as 1.
+    /// Creates the slots `0..n` of `pattern`. The distance of a stride pattern is divided by
+    /// `slot_bytes`. An `n` of 0 counts as 1.
     #[must_use]
     pub fn new(pattern: &Pattern, n: u64, slot_bytes: u64, seed: u64) -> Self {
         let n = n.max(1);
         let kind = match *pattern {
-            // A trace has its own addresses.
+            // A trace contains its own addresses.
             Pattern::Random | Pattern::Trace => Kind::Random,
             Pattern::Permutation => {
                 Kind::Permutation { pass: 0, order: Permutation::new(n, mix(seed, 0)) }
             }
-            // For these patterns, the walk draws the skips.
+            // For these patterns, [`super::AddressWalks`] determines the skips.
             Pattern::Sequential | Pattern::SequentialShared | Pattern::Skipping { .. } => {
                 Kind::Sequential
             }
@@ -157,8 +158,8 @@ mod tests {
         assert!(chi < 148.2, "{chi}");
     }
 
-    /// Within both parts uniform (10 cells each, 9 degrees of freedom, 99.9 % point 27.9), and the
-    /// parts by their shares (three standard errors).
+    /// The slots are uniform within each part (10 cells each, 9 degrees of freedom, the 99.9 %
+    /// point is 27.9), and each part gets its share (within three standard errors).
     #[test]
     fn hot_and_cold_get_their_shares() {
         let pattern = Pattern::HotCold { hot_space: 0.1, hot_access: 0.9 };
@@ -180,7 +181,7 @@ mod tests {
         }
     }
 
-    /// The scattered ranks have Zipf's probabilities: the most frequent slot has the share of the
+    /// The scattered ranks keep Zipf's probabilities: the most frequent slot gets the share of the
     /// first rank.
     #[test]
     fn zipf_is_scattered_but_keeps_its_shares() {

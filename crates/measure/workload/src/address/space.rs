@@ -2,14 +2,14 @@
 
 use super::AddressError;
 
-/// A part of a file (or device) for operations.
+/// A part of a file (or device) that operations may access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Index into the file table.
     pub file: u32,
-    /// Offset of its start in the file.
+    /// Offset in the file at which the region starts.
     pub offset_bytes: u64,
-    /// Length.
+    /// Length in bytes.
     pub size_bytes: u64,
 }
 
@@ -22,25 +22,25 @@ pub struct Place {
     pub offset_bytes: u64,
 }
 
-/// Regions as one sequence of slots: the addresses, at a fixed distance from the start of their
-/// region, at which a transfer fits.
+/// Regions as one sequence of slots. A slot is an address at a multiple of a fixed distance from
+/// the start of its region, where a transfer fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
     regions: Vec<Region>,
     /// First slot of each region, and the total number at the end.
     starts: Vec<u64>,
     slot_bytes: u64,
-    /// Slots of each region, if all have the same number.
+    /// Number of slots of each region, if all regions have the same number.
     each: Option<u64>,
 }
 
 impl Space {
-    /// Creates slots at distances of `slot_bytes` in `regions`, in their order, with space for
-    /// `transfer_bytes`. Regions too small for one transfer are omitted.
+    /// Creates the slots of `regions`, in their order, at distances of `slot_bytes`. Each slot has
+    /// space for `transfer_bytes`. Regions that are too small for one transfer are omitted.
     ///
     /// # Errors
     /// [`AddressError::NoGrid`] if `slot_bytes` is 0, [`AddressError::NoRoom`] if there is no slot,
-    /// [`AddressError::TooLarge`] if an end is above 2^63.
+    /// [`AddressError::TooLarge`] if a region ends above 2^63.
     pub fn new(
         regions: &[Region],
         slot_bytes: u64,
@@ -70,20 +70,20 @@ impl Space {
         Ok(space)
     }
 
-    /// Returns the number of slots; at least one.
+    /// Returns the number of slots, which is at least one.
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.starts.last().copied().unwrap_or(1)
     }
 
-    /// Returns the distance of two slots in bytes.
+    /// Returns the distance between two slots, in bytes.
     #[must_use]
     pub fn slot_bytes(&self) -> u64 {
         self.slot_bytes
     }
 
-    /// Returns the region of `slot`, and the index of the slot in it. Slots from [`Space::slots`]
-    /// on count modulo their number.
+    /// Returns the region of `slot`, and the index of the slot in it. A slot of [`Space::slots`] or
+    /// more counts modulo this number.
     #[inline]
     fn find(&self, slot: u64) -> (usize, u64) {
         let slots = self.slots();
@@ -98,14 +98,15 @@ impl Space {
         }
     }
 
-    /// Returns the first slot of the region after that of `slot`; 0 after the last region.
+    /// Returns the first slot of the next region after the region of `slot`; 0 after the last
+    /// region.
     #[must_use]
     pub fn next_region(&self, slot: u64) -> u64 {
         let (at, _) = self.find(slot);
         self.starts.get(at + 1).copied().filter(|start| *start < self.slots()).unwrap_or(0)
     }
 
-    /// Returns the bytes from `slot` to the end of its region.
+    /// Returns the number of bytes from `slot` to the end of its region.
     #[must_use]
     pub fn room_bytes(&self, slot: u64) -> u64 {
         let (at, within) = self.find(slot);
@@ -121,9 +122,9 @@ impl Space {
         Place { file: region.file, offset_bytes: region.offset_bytes + within * self.slot_bytes }
     }
 
-    /// Returns the offset of a transfer of `size_bytes` at `slot`: aligned to `align_bytes` from
-    /// the start of its region, and decreased if the transfer would cross the end of the region.
-    /// `None` if the region is smaller than the transfer.
+    /// Returns the address of a transfer of `size_bytes` at `slot`. The offset is aligned to
+    /// `align_bytes` from the start of its region, and decreased if the transfer would cross the
+    /// end of the region. `None` if the region is smaller than the transfer.
     #[must_use]
     #[inline]
     pub fn place_of(&self, slot: u64, size_bytes: u64, align_bytes: u64) -> Option<Place> {

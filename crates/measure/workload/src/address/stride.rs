@@ -1,19 +1,20 @@
-//! Every s-th slot, then the slots between them.
+//! Every s-th slot, and then the slots between these slots.
 
-/// Slots at a fixed distance. At the end of the space the sequence continues one slot after its
-/// start, so that a pass of `n` operations visits each slot exactly once.
+/// Slots at a fixed distance. At the end of the space, the sequence continues one slot after the
+/// start of its last round. A pass of `n` operations therefore visits each slot exactly once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stride {
     n: u64,
     stride: u64,
-    /// Slots of the shorter rows. A row is the slots with the same remainder modulo the stride.
+    /// Number of slots in each of the shorter rows. A row consists of the slots with the same
+    /// remainder modulo the stride.
     short: u64,
-    /// Number of rows with one additional slot; these are the first rows.
+    /// Number of rows with one additional slot. These rows are the first ones.
     long_rows: u64,
 }
 
 impl Stride {
-    /// Creates slots `0..n` at a distance of `stride` slots; 0 counts as 1 for both.
+    /// Creates slots `0..n` at a distance of `stride` slots. For both numbers, 0 counts as 1.
     #[must_use]
     pub fn new(n: u64, stride: u64) -> Self {
         let (n, stride) = (n.max(1), stride.max(1));
@@ -26,7 +27,7 @@ impl Stride {
     pub fn at(&self, index: u64) -> u64 {
         let at = index % self.n;
         let long = self.short + 1;
-        // At most n: no product below exceeds the size of the space.
+        // `in_long` and all later products are at most n, so they do not overflow.
         let in_long = self.long_rows * long;
         let (row, step) = if at < in_long {
             (at / long, at % long)

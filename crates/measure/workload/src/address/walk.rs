@@ -1,12 +1,12 @@
-//! Path of a client through a space.
+//! Sequence of addresses of a client in a space.
 
 use super::hash::{mix, unit_open};
 use plimsoll_plan::Pattern;
 
 use super::{AddressError, Indices, Place, Region, Slots, Space};
 
-/// The space and pattern that the clients of a stream share. All other state is a cache, except the
-/// shared cursor of a sequential stream with mixed sizes.
+/// The space and pattern that the clients of a stream share. The mutable state is only a cache,
+/// except for the shared cursor of a sequential stream with mixed sizes.
 #[derive(Clone, Debug)]
 pub struct AddressWalks {
     space: Space,
@@ -16,11 +16,11 @@ pub struct AddressWalks {
     /// Size of all transfers, or `None` if sizes are mixed.
     one_size: Option<u64>,
     shared_cursor: u64,
-    /// Mean number of slots that a skipping client omits, and the seed of its skips.
+    /// For a skipping pattern: the mean number of skipped slots, and the seed of the skips.
     skip: (f64, u64),
 }
 
-/// Whether each address follows from the previous one.
+/// How an address depends on the previous address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     None,
@@ -36,7 +36,7 @@ pub struct Walk {
     cursor: u64,
 }
 
-/// Makes the seed of skips different from those of slots.
+/// Number that makes the seed of skips different from the seeds of slots.
 const SKIPS: u64 = 0x5E1F;
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -45,11 +45,11 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 impl AddressWalks {
     /// Creates a pattern over `regions` for transfers of the given sizes. Offsets from the start of
-    /// their region are multiples of `align_bytes`; if that is 0, of the transfer's own size.
-    /// Regions smaller than the largest transfer are omitted.
+    /// a region are multiples of `align_bytes` or, if `align_bytes` is 0, of the transfer's own
+    /// size. Regions smaller than the largest transfer are omitted.
     ///
     /// # Errors
-    /// An [`AddressError`] with the reason.
+    /// [`AddressError`].
     pub fn new(
         pattern: &Pattern,
         regions: &[Region],
@@ -79,6 +79,9 @@ impl AddressWalks {
         };
         let room = |region: &&Region| region.size_bytes >= largest;
         let roomy: Vec<Region> = regions.iter().filter(room).copied().collect();
+        if !roomy.is_empty() && roomy.iter().all(|region| region.size_bytes < align_bytes) {
+            return Err(AddressError::OneAddress { align_bytes });
+        }
         let space = Space::new(&roomy, grid, smallest).map_err(|error| match error {
             AddressError::NoRoom { .. } => AddressError::NoRoom { transfer_bytes: largest },
             other => other,
@@ -93,7 +96,8 @@ impl AddressWalks {
     }
 
     /// Returns the start of client `client` of `clients`. The clients of a stream execute its
-    /// operations in rotation, so the stream is the same for any distribution over threads.
+    /// operations in rotation, so the stream is the same for any distribution of clients over
+    /// threads.
     #[must_use]
     pub fn walk(&self, client: u64, clients: u64) -> Walk {
         let clients = clients.max(1);
@@ -114,7 +118,8 @@ impl AddressWalks {
                 let slot = self.slots.at(walk.indices.take());
                 let align = if self.align_bytes == 0 { size_bytes } else { self.align_bytes };
                 let place = self.space.place_of(slot, size_bytes, align);
-                // Every region has space for the largest size, so `None` means another size.
+                // Every region has space for the largest size. `None` therefore means that the size
+                // was not given at creation.
                 place.unwrap_or_else(|| self.space.place(slot))
             }
             (Order::Own, _) => {
@@ -123,8 +128,8 @@ impl AddressWalks {
                 self.space.place(at)
             }
             (Order::Skipping, _) => {
-                // Exponential gaps, in whole slots, make the touched slots independent points of
-                // the required density.
+                // With exponential gaps, in whole slots, the accessed slots are independent points
+                // with the required density.
                 let (mean_slots, seed) = self.skip;
                 let drawn = -libm::log(unit_open(mix(seed, walk.indices.take())));
                 let skip = (drawn * mean_slots + 0.5) as u64;
@@ -145,8 +150,8 @@ impl AddressWalks {
         }
     }
 
-    /// Returns the first slot from `cursor` on that has space for the transfer in its region, and
-    /// the cursor after the slot.
+    /// Returns the first slot at or after `cursor` that has space for the transfer in its region,
+    /// and the cursor after this slot.
     #[inline]
     fn after(&self, cursor: u64, size_bytes: u64) -> (u64, u64) {
         let mut at = if cursor < self.space.slots() { cursor } else { 0 };
@@ -170,6 +175,14 @@ mod tests {
     }
 
     #[test]
+    fn an_alignment_larger_than_every_region_is_refused() {
+        let walks = |align| AddressWalks::new(&Pattern::Uniform, &one(1 << 22), &[4096], align, 1);
+        assert!(walks(1 << 22).is_ok());
+        let align_bytes = (1 << 22) + 512;
+        assert_eq!(walks(align_bytes).err(), Some(AddressError::OneAddress { align_bytes }));
+    }
+
+    #[test]
     fn sequential_clients_start_apart_and_wrap() {
         let mut walks =
             AddressWalks::new(&Pattern::Sequential, &one(10 * 4096), &[4096], 0, 1).unwrap();
@@ -185,7 +198,7 @@ mod tests {
         let pattern = Pattern::Skipping { density: 0.1 };
         let mut walks = AddressWalks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();
         let mut walk = walks.walk(1, 2);
-        // The second of two clients starts in the middle, so half a pass leads to the end.
+        // The second of two clients starts in the middle, so it reaches the end after half a pass.
         let steps = slots as usize / 20;
         let seen: Vec<u64> =
             offsets(&mut walks, &mut walk, 4096, steps).iter().map(|o| o / 4096).collect();
@@ -197,7 +210,8 @@ mod tests {
         let n = steps as f64;
         let mean = sum / n;
         assert!((mean - 10.0).abs() < 0.2, "mean gap {mean}");
-        // The standard deviation of an exponential gap is its mean without the touched slot.
+        // The standard deviation of an exponential gap equals its mean, not counting the accessed
+        // slot.
         let deviation = (squares / n - mean * mean).sqrt();
         assert!((deviation - 9.0).abs() < 0.4, "{deviation}");
         let mut again = AddressWalks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();

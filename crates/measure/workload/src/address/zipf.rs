@@ -2,15 +2,15 @@
 //!
 //! The first ranks, which have most of the probability, are drawn from a table by the alias method
 //! (A. J. Walker 1977; M. D. Vose, "A linear algorithm for generating random numbers with a given
-//! distribution", IEEE Transactions on Software Engineering 17(9), 1991). The others are drawn by
-//! rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
+//! distribution", IEEE Transactions on Software Engineering 17(9), 1991). The other ranks are drawn
+//! by rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
 //! from monotone discrete distributions", ACM TOMACS 6(3), 1996). Both are exact for any exponent
 //! `s >= 0`, including 1, in constant time. Near `s = 1`, the integrals use `log1p(x)/x` and
-//! `expm1(x)/x`, which are smooth.
+//! `expm1(x)/x`, which are smooth functions.
 
 use super::hash::{mix, unit_open};
 
-/// Number of ranks in the table: 80 KiB, which stays in a second-level cache.
+/// Number of ranks in the table. The table has 80 KiB, which fits in a second-level cache.
 const TABLE: u64 = 8192;
 
 /// A sampler of ranks.
@@ -21,11 +21,11 @@ pub struct Zipf {
     head: Head,
     /// Probability that a rank is in the table.
     head_share: f64,
-    /// Integral of the hat at the end of the table, and at `n + 0.5`.
+    /// Integral of the hat function at the end of the table, and at `n + 0.5`.
     from: f64,
     to: f64,
-    /// A rank outside the table is accepted at once if its distance from its variate is smaller
-    /// than this.
+    /// A rank outside the table is accepted immediately if it differs from its random variate by
+    /// less than this.
     sure: f64,
 }
 
@@ -38,7 +38,7 @@ impl Zipf {
         let ranks = n.clamp(1, TABLE);
         let weights: Vec<f64> = (1..=ranks).map(|k| hat(exponent, k as f64)).collect();
         let (n, end) = (n.max(1) as f64, ranks as f64);
-        // The smallest first, so that no digits are lost.
+        // The smallest terms are added first, so that no digits are lost.
         let head: f64 = weights.iter().rev().sum();
         let tail = if n > end { sum_between(exponent, end + 0.5, n + 0.5) } else { 0.0 };
         let first = end + 1.0;
@@ -54,8 +54,8 @@ impl Zipf {
         }
     }
 
-    /// Returns the rank of an index; 0 is the most probable. Pure: the same seed and index have the
-    /// same rank.
+    /// Returns the rank of an index. Rank 0 is the most probable. The same seed and index always
+    /// have the same rank.
     #[must_use]
     #[inline]
     pub fn at(&self, seed: u64, index: u64) -> u64 {
@@ -74,7 +74,8 @@ impl Zipf {
             bits = mix(bits, index);
             let u = self.to + unit_open(bits) * (self.from - self.to);
             let x = inverse(self.exponent, u);
-            // Rounded to the nearest, and clamped to first..=n because the integrals round.
+            // The variate is rounded to the nearest rank, and clamped to first..=n because the
+            // integrals have rounding errors.
             let k = libm::floor(x + 0.5).clamp(first, self.n);
             if k - x <= self.sure || u >= integral(self.exponent, k + 0.5) - hat(self.exponent, k) {
                 return (k as u64).saturating_sub(1);
@@ -83,8 +84,8 @@ impl Zipf {
     }
 }
 
-/// Numbers with given probabilities, by the alias method. Each has a column: the number itself up
-/// to a height, and another number above it.
+/// Random numbers with given probabilities, by the alias method. Each number has a column: up to a
+/// height, the column stands for the number itself, and above it for another number.
 #[derive(Clone, Debug, PartialEq)]
 struct Head {
     heights: Box<[f64]>,
@@ -92,7 +93,7 @@ struct Head {
 }
 
 impl Head {
-    /// Creates numbers with probabilities proportional to `weights`, whose sum is `total`.
+    /// Creates the table for probabilities proportional to `weights`, whose sum is `total`.
     fn new(weights: &[f64], total: f64) -> Self {
         let n = weights.len() as f64;
         let mut heights: Vec<f64> = weights.iter().map(|weight| weight / total * n).collect();
@@ -104,7 +105,7 @@ impl Head {
             heights[high] -= 1.0 - heights[low];
             if heights[high] < 1.0 { small.push(high) } else { large.push(high) }
         }
-        // The remaining weights are 1 except for rounding.
+        // The remaining weights are 1, except for rounding errors.
         for at in small.into_iter().chain(large) {
             heights[at] = 1.0;
         }
@@ -121,7 +122,7 @@ impl Head {
         let place = share * self.ranks();
         let column = (place as usize).min(self.heights.len() - 1);
         let (own, other) = (column as u64, u64::from(self.others[column]));
-        // Without a branch, which the processor could not predict.
+        // This has no branch, because the processor could not predict it.
         let above = u64::from(place - column as f64 > self.heights[column]);
         own ^ ((own ^ other) & above.wrapping_neg())
     }
@@ -135,16 +136,17 @@ fn sum_between(s: f64, from: f64, to: f64) -> f64 {
     let third = |x: f64| -s * (s + 1.0) * (s + 2.0) * hat(s, x) / (x * x * x);
     let whole = integral(s, to) - integral(s, from);
     let sum = whole - (slope(to) - slope(from)) / 24.0 + 7.0 * (third(to) - third(from)) / 5760.0;
-    // With so large an exponent, the remainder is too small to be represented.
+    // For such a large exponent, the remainder is too small to be represented.
     if sum > 0.0 { sum } else { 0.0 }
 }
 
-/// The hat `x^-s`.
+/// Returns the hat function `x^-s`.
 fn hat(exponent: f64, x: f64) -> f64 {
     libm::exp(-exponent * libm::log(x))
 }
 
-/// Returns the integral of the hat from 1 to `x`: `(x^(1-s) - 1) / (1 - s)`, `ln x` at `s = 1`.
+/// Returns the integral of the hat function from 1 to `x`: `(x^(1-s) - 1) / (1 - s)`, or `ln x` for
+/// `s = 1`.
 fn integral(exponent: f64, x: f64) -> f64 {
     let log = libm::log(x);
     exp_m1_over(((1.0 - exponent) * log).max(-700.0)) * log
@@ -152,17 +154,17 @@ fn integral(exponent: f64, x: f64) -> f64 {
 
 /// Returns the inverse of [`integral`].
 fn inverse(exponent: f64, y: f64) -> f64 {
-    // Rounding can decrease the argument of the logarithm below its pole.
+    // A rounding error can make the argument of the logarithm negative.
     let t = (y * (1.0 - exponent)).max(-1.0 + f64::EPSILON);
     libm::exp(ln_1p_over(t) * y)
 }
 
-/// `ln(1 + x) / x`, 1 at 0.
+/// Returns `ln(1 + x) / x`, which is 1 at 0.
 fn ln_1p_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::log1p(x) / x } else { 1.0 - x * (0.5 - x * (1.0 / 3.0 - 0.25 * x)) }
 }
 
-/// `(e^x - 1) / x`, 1 at 0.
+/// Returns `(e^x - 1) / x`, which is 1 at 0.
 fn exp_m1_over(x: f64) -> f64 {
     if x.abs() > 1e-8 { libm::expm1(x) / x } else { 1.0 + x * 0.5 * (1.0 + x / 3.0) }
 }
@@ -171,8 +173,8 @@ fn exp_m1_over(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Compares the first ranks and all others with the definition by chi-square; no rank may be
-    /// outside the range.
+    /// Compares the frequencies of the first ranks, and of all other ranks together, with the
+    /// definition (chi-square test). No rank may be outside the range.
     fn chi_square(n: u64, exponent: f64, samples: u64, cells: u64) -> f64 {
         let zipf = Zipf::new(n, exponent);
         let mut counts = vec![0u64; cells as usize + 1];
@@ -198,7 +200,8 @@ mod tests {
         chi
     }
 
-    /// 20 cells and one for all other ranks: 20 degrees of freedom, the 99.9 % point is 45.3.
+    /// There are 20 cells and one cell for all other ranks: 20 degrees of freedom, the 99.9 % point
+    /// is 45.3.
     #[test]
     fn chances_are_those_of_the_definition() {
         for exponent in [0.0, 0.3, 0.5, 0.9, 0.999_999, 1.0, 1.000_001, 1.1, 1.2, 2.0, 3.5] {
@@ -216,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Compares the sum from which the table's share follows with plain addition.
+    /// Compares the sum that determines the table's share with a plain addition of all terms.
     #[test]
     fn sums_are_those_of_adding_up() {
         for exponent in [0.0, 0.5, 1.0, 1.1, 2.0] {
@@ -273,7 +276,7 @@ mod tests {
         let zipf = Zipf::new(1 << 40, 2.0);
         let hits = (0..200_000).filter(|i| zipf.at(3, *i) == 0).count() as f64 / 200_000.0;
         let expected = 6.0 / std::f64::consts::PI.powi(2);
-        // Three standard errors of a share near 0.61 in 200,000.
+        // The tolerance is three standard errors of a share near 0.61 among 200,000 values.
         assert!((hits - expected).abs() < 3.3e-3, "{hits}");
     }
 }

@@ -3,9 +3,9 @@
 use super::Rate;
 use crate::address::{mix, unit_open};
 
-/// Starts with independent exponential gaps, by inversion of the distribution function. The
-/// fraction of a nanosecond is added to the next gap, so that whole nanoseconds do not change the
-/// mean.
+/// Start times with independent exponential gaps, which are computed by inversion of the
+/// distribution function. Fractions of a nanosecond are carried to the next gap, so that rounding
+/// to nanoseconds does not change the mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exponential {
     mean_gap_ns: f64,
@@ -16,8 +16,8 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// Creates a Poisson process of `rate` divided by `parts`. `parts` of them with different seeds
-    /// form a Poisson process of `rate` (superposition).
+    /// Creates a Poisson process with the rate `rate / parts`. Together, `parts` such processes
+    /// with different seeds are a Poisson process with `rate` (superposition).
     #[must_use]
     pub fn new(rate: Rate, parts: u64, seed: u64) -> Self {
         let (dividend, divisor) = rate.period();

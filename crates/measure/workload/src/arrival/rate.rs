@@ -1,12 +1,12 @@
 //! A rate with its precision.
 
-/// Operations per second, in millionths.
+/// Operations per second, stored in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     micro_ops_per_s: u64,
 }
 
-/// A rate out of range.
+/// A rate that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{rate_per_s} operations per second is not between 0.000001 and 1,000,000,000")]
 pub struct RateError {
@@ -18,7 +18,7 @@ impl Rate {
     /// Creates a rate from operations per second, rounded to millionths.
     ///
     /// # Errors
-    /// [`RateError`] outside 1e-6 to 1e9, because start times are in nanoseconds.
+    /// [`RateError`] if the rate is outside 1e-6 to 1e9, because start times are in nanoseconds.
     pub fn per_s(rate_per_s: f64) -> Result<Self, RateError> {
         let micro = libm::round(rate_per_s * 1e6);
         if (1.0..=1e15).contains(&micro) {
@@ -28,7 +28,7 @@ impl Rate {
         }
     }
 
-    /// Returns the number of nanoseconds between two starts, as dividend and divisor.
+    /// Returns the nanoseconds between two starts as a fraction (dividend, divisor).
     pub(super) fn period(self) -> (u64, u64) {
         (1_000_000_000_000_000, self.micro_ops_per_s)
     }

@@ -1,8 +1,8 @@
-//! Start times recorded elsewhere.
+//! Start times from a recording.
 
 use std::sync::Arc;
 
-/// Recorded starts, in order.
+/// Recorded start times, in ascending order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
     starts_ns: Arc<[u64]>,
@@ -20,7 +20,7 @@ pub enum RecordedError {
         text: String,
     },
     /// A start time is before the previous one.
-    #[error("start {line} is earlier than the one before it: sort the recording")]
+    #[error("start {line} is earlier than the previous start: sort the recording")]
     OutOfOrder {
         /// Number of the start, from 1.
         line: usize,
@@ -30,8 +30,8 @@ pub enum RecordedError {
 }
 
 impl Recording {
-    /// Creates a recording from start times in nanoseconds from the beginning, in ascending order;
-    /// equal times are allowed.
+    /// Creates a recording from start times, in nanoseconds from the beginning of the recording.
+    /// The times are in ascending order; equal times are allowed.
     ///
     /// # Errors
     /// [`RecordedError::OutOfOrder`] or [`RecordedError::Empty`].
@@ -45,7 +45,7 @@ impl Recording {
         Ok(Self { starts_ns: starts_ns.into() })
     }
 
-    /// Parses one start per line; skips empty lines and lines that begin with `#`.
+    /// Parses one start time per line. Skips empty lines and lines that begin with `#`.
     ///
     /// # Errors
     /// Any [`RecordedError`].

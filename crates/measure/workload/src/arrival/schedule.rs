@@ -25,9 +25,9 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Returns the starts of one of `parts` clients or threads. Evenly spaced and recorded streams
-    /// are distributed in rotation; a Poisson stream is divided into independent streams with a
-    /// fraction of the rate. 0 parts count as 1.
+    /// Returns the start times of one of `parts` clients or threads. For evenly spaced and recorded
+    /// streams, the starts are distributed in rotation. A Poisson stream is divided into
+    /// independent streams with a fraction of the rate. 0 parts count as 1.
     #[must_use]
     pub fn part(&self, part: u64, parts: u64, seed: u64) -> Arrivals {
         match self {
@@ -45,7 +45,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the starts of the whole stream.
+    /// Returns the start times of the whole stream.
     #[must_use]
     pub fn whole(&self, seed: u64) -> Arrivals {
         self.part(0, 1, seed)
@@ -57,22 +57,22 @@ impl Schedule {
 pub enum Arrivals {
     /// Evenly spaced.
     Constant {
-        /// Starts at the full rate.
+        /// Start times at the full rate.
         steady: SteadyArrivals,
         /// Change of the rate over time.
         warp: Warp,
     },
     /// Exponential gaps.
     Poisson {
-        /// Starts at the full rate.
+        /// Start times at the full rate.
         process: Exponential,
         /// Change of the rate over time.
         warp: Warp,
     },
-    /// At recorded times; the stream ends after the last of them.
+    /// At recorded times. The stream ends after the last recorded time.
     Recorded {
         recording: Recording,
-        /// Indices of its starts in the recording.
+        /// Indices of the client's starts in the recording.
         indices: Indices,
     },
 }

@@ -2,12 +2,12 @@
 
 use super::Rate;
 
-/// Start `i` is at `floor((first + i * step) * period)`. Quotient and remainder are added
-/// separately, so that rounding errors do not accumulate.
+/// Evenly spaced start times: start `i` is at `floor((first + i * step) * period)`. Quotient and
+/// remainder are added separately, so that rounding errors do not accumulate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SteadyArrivals {
     next_ns: u64,
-    /// Remainder of `next_ns`, in units of a nanosecond over `divisor`.
+    /// Remainder of `next_ns`, in units of 1 ns / `divisor`.
     rest: u64,
     step_ns: u64,
     step_rest: u64,
@@ -15,7 +15,8 @@ pub struct SteadyArrivals {
 }
 
 impl SteadyArrivals {
-    /// Creates every `parts`-th start of a stream at `rate`, from start `part` on.
+    /// Creates the start times of every `parts`-th operation of a stream with `rate`, beginning
+    /// with operation `part`.
     #[must_use]
     pub fn new(rate: Rate, part: u64, parts: u64) -> Self {
         let (dividend, divisor) = rate.period();

@@ -2,21 +2,21 @@
 //!
 //! Let `r(t)` be the rate relative to its full value, and `R(t)` its integral. A process at the
 //! full rate, mapped through the inverse of `R`, has the rate `r(t)` (Çinlar, "Introduction to
-//! Stochastic Processes", 1975, section 4.7). Evenly spaced starts then have equal amounts of work
-//! between them instead of equal times.
+//! Stochastic Processes", 1975, section 4.7). Evenly spaced starts are then separated by equal
+//! amounts of work instead of equal times.
 
 /// Change of a rate over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Warp {
-    /// Constant.
+    /// The rate is constant.
     #[default]
     None,
-    /// A linear increase from 0 to the full value, which then stays.
+    /// A linear increase from 0 to the full rate, which then remains.
     Ramp {
         /// Duration of the increase.
         ramp_ns: u64,
     },
-    /// Bursts: full rate for a time, then a pause.
+    /// Bursts at the full rate, with a pause after each burst.
     Bursts {
         /// Length of a burst; 0 counts as 1.
         on_ns: u64,
@@ -26,15 +26,16 @@ pub enum Warp {
 }
 
 impl Warp {
-    /// Returns the time of the start that a process at the full rate would have at `steady_ns`. The
-    /// result never decreases.
+    /// Maps a start time of the process at the full rate, `steady_ns`, to the time with the
+    /// changing rate. The result never decreases.
     #[must_use]
     #[inline]
     pub fn time_ns(self, steady_ns: u64) -> u64 {
         match self {
             Self::None => steady_ns,
             Self::Ramp { ramp_ns } => {
-                // During the increase, R(t) = t^2 / (2 ramp), which is ramp / 2 at its end.
+                // During the increase, R(t) = t^2 / (2 ramp). At the end of the increase, R is ramp
+                // / 2.
                 let half = ramp_ns / 2;
                 if steady_ns >= half {
                     steady_ns.saturating_add(ramp_ns - half)
@@ -60,7 +61,7 @@ mod tests {
     fn a_ramp_has_half_its_work_behind_it_after_its_time() {
         let ramp = Warp::Ramp { ramp_ns: 10_000_000_000 };
         assert_eq!(ramp.time_ns(0), 0);
-        // A quarter of the time has a sixteenth of the work: 1/16 of 5 s.
+        // The first quarter of the ramp has a sixteenth of its work: 1/16 of 5 s.
         assert_eq!(ramp.time_ns(312_500_000), 2_500_000_000);
         assert_eq!(ramp.time_ns(5_000_000_000), 10_000_000_000);
         assert_eq!(ramp.time_ns(6_000_000_000), 11_000_000_000);

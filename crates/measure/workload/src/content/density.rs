@@ -5,12 +5,13 @@ use plimsoll_sys::simd::{PART_BYTES, SECTOR_BYTES};
 use super::ContentError;
 use super::spec::COMPRESSIBILITY_MAX;
 
-/// Bytes that a compressor adds to the incompressible bytes of a sector with a filler: between
-/// zstd's half byte and LZ4's 4 to 6 bytes (a token, one or two lengths, an offset).
+/// Bytes that a compressor needs for the filler of a sector, in addition to the incompressible
+/// bytes. The value is between zstd's half byte and LZ4's 4 to 6 bytes (a token, one or two
+/// lengths, an offset).
 const OVERHEAD_PER_SECTOR_BYTES: f64 = 3.0;
 
-/// Incompressible parts of 32 bytes in a unit: a whole number and a fraction. The fraction is
-/// distributed over the units, so that the average has any ratio.
+/// Number of incompressible parts of 32 bytes in a unit: a whole number and a fraction. The
+/// fraction is distributed over the units, so that any average ratio is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Density {
     parts: u8,
@@ -22,8 +23,9 @@ impl Density {
     /// Returns the density at which units of `unit_bytes` compress by the ratio `compressibility`.
     ///
     /// # Errors
-    /// [`ContentError::Compressibility`] outside 1 to 50, or if the stamp alone is larger (units of
-    /// 512 and 1024 bytes compress by less than 16 and 32 to one).
+    /// [`ContentError::Compressibility`] if the ratio is outside 1 to 50, or if the stamp alone
+    /// would exceed the compressed size (units of 512 bytes compress by at most 16 to one, units of
+    /// 1024 bytes by at most 32 to one).
     pub fn new(compressibility: f64, unit_bytes: u32) -> Result<Self, ContentError> {
         let sectors = f64::from(unit_bytes) / SECTOR_BYTES as f64;
         let full = f64::from(unit_bytes) / PART_BYTES as f64;
@@ -41,21 +43,22 @@ impl Density {
         let overhead = OVERHEAD_PER_SECTOR_BYTES * sectors / PART_BYTES as f64;
         let parts = (full / compressibility - overhead).clamp(1.0, full);
         let whole = libm::floor(parts);
-        // 2^64 as a float; the fraction is below 1.
+        // The factor is 2^64. The product fits, because the fraction is below 1.
         let fraction = ((parts - whole) * 18_446_744_073_709_551_616.0) as u64;
         Ok(Self { parts: whole as u8, fraction })
     }
 
-    /// Returns the incompressible parts of unit number `unit`.
+    /// Returns the number of incompressible parts of unit number `unit`.
     #[must_use]
     #[inline]
     pub fn parts(&self, unit: u64) -> u8 {
-        // floor((unit + 1) f) - floor(unit f): one more each time the fraction overflows.
+        // The unit gets one more part if floor((unit + 1) f) - floor(unit f) is 1, which is when
+        // the fraction overflows.
         let ahead = unit.wrapping_add(1).wrapping_mul(self.fraction);
         self.parts + u8::from(ahead < self.fraction)
     }
 
-    /// Returns the minimum number of parts of any unit.
+    /// Returns the smallest number of incompressible parts of a unit.
     #[must_use]
     pub fn parts_min(&self) -> u8 {
         self.parts

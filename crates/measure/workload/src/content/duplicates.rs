@@ -1,36 +1,39 @@
 //! Choice of the extents that share their content.
 //!
 //! A target is divided into extents of up to 1 MiB. A permutation selects the exact number of
-//! extents with shared content and distributes it, so that each content has nearly the same number
-//! of copies ([`COPIES`] if the space is large enough), scattered over the target. Whole extents
-//! are copied. A store that compares 4 KiB, 64 KiB or (in spaces of 256 MiB and more) 1 MiB
-//! therefore finds the same share.
+//! extents with shared content, scattered over the target. Each shared content has nearly the same
+//! number of copies ([`COPIES`] if the space is large enough). Whole extents are copied. A store
+//! that compares blocks of 4 KiB, 64 KiB or (in spaces of 256 MiB and more) 1 MiB therefore finds
+//! the same share.
 //!
-//! Each rewrite of a duplicate alternates between two contents, so that a lost write is detectable.
-//! Half of the copies start with one and half with the other, so the share stays the same.
+//! The generations of a duplicate alternate between two contents, so that a lost write is
+//! detectable. Half of the copies start with one content and half with the other, so the share
+//! stays the same.
 
 use super::ContentError;
 use crate::address::Permutation;
 
-/// Copies of each content, if the space is large enough.
+/// Number of copies of each content, if the space is large enough.
 const COPIES: u64 = 8;
 
 /// Maximum size of an extent.
 const EXTENT_BYTES_MAX: u64 = 1 << 20;
 
-/// Extents are halved until there are at least this many: the share is exact to one extent.
+/// The extent size is halved until there are at least this many extents, because the share is exact
+/// to one extent.
 const EXTENTS_MIN: u64 = 256;
 
-/// Number that makes the permutation's key different from other keys derived from the run's number.
+/// Number that makes the permutation's key different from other keys that are derived from the
+/// run's number.
 const KEY: u64 = 0xD0B1;
 
-/// The extents with shared content of one target.
+/// The extents of one target that share content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Duplicates {
     order: Permutation,
-    /// Number of extents with shared content: those with a lower rank.
+    /// Number of extents with shared content. An extent is shared if its rank is lower than this.
     shared: u64,
-    /// Pairs of contents.
+    /// Number of pairs of contents.
     pairs: u64,
     units_per_extent: u64,
 }
@@ -38,15 +41,15 @@ pub struct Duplicates {
 /// Content of a unit in a duplicate extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DuplicateContent {
-    /// Number of the content of the extent's first unit.
+    /// Number that identifies the content of the extent's first unit.
     pub(super) first_id: u64,
-    /// Content of the first generation, of the two, less one.
+    /// Which of the two contents the first generation has: 0 or 1.
     pub(super) phase: u32,
 }
 
 impl Duplicates {
-    /// Returns the duplicates that make the given share of `space_bytes` copies; `None` for a share
-    /// of 0.
+    /// Selects duplicates so that the given share of `space_bytes` consists of copies; `None` for a
+    /// share of 0.
     ///
     /// # Errors
     /// [`ContentError::Duplicates`] for an impossible share.
@@ -70,7 +73,8 @@ impl Duplicates {
             return refused;
         }
         let copies = libm::round(share * extents as f64) as u64;
-        // Every content also exists once as an original, so the same number of extents must remain.
+        // Every shared content also exists once as an original, so enough extents must remain for
+        // the originals.
         let room = extents.saturating_sub(copies) / 2;
         let pairs = (copies / (2 * (COPIES - 1))).clamp(1, room.max(1));
         if room == 0 || copies == 0 {
@@ -89,8 +93,8 @@ impl Duplicates {
         self.units_per_extent
     }
 
-    /// Returns the content of a duplicate extent, or `None` for an extent with its own content. All
-    /// extents outside the space have their own content.
+    /// Returns the content of a duplicate extent, or `None` if the content of the extent is not
+    /// shared. Extents outside the space are never shared.
     #[inline]
     pub(super) fn of_extent(&self, extent: u64) -> Option<DuplicateContent> {
         if extent >= self.order.n() {

@@ -6,24 +6,25 @@ use super::duplicates::DuplicateContent;
 use super::{ContentError, ContentSpec, Density, Duplicates, is_unit};
 use crate::stamp::{Origin, Stamp, filler_of, key_of};
 
-/// The content of a run's targets. It is read-only, so threads share or clone it.
+/// The content of a run's targets. It is read-only, so threads can share or clone it.
 #[derive(Clone, Debug)]
 pub struct Content {
     kernels: Kernels,
     key: [u64; 2],
     run: u64,
     unit_bytes: u32,
-    /// Bytes of a unit after its whole sectors.
+    /// Number of bytes of a unit after its whole sectors.
     tail_bytes: u32,
     density: Density,
-    /// Shapes of the units with the minimum of incompressible parts, and with one more.
+    /// Shape of the units with the minimum number of incompressible parts, and shape of the units
+    /// with one more part.
     shapes: [Shape; 2],
     duplicates: Option<Duplicates>,
     stamps: bool,
 }
 
 impl Content {
-    /// Creates content as specified, with the best instructions of this processor.
+    /// Creates content as specified, with the fastest instructions of this processor.
     ///
     /// # Errors
     /// A [`ContentError`] that names the invalid number.
@@ -31,7 +32,8 @@ impl Content {
         Self::with_kernels(spec, Kernels::best())
     }
 
-    /// Creates content as specified, with given instructions. They do not affect the bytes.
+    /// Creates content as specified, with the given instructions. The bytes do not depend on the
+    /// instructions.
     ///
     /// # Errors
     /// See [`Content::new`].
@@ -88,7 +90,7 @@ impl Content {
         self.stamps
     }
 
-    /// Returns the number of the unit that starts at a byte of a target.
+    /// Returns the number of the unit that starts at byte `offset_bytes` of a target.
     ///
     /// # Errors
     /// [`ContentError::Misaligned`] if offset or size are not whole units.
@@ -105,9 +107,9 @@ impl Content {
         }
     }
 
-    /// Fills the buffer of a write to `offset_bytes` of `target`. `generation` returns, for each
-    /// unit (by its number in the target), the number of its writes in this run, including this
-    /// write. It is called once per unit, in order.
+    /// Fills the buffer of a write to `offset_bytes` of `target`. `generation` is called once for
+    /// each unit, in order, with the number of the unit in the target. It returns the number of
+    /// writes of the unit in this run, including this write.
     ///
     /// # Errors
     /// [`ContentError::Misaligned`] if offset or size are not whole units; the buffer is then
@@ -141,7 +143,7 @@ impl Content {
         Cursor { content: self, target, extent: u64::MAX, shared: None }
     }
 
-    /// Returns the stamp of this run's content with a given origin.
+    /// Returns the stamp of this run's content for a given origin.
     pub(crate) fn stamp_of(&self, target: u32, generation: u32, origin: Origin) -> Stamp {
         let number = match origin {
             Origin::Place(offset_bytes) => offset_bytes / u64::from(self.unit_bytes),
@@ -191,7 +193,7 @@ impl Content {
         debug_assert!(made);
     }
 
-    /// Returns whether `bytes` is exactly the unit of this stamp.
+    /// Returns whether `bytes` are exactly the unit that this stamp describes.
     #[inline]
     pub(crate) fn is_unit(&self, stamp: &Stamp, bytes: &[u8]) -> bool {
         let head = self.head(stamp);

@@ -7,21 +7,22 @@ use plimsoll_sys::simd::{SECTOR_BYTES, SECTORS_MAX};
 pub struct ContentSpec {
     /// Compression ratio, as N in "N to 1": 1 is incompressible. At most 50.
     pub compressibility: f64,
-    /// Share of the target that is a copy of another part of it. A store that deduplicates blocks
-    /// needs `1 - duplicate_share` of the space. Below 1.
+    /// Share of the target that is a copy of another part of the target; below 1. A store that
+    /// deduplicates blocks needs `1 - duplicate_share` of the space.
     pub duplicate_share: f64,
-    /// Bytes of each target with content. Only duplicates depend on this size.
+    /// Size of the part of each target that has content, in bytes. Only duplicates depend on it.
     pub space_bytes: u64,
-    /// Bytes of a unit: 512, 1024, 2048 or 4096; or [`is_unit`] of another size, for incompressible
-    /// content without duplicates. See [`unit_bytes_for`].
+    /// Bytes of a unit: 512, 1024, 2048 or 4096; or another size that [`is_unit`] accepts, for
+    /// incompressible content without duplicates. See [`unit_bytes_for`].
     pub unit_bytes: u32,
-    /// Number of the run, different for each run, which is in all content and in each stamp.
+    /// Number of the run, which is different for each run. All content depends on it, and each
+    /// stamp contains it.
     pub run: u64,
-    /// Whether units have stamps. Without them, verification is impossible.
+    /// True if units have stamps. Without stamps, verification is impossible.
     pub stamps: bool,
 }
 
-/// Maximum ratio: with a larger ratio, the stamps alone would be too large.
+/// Maximum compression ratio. With a larger ratio, the stamps alone would be too large.
 pub(super) const COMPRESSIBILITY_MAX: f64 = 50.0;
 
 /// Reason why content is impossible.
@@ -40,8 +41,8 @@ pub enum ContentError {
     },
     /// The share is out of range, or the space is too small for it.
     #[error(
-        "a duplicate share of {requested} is not possible in {space_bytes} bytes: it must be 0 or more \
-         and below 1, and leave room for the originals of the duplicates"
+        "a duplicate share of {requested} is not possible in {space_bytes} bytes: it must be 0 or \
+         more and below 1, and the originals of the duplicates must fit into the space too"
     )]
     Duplicates {
         requested: f64,
@@ -50,14 +51,14 @@ pub enum ContentError {
     },
     /// The unit size is not supported.
     #[error(
-        "a unit can't be {unit_bytes} bytes: use 512, 1024, 2048 or 4096; other sizes of 512 bytes and more \
-         need a compressibility of 1 and no duplicates"
+        "a unit can't be {unit_bytes} bytes: use 512, 1024, 2048 or 4096; other sizes above 512 \
+         bytes require a compressibility of 1 and no duplicates"
     )]
     Unit {
         /// Requested unit size.
         unit_bytes: u32,
     },
-    /// A transfer is not whole units.
+    /// A transfer does not consist of whole units.
     #[error(
         "{size_bytes} bytes at byte {offset_bytes} are not whole units of {unit_bytes}: \
          use a smaller unit"
@@ -70,7 +71,7 @@ pub enum ContentError {
     },
 }
 
-/// Maximum size of a unit: eight sectors and part of another.
+/// Maximum size of a unit: eight sectors and a part of a ninth.
 const UNIT_BYTES_MAX: u32 = (SECTOR_BYTES * SECTORS_MAX) as u32 - 1;
 
 /// Returns true if content can have units of this size.
@@ -81,9 +82,9 @@ pub fn is_unit(unit_bytes: u32) -> bool {
         && (!whole_sectors || unit_bytes.is_power_of_two())
 }
 
-/// Returns the largest unit of which all these sizes and offsets are multiples. This is 4096, 2048,
-/// 1024 or 512 bytes for whole sectors, otherwise the largest that fits, such as 2300 for records
-/// of 2300 bytes. `None` if there is none.
+/// Returns the largest unit size of which all these sizes and offsets are multiples. For whole
+/// sectors, this is 4096, 2048, 1024 or 512 bytes, otherwise another size, such as 2300 for records
+/// of 2300 bytes. `None` if there is no such unit size.
 #[must_use]
 pub fn unit_bytes_for(sizes_and_offsets: &[u64]) -> Option<u32> {
     let fits = |unit: &u32| sizes_and_offsets.iter().all(|n| n.is_multiple_of(u64::from(*unit)));

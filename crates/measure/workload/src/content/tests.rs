@@ -17,7 +17,7 @@ fn spec(compressibility: f64, duplicate_share: f64) -> ContentSpec {
     }
 }
 
-/// Returns the content of I/Os of `io_bytes` from the start of the target, concatenated.
+/// Returns the concatenated content of I/Os of `io_bytes`, from the start of the target.
 fn data(spec: &ContentSpec, io_bytes: usize, size_bytes: usize) -> Vec<u8> {
     let content = Content::new(spec).unwrap();
     let mut all = vec![0; size_bytes];
@@ -27,7 +27,7 @@ fn data(spec: &ContentSpec, io_bytes: usize, size_bytes: usize) -> Vec<u8> {
     all
 }
 
-/// Returns compressed over original size, in blocks.
+/// Returns the compressed size divided by the original size, if blocks are compressed separately.
 fn shares(data: &[u8], block_bytes: usize) -> [f64; 2] {
     let (mut lz4, mut zstd) = (0, 0);
     for block in data.chunks(block_bytes) {
@@ -37,7 +37,8 @@ fn shares(data: &[u8], block_bytes: usize) -> [f64; 2] {
     [lz4, zstd].map(|size| size as f64 / data.len() as f64)
 }
 
-/// LZ4 and zstd, in blocks of 4 KiB, 64 KiB and 1 MiB, are within 3 points of the required ratio.
+/// The ratios of LZ4 and zstd, in blocks of 4 KiB, 64 KiB and 1 MiB, are within 3 percentage points
+/// of the required ratio.
 #[test]
 fn it_compresses_as_asked_at_every_block_size() {
     for ratio in [1.0, 1.1, 1.33, 2.0, 3.0, 4.0, 10.0, 25.0, 50.0] {
@@ -51,7 +52,7 @@ fn it_compresses_as_asked_at_every_block_size() {
     }
 }
 
-/// Smaller units also have the ratio, in blocks of 4 KiB.
+/// Content of smaller units also has the required ratio, in blocks of 4 KiB.
 #[test]
 fn small_units_compress_as_asked() {
     for (unit_bytes, ratio) in [(512, 1.0), (512, 2.0), (512, 8.0), (1024, 4.0), (2048, 10.0)] {
@@ -65,8 +66,8 @@ fn small_units_compress_as_asked() {
     }
 }
 
-/// A long window finds no more repetitions: zstd with a window of 128 MiB over 24 MiB of
-/// incompressible and of half compressible data.
+/// A longer window does not find more repetitions. The test uses zstd with a window of 128 MiB on
+/// 24 MiB of incompressible data, and on 24 MiB of half compressible data.
 #[test]
 fn a_long_window_finds_nothing() {
     for ratio in [1.0, 2.0] {
@@ -119,8 +120,8 @@ fn nothing_comes_twice_unless_asked() {
     assert!(run.chunks(16).zip(other.chunks(16)).all(|(a, b)| a != b));
 }
 
-/// Duplicates at 4 KiB, 64 KiB and (in 256 MiB) 1 MiB, for any I/O size, to a point; and all of it
-/// compresses as required.
+/// The share of duplicates at 4 KiB, 64 KiB and (in 256 MiB) 1 MiB is exact to a percentage point
+/// for any I/O size, and the content compresses as required.
 #[test]
 fn duplicates_are_as_asked_at_every_block_size() {
     for (share, io_bytes, space_mib) in [(0.3, 1 << 20, 256), (0.3, 4096, 64), (0.75, 65_536, 64)] {

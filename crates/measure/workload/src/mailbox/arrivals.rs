@@ -1,19 +1,20 @@
 //! The open loop: schedules operations so that database I/O reaches a target rate.
 //!
-//! The target rate is in I/Os per second, but the scheduler starts operations. The ratio of the two
-//! is measured over the past seconds, and the mean interval between arrivals follows it. A slow
-//! target does not slow the arrivals. The ratio counts I/Os per finished operation, and a waiting
-//! operation counts with the I/Os that it will cause.
+//! The target rate is in I/Os per second, but the scheduler starts operations. It measures the
+//! number of I/Os of an operation over the past seconds, and sets the mean interval between
+//! arrivals accordingly. A slow target does not slow the arrivals, because the ratio counts only
+//! finished operations, and a waiting operation counts with the I/Os that it will cause.
 
 use super::rng::Choices;
 
-/// Time over which the ratio is measured before it is used.
+/// Time over which the ratio of I/Os to operations is measured before it is used.
 const WINDOW_NS: u64 = 500_000_000;
-/// Share of the difference between required and completed I/O that the next window corrects.
+/// Share of the difference between required and completed I/Os that is corrected in the next
+/// window.
 const GAIN: f64 = 0.2;
 /// Maximum correction of the arrival rate.
 const CORRECTION_MAX: f64 = 0.25;
-/// Initial I/Os per operation: one read, and a write for 65 % of the operations.
+/// Initial number of I/Os per operation: one read, and a write for 65 % of the operations.
 const RATIO_FIRST: f64 = 1.65;
 
 /// A Poisson process of operations.
@@ -22,10 +23,10 @@ pub(crate) struct Arrivals {
     choices: Choices,
     rate_ios_per_ns: f64,
     ratio: f64,
-    /// I/Os due so far, minus completed ones and those of waiting operations.
+    /// Number of I/Os due so far, minus the completed I/Os and the I/Os of waiting operations.
     owed_ios: f64,
     next_ns: f64,
-    /// The same time in whole nanoseconds, cached because it is read several times in every step.
+    /// `next_ns` in whole nanoseconds, cached because it is read several times in every step.
     due_ns: u64,
     window_start_ns: u64,
     window_ios: u64,
@@ -53,7 +54,7 @@ impl Arrivals {
         }
     }
 
-    /// Time of the next arrival.
+    /// Returns the time of the next arrival.
     pub fn next_ns(&mut self, now_ns: u64) -> u64 {
         if self.next_ns < 0.0 {
             self.window_start_ns = now_ns;
@@ -68,7 +69,7 @@ impl Arrivals {
         self.choices.exponential_ns(mean_ns)
     }
 
-    /// Takes the operation that arrived, and draws the next arrival.
+    /// Records that an operation arrived, and draws the time of the next arrival.
     pub fn take(&mut self) -> u64 {
         let arrived = self.due_ns;
         self.next_ns += self.distance_ns();
@@ -82,7 +83,8 @@ impl Arrivals {
         self.next_ns >= 0.0 && now_ns.saturating_sub(self.window_start_ns) >= WINDOW_NS
     }
 
-    /// Updates the ratio from the database I/Os issued and the operations ended since the start.
+    /// Updates the ratio, from the numbers of database I/Os issued and of operations ended since
+    /// the start.
     pub fn learn(&mut self, now_ns: u64, ios: u64, operations: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.window_start_ns);
         let done_ios = (ios - self.window_ios) as f64;
@@ -90,7 +92,7 @@ impl Arrivals {
         if done >= 16 {
             self.ratio += 0.3 * (done_ios / done as f64 - self.ratio);
         }
-        // Operations in progress, and arrivals that no session could start yet.
+        // Number of operations in progress, and of arrivals that no session could start yet.
         let behind_ns = (now_ns as f64 - self.next_ns).max(0.0);
         let waiting = behind_ns * self.rate_ios_per_ns / self.ratio;
         let drawn = (self.drawn - self.window_drawn) as f64;

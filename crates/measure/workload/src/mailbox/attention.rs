@@ -1,26 +1,27 @@
 //! Databases of a group that need work in a step.
 //!
 //! Write-back, log and background reads of a database continue only after an event: an I/O of the
-//! database completed, a session worked on it, or a timer expired. Other databases are skipped, so
-//! the cost of a step depends on its work and not on the size of the group.
+//! database completed, a session worked on it, or a timer expired. All other databases are skipped,
+//! so the cost of a step depends on its work and not on the size of the group.
 
-/// Value for "nothing is due".
+/// Time of a timer if nothing is due.
 const NEVER: u64 = u64::MAX;
 
 /// State of each database, by its index in the group.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// One bit per database: the database had an event since it was last served, or it has more
-    /// work for the next step. Usually this is one database, and the others cost nothing.
+    /// One bit for each database: set if the database had an event since it was last served, or has
+    /// more work for the next step. Usually only one bit is set, and the other databases cost
+    /// nothing.
     stirred: Vec<u64>,
-    /// Time of the next timer, independent of I/O completions.
+    /// For each database: the time of its next timer, which does not depend on I/O completions.
     due_ns: Vec<u64>,
-    /// Minimum of these times.
+    /// Minimum of the times in `due_ns`.
     next_ns: u64,
 }
 
 impl Attention {
-    /// Creates the state for this many databases, none of which was served.
+    /// Creates the state for this number of databases, none of which was served yet.
     pub fn new(databases: usize) -> Self {
         let stirred = vec![0; databases.div_ceil(64)];
         let mut all = Self { stirred, due_ns: vec![NEVER; databases], next_ns: NEVER };
@@ -65,7 +66,8 @@ impl Attention {
         Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// Records that a database was served, whether it is idle, and when it is due.
+    /// Records that a database was served. `rests` is true if it is idle, and `due_ns` is the time
+    /// of its next timer.
     #[inline]
     pub fn settle(&mut self, place: usize, rests: bool, due_ns: Option<u64>) {
         let word = &mut self.stirred[place / 64];
@@ -117,7 +119,8 @@ mod tests {
     }
 
     proptest! {
-        /// Behaves like two plain lists, also with more databases than bits in a word.
+        /// The state behaves like two plain lists, also if there are more databases than bits in a
+        /// word.
         #[test]
         fn attention_is_two_lists(
             acts in prop::collection::vec((0u8..3, 0usize..130, any::<bool>(), 0u64..40), 0..300),

@@ -1,8 +1,8 @@
 //! The page cache of one database: frames, an index by page, least-recently-used order, and the
 //! order in which pages first became dirty.
 //!
-//! A frame stores the directory of a page, which determines its bytes. All lists link frames by
-//! index; nothing is allocated after construction.
+//! A frame stores the directory of a page, which determines the bytes of the page. All lists link
+//! frames by index. No memory is allocated after construction.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
@@ -12,10 +12,10 @@ use super::page::Directory;
 /// Value for "no frame" and "no session".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Number of pages whose slots start in one or two cache lines.
+/// Number of neighbouring pages whose table slots are in one or two cache lines.
 const NEIGHBOURS: u32 = 8;
 
-/// One cached page. The fields of the lists are in its first cache line.
+/// One cached page. The fields that link the lists are in its first cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Frame {
@@ -23,17 +23,18 @@ pub(crate) struct Frame {
     dirt: (u32, u32),
     /// Sessions that wait for the page, in order.
     pub waiters: (u32, u32),
-    /// Log position after the last change.
+    /// Log position after the last change of the page.
     pub page_lsn: u64,
-    /// Log position before the first change that is not yet in a completed write.
+    /// Log position before the first change that is not contained in a completed write.
     pub rec_lsn: u64,
     pub page: u32,
-    /// Generation of the last write issued (or read).
+    /// Generation of the last write that was issued or, before the first write, of the page that
+    /// was read.
     pub generation: u32,
     pub dirty: bool,
     pub loading: bool,
     pub writing: bool,
-    /// True if it becomes free when its write completes.
+    /// True if the frame becomes free when its write completes.
     pub evict: bool,
     pub directory: Directory,
 }
@@ -55,15 +56,15 @@ impl Frame {
     };
 }
 
-/// Ends of a list: (first, last).
+/// Both ends of a list: (first, last).
 type Ends = (u32, u32);
 
 /// The page cache.
 #[derive(Debug)]
 pub(crate) struct Cache {
     pub frames: Large<Frame>,
-    /// Table of pages and their frames, at most half full: open addressing with linear probing (D.
-    /// E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
+    /// Hash table of pages and their frames, at most half full: open addressing with linear probing
+    /// (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
     slots: Large<(u32, u32)>,
     free: Vec<u32>,
     /// (least recently used, most recently used).
@@ -90,16 +91,16 @@ impl Cache {
         }
     }
 
-    /// Returns the start of the search for a page.
+    /// Returns the table slot at which the search for a page starts.
     fn home(&self, page: u32) -> usize {
-        // Fibonacci hashing of groups of neighbours, because neighbouring pages are looked up
-        // together.
+        // Fibonacci hashing of groups of neighbouring pages, because neighbouring pages are looked
+        // up together.
         let hash = u64::from(page / NEIGHBOURS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let home = hash as usize * NEIGHBOURS as usize + (page % NEIGHBOURS) as usize;
         home & (self.slots.len() - 1)
     }
 
-    /// Returns the slot of a page, or the free slot in which to insert it.
+    /// Returns the table slot of a page, or the free slot in which it can be inserted.
     fn seek(&self, page: u32) -> usize {
         let mut at = self.home(page);
         while self.slots[at].1 != NONE && self.slots[at].0 != page {
@@ -135,8 +136,8 @@ impl Cache {
         self.slots[hole] = (NONE, NONE);
     }
 
-    /// Allocates a free frame for a page that is not cached. It is in no list until
-    /// [`Cache::touch`].
+    /// Allocates a free frame for a page that is not cached. The frame is in no list until
+    /// [`Cache::touch`] is called.
     #[inline(always)]
     pub fn take(&mut self, page: u32) -> Option<u32> {
         let at = self.free.pop()?;
@@ -147,7 +148,7 @@ impl Cache {
         Some(at)
     }
 
-    /// Frees a frame. It must be clean and in no list.
+    /// Frees a frame, which must be clean and in no list.
     #[inline(always)]
     pub fn release(&mut self, at: u32) {
         self.forget(self.frames[at as usize].page);
@@ -155,7 +156,7 @@ impl Cache {
         self.free.push(at);
     }
 
-    /// Makes a frame the most recently used, which also cancels its eviction.
+    /// Makes a frame the most recently used frame. This also cancels its eviction.
     #[inline(always)]
     pub fn touch(&mut self, at: u32) {
         self.unlink_lru(at);
@@ -193,7 +194,8 @@ impl Cache {
         hint::prefetch(&self.slots[self.home(page)]);
     }
 
-    /// Hints that the least recently used frame will be freed soon, followed by the next.
+    /// Hints that the least recently used frame will be freed soon, and then the next one in this
+    /// order.
     #[inline]
     pub fn hint_oldest(&self) {
         if let Some(frame) = self.frames.get(self.lru.0 as usize) {
@@ -204,7 +206,8 @@ impl Cache {
         }
     }
 
-    /// Hints that the frame that became dirty first will be written soon, followed by the next.
+    /// Hints that the frame that became dirty first will be written soon, and then the next one in
+    /// this order.
     #[inline]
     pub fn hint_oldest_dirty(&self) {
         if let Some(frame) = self.frames.get(self.dirt.0 as usize) {
@@ -271,12 +274,12 @@ impl Cache {
         (next != NONE).then_some(next)
     }
 
-    /// Returns the number of frames without a page.
+    /// Returns the number of free frames.
     pub fn free_count(&self) -> u32 {
         self.free.len() as u32
     }
 
-    /// Returns the number of changed frames whose write was not issued.
+    /// Returns the number of dirty frames, whose last change is in no issued write.
     pub fn dirty_count(&self) -> u32 {
         self.dirty_count
     }

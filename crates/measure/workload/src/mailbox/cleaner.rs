@@ -1,12 +1,13 @@
-//! Write-back of one database: eviction, coalescing of adjacent dirty pages, the checkpoint.
+//! Write-back of one database: eviction, coalescing of adjacent dirty pages, and the checkpoint.
 //!
 //! Two rules make recovery possible. A page is written only when the log is durable up to the
-//! page's last change (write-ahead logging). The checkpoint passes a change only when a write of
-//! its page has completed, and a flush of the file that was issued later has completed too.
+//! page's last change (write-ahead logging). The checkpoint advances past a change only when a
+//! write of its page has completed, and a flush of the file that was issued after that write has
+//! also completed.
 //!
-//! Writes can come in bursts, as those of mail servers do: at a fixed interval, the pages that have
+//! Writes can be issued in bursts, as mail servers do. At a fixed interval, the pages that have
 //! been dirty for longest are written, until at most a quarter of the cache is dirty. Between the
-//! bursts, a page is written only if the cache or the log has no space without it.
+//! bursts, a page is written only if the cache or the log would otherwise have no space.
 
 use crate::step::{Io, IoKind};
 
@@ -16,11 +17,12 @@ use super::geometry::Geometry;
 use super::page::{self, PageHead};
 use super::pool::{Pool, WriteSlot};
 
-/// Maximum number of dirty pages that a search for a writable one skips.
+/// Maximum number of dirty pages that a search for a writable page skips.
 const SEARCH_MAX: usize = 64;
 
 impl Database {
-    /// Frees frames from the least recently used end until enough are free or will be.
+    /// Frees the least recently used frames until enough frames are free, or will be free after
+    /// their writes.
     #[inline(always)]
     pub fn scavenge(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         while self.cache.free_count() + self.evictions_pending < self.free_target {
@@ -47,8 +49,8 @@ impl Database {
     }
 
     /// Writes the pages that have been dirty for longest, if the log since their first change
-    /// exceeds the checkpoint depth, or if a burst must write them. When the database is closing, or
-    /// if the log is full, writes all of them.
+    /// exceeds the checkpoint depth, or if a burst must write them. When the database is closing or
+    /// the log is full, writes all dirty pages.
     #[inline(always)]
     pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         let depth = self.depth_to_write_bytes();
@@ -75,7 +77,7 @@ impl Database {
         }
     }
 
-    /// Returns whether write-back and checkpoint have no work until the next event.
+    /// Returns true if write-back and checkpoint have no work until the next event.
     #[inline(always)]
     pub fn is_at_rest(&self) -> bool {
         let enough = self.cache.free_count() + self.evictions_pending >= self.free_target;
@@ -87,20 +89,21 @@ impl Database {
         enough && shallow && self.closing == Closing::Open && self.checkpoint_can_wait()
     }
 
-    /// Returns whether the page that has been dirty for longest need not be written.
+    /// Returns true if the page that has been dirty for longest need not be written yet.
     fn may_stay_dirty(&self, rec_lsn: u64, depth: u64) -> bool {
         let frames = self.cache.frames.len();
         let few = self.bursts.may_leave(self.cache.dirty_count() as usize, frames);
         few && self.log.append_lsn().saturating_sub(rec_lsn) <= depth
     }
 
-    /// Returns the maximum distance of the log end from the first change of a dirty page.
+    /// Returns the maximum distance, in bytes, between the first change of a dirty page and the end
+    /// of the log.
     fn depth_to_write_bytes(&self) -> u64 {
         let all = self.closing != Closing::Open || self.log.ring_is_full();
         if all { 0 } else { self.depth_bytes }
     }
 
-    /// Returns the log position up to which written pages may contain changes.
+    /// Returns the log position up to which the changes in written pages must have been logged.
     fn writable_lsn(&self) -> u64 {
         #[cfg(test)]
         if self.mutant == super::Mutant::PageBeforeLog {
@@ -228,7 +231,8 @@ impl Database {
         }
     }
 
-    /// Returns the position before which every change was written, except those in `also`.
+    /// Returns the log position before which every change was written. Changes in completed writes
+    /// count as written even if they are not yet flushed.
     fn floor(&self, pool: &Pool) -> u64 {
         let dirty = self.cache.oldest_dirty().map(|at| self.cache.frames[at as usize].rec_lsn);
         let flushing = self.flushing_rec_lsn.unwrap_or(u64::MAX);
@@ -236,7 +240,7 @@ impl Database {
         append.min(dirty.unwrap_or(append)).min(flushing).min(pool.rec_lsn_min(self.place))
     }
 
-    /// Returns whether it is too early to check for an advance of the checkpoint.
+    /// Returns true if it is too early to check whether the checkpoint can advance.
     fn checkpoint_can_wait(&self) -> bool {
         let append = self.log.append_lsn();
         let soon = append.saturating_sub(self.asked_lsn) < self.step_bytes / 8;
@@ -245,8 +249,9 @@ impl Database {
         !urgent && (soon || behind < self.step_bytes)
     }
 
-    /// Advances the checkpoint. Issues a flush of the file if that helps, and a log block if the
-    /// log is full of blocks that a recorded checkpoint would release.
+    /// Advances the checkpoint. Issues a flush of the file if the flush would advance the
+    /// checkpoint enough. If the log is full, issues a log block that records the checkpoint and
+    /// thereby releases older blocks.
     #[inline(always)]
     pub fn pump_checkpoint(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         let closing = self.closing != Closing::Open;
@@ -288,8 +293,8 @@ impl Database {
         self.checkpoint = self.checkpoint.max(floor);
     }
 
-    /// Takes one step of a clean close: write the log, the pages, a flush, and a last block that
-    /// records the close.
+    /// Executes the next step of a clean close: it writes the log and the pages, flushes the file,
+    /// and writes a last log block that records the close.
     #[inline(always)]
     pub fn pump_close(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         match self.closing {

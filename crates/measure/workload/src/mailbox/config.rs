@@ -1,14 +1,14 @@
-//! Configuration of a mail store, with every default resolved.
+//! Configuration of a mail store, in which all defaults are resolved.
 //!
-//! If the published facts on Jetstress do not confirm a value, the documentation of the field
-//! states this and names the chosen value.
+//! If the published facts on Jetstress do not confirm a value, the documentation of the field says
+//! so ("unconfirmed") and gives the chosen value.
 
 use plimsoll_plan::Durability;
 use thiserror::Error;
 
-/// Maximum number of record slots in a page, so that a page's occupancy is 16 bits.
+/// Maximum number of record slots in a page. The occupancy of a page therefore fits in 16 bits.
 pub const SLOTS_MAX: usize = 16;
-/// Size of a log block, of which every transfer is a multiple.
+/// Size of a log block. The size of every transfer is a multiple of it.
 pub const BLOCK_BYTES: u32 = 4096;
 
 /// One database of the store.
@@ -18,19 +18,20 @@ pub struct DatabaseConfig {
     pub id: u32,
     /// Index of the database file's directory in the driver's list.
     pub directory: u32,
-    /// Index of the log files' directory in the same list.
+    /// Index of the log files' directory in the driver's list.
     pub log_directory: u32,
-    /// Pages that creation writes.
+    /// Number of pages that creation writes.
     pub pages_initial: u32,
-    /// Pages that the file has space for. 25 % more than `pages_initial` by default, like
+    /// Number of pages that the file has space for. By default 25 % more than `pages_initial`, like
     /// `DatabaseSpaceReserved=25` of Jetstress.
     pub pages_max: u32,
-    /// Weight of its choice among the databases of a group (`IopsBias`).
+    /// Weight with which an operation chooses this database among the databases of a group
+    /// (`IopsBias`).
     pub bias: u32,
 }
 
 impl DatabaseConfig {
-    /// Creates a database of `pages_initial` pages with the 25 % reserve and bias 1.
+    /// Creates a database of `pages_initial` pages with a reserve of 25 % and a bias of 1.
     pub fn new(id: u32, directory: u32, log_directory: u32, pages_initial: u32) -> Self {
         let pages_max = pages_initial.saturating_add(pages_initial / 4);
         Self { id, directory, log_directory, pages_initial, pages_max, bias: 1 }
@@ -63,17 +64,18 @@ impl Mix {
 /// Range of the interval between bursts of writes.
 const WRITE_INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
 
-/// Start of operations.
+/// Rule by which operations start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: each session starts the next operation `think_ns` after the previous one ended.
+    /// Closed loop: each session starts its next operation `think_ns` after its previous operation
+    /// ended.
     Free {
         /// Pause between the operations of a session, in ns.
         think_ns: u64,
     },
-    /// Open loop: operations arrive as a Poisson process, at a rate at which the database reads and
-    /// writes together reach `rate_ios_per_s`. I/Os per operation are measured during the run,
-    /// because they depend on cache, coalescing and growth.
+    /// Open loop: operations arrive as a Poisson process. Their rate is such that database reads
+    /// and writes together reach `rate_ios_per_s`. The number of I/Os per operation is measured
+    /// during the run, because it depends on the cache, coalescing and growth.
     Target {
         /// Database reads plus writes per second, over all sessions and databases of the store.
         rate_ios_per_s: f64,
@@ -86,9 +88,9 @@ pub struct MailboxConfig {
     /// Identity of the store: the run that created it. Every page and log block contains it, so
     /// that data of an older store on the same storage is recognised.
     pub run_id: u64,
-    /// Seed of the data: filled slots and their content. Part of the store's identity.
+    /// Seed of the data: the filled slots and their content. It is a part of the store's identity.
     pub seed: u64,
-    /// Seed of the load: operations, keys, arrivals. The same as `seed` by default; several runs on
+    /// Seed of the load: operations, keys, arrivals. By default it equals `seed`; several runs on
     /// one store can have different load seeds.
     pub load_seed: u64,
     pub databases: Vec<DatabaseConfig>,
@@ -97,63 +99,67 @@ pub struct MailboxConfig {
     /// Page size: 4, 8, 16 or 32 KiB. 32 KiB by default.
     pub page_bytes: u32,
     /// Approximate size of a record; determines the slots of a page (at most 16). 2,000 by default
-    /// (`LongPadLength=2000`; unconfirmed as the record's size).
+    /// (`LongPadLength=2000`; it is unconfirmed that this is the record size).
     pub record_bytes: u32,
     /// Share of slots that creation fills. 0.75 by default (unconfirmed).
     pub initial_fill: f64,
     /// Operation mix. 40/20/5/35 by default.
     pub mix: Mix,
-    /// Share of commits that do not wait for the log. 0.70 by default.
+    /// Share of commits that do not wait until the log is durable. 0.70 by default.
     pub lazy_commit_share: f64,
     /// Page cache of the whole store, divided evenly among the databases. 32 MiB × sessions by
     /// default (one published data point).
     pub cache_bytes: u64,
     /// Share of the cache's frames that write-back leaves free. 0.02 by default (unconfirmed).
     pub cache_free_share: f64,
-    /// Maximum size of one coalesced database write. 256 KiB by default (Exchange 2013's own value
-    /// is unconfirmed).
+    /// Maximum size of one coalesced database write. 256 KiB by default (unconfirmed for Exchange
+    /// 2013).
     pub coalesce_bytes: u32,
-    /// Database writes in flight per database. 16 by default (the published engine's profile for
-    /// SSDs; Exchange's own value is unconfirmed).
+    /// Maximum number of database writes in flight per database. 16 by default (the profile of the
+    /// published engine for SSDs; unconfirmed for Exchange).
     pub writes_in_flight: u32,
-    /// Interval of bursts of database writes; 0 by default: pages are written when they have to be.
+    /// Interval between bursts of database writes. With 0, the default, there are no bursts, and
+    /// pages are written when necessary.
     pub write_interval_ns: u64,
-    /// Maximum log that recovery has to replay. 20 MiB by default.
+    /// Maximum amount of log that recovery has to replay. 20 MiB by default.
     pub checkpoint_depth_bytes: u64,
     /// Distance in the log between two flushes of a database file that advance its checkpoint. A
     /// sixteenth of the depth by default (unconfirmed).
     pub checkpoint_step_bytes: u64,
     /// Size of a log file. 1 MiB by default.
     pub log_file_bytes: u32,
-    /// Number of log files per database, used in rotation. By default 1.25 × the depth and 4 more.
+    /// Number of log files per database, which are used in rotation. By default, files for 1.25 ×
+    /// the checkpoint depth, and 4 more files.
     pub log_files: u32,
-    /// Log buffer per database. 1 MiB by default (Exchange's own value is unconfirmed). The log is
-    /// written when the buffer is half full.
+    /// Size of the log buffer of a database. 1 MiB by default (unconfirmed for Exchange). The log
+    /// is written when the buffer is half full.
     pub log_buffer_bytes: u32,
-    /// Log writes in flight per database. 4 by default (unconfirmed).
+    /// Maximum number of log writes in flight per database. 4 by default (unconfirmed).
     pub log_writes_in_flight: u32,
-    /// Maximum time that a lazily committed change stays unwritten. 1 s by default (unconfirmed).
+    /// Maximum time until a lazily committed change is written to the log. 1 s by default
+    /// (unconfirmed).
     pub lazy_flush_ns: u64,
     /// Method of durable commits.
     pub durability: Durability,
     /// Bytes of one background maintenance read. 256 KiB by default (partly unconfirmed).
     pub maintenance_bytes: u32,
-    /// Time between two maintenance reads of a database; 0 is off. 100 ms by default
+    /// Time between two maintenance reads of a database; 0 disables them. 100 ms by default
     /// (`DBMThrottling=100`).
     pub maintenance_interval_ns: u64,
-    /// Number of copies of each database, including this one. More than 1 adds log replication
-    /// reads.
+    /// Number of copies of each database, including this one. With more than one copy, there are
+    /// log replication reads.
     pub copies: u32,
     /// Bytes of one log replication read. 256 KiB by default (published: 232-256 KB, unconfirmed).
     pub replication_bytes: u32,
-    /// Start of operations.
+    /// Rule by which operations start.
     pub pace: Pace,
     /// Compression ratio of the data: 1.0 is incompressible.
     pub compressibility: f64,
 }
 
 impl MailboxConfig {
-    /// Creates a configuration with every default, for these databases and sessions.
+    /// Creates a configuration for these databases and sessions, in which all other values are
+    /// defaults.
     pub fn new(run_id: u64, seed: u64, databases: Vec<DatabaseConfig>, sessions: u32) -> Self {
         let depth: u64 = 20 << 20;
         let log_file_bytes: u32 = 1 << 20;
@@ -190,15 +196,16 @@ impl MailboxConfig {
         }
     }
 
-    /// Returns the log files for a checkpoint depth: a quarter more than the depth, and four files.
-    /// Write-back that starts at the depth then ends before the ring is full.
+    /// Returns the number of log files for a checkpoint depth: a quarter more than the depth, and
+    /// four files. Write-back that starts at the checkpoint depth therefore ends before the ring is
+    /// full.
     pub fn log_files_for(depth_bytes: u64, file_bytes: u32) -> u32 {
         let bytes = depth_bytes.saturating_add(depth_bytes / 4);
         let files = bytes.div_ceil(u64::from(file_bytes.max(1))).saturating_add(4);
         u32::try_from(files).unwrap_or(u32::MAX)
     }
 
-    /// Returns the frames of each database's cache.
+    /// Returns the number of frames in each database's cache.
     pub fn frames_per_database(&self) -> u64 {
         let databases = self.databases.len().max(1) as u64;
         self.cache_bytes / databases / u64::from(self.page_bytes.max(1))
@@ -220,7 +227,7 @@ impl MailboxConfig {
             self.page_bytes.is_power_of_two() && (4096..=32768).contains(&self.page_bytes);
         check(page_ok, "page_bytes", self.page_bytes, "4, 8, 16 or 32 KiB")?;
         let record_ok = self.record_bytes >= 16 && self.record_bytes <= self.page_bytes / 2;
-        check(record_ok, "record_bytes", self.record_bytes, "16 B to half a page")?;
+        check(record_ok, "record_bytes", self.record_bytes, "from 16 B to half a page")?;
         let multiple =
             |bytes: u32| bytes >= self.page_bytes && bytes.is_multiple_of(self.page_bytes);
         let small = |bytes: u32| multiple(bytes) && bytes <= 16 << 20;
@@ -245,7 +252,7 @@ impl MailboxConfig {
         for (i, d) in self.databases.iter().enumerate() {
             check(d.pages_initial >= 2, "pages_initial", d.pages_initial, "at least 2")?;
             let max_ok = d.pages_max >= d.pages_initial && d.pages_max < 1 << 31;
-            check(max_ok, "pages_max", d.pages_max, "pages_initial to 2^31")?;
+            check(max_ok, "pages_max", d.pages_max, "at least pages_initial and below 2^31")?;
             let unique = self.databases.iter().take(i).all(|e| e.id != d.id);
             check(unique, "database id", d.id, "unique")?;
         }
@@ -260,7 +267,8 @@ impl MailboxConfig {
         let buffer = self.log_buffer_bytes;
         let room = u64::from(self.record_bytes) + 8192;
         let buffer_ok = blocks(buffer) && u64::from(buffer) >= 4 * room && buffer <= 64 << 20;
-        check(buffer_ok, "log_buffer_bytes", buffer, "4 KiB blocks, four records or more")?;
+        let must_be = "a multiple of 4 KiB, at least 4 x (record_bytes + 8 KiB) and at most 64 MiB";
+        check(buffer_ok, "log_buffer_bytes", buffer, must_be)?;
         let read = self.replication_bytes;
         check(blocks(read) && read <= 16 << 20, "replication_bytes", read, BLOCKS)?;
         let ring = u64::from(self.log_files) * u64::from(file);
@@ -269,9 +277,9 @@ impl MailboxConfig {
             ring > least,
             "log_files",
             self.log_files,
-            "more than the checkpoint depth and two buffers",
+            "enough for the checkpoint depth and two log buffers",
         )?;
-        check(ring < 1 << 46, "log_files", self.log_files, "less than 64 TiB of log")?;
+        check(ring < 1 << 46, "log_files", self.log_files, "small enough for a log below 64 TiB")?;
         check(self.checkpoint_step_bytes > 0, "checkpoint_step_bytes", 0, "above 0")
     }
 
@@ -288,7 +296,8 @@ impl MailboxConfig {
         check((1..=16).contains(&self.copies), "copies", self.copies, "1 to 16")?;
         let frames = self.frames_per_database();
         let least = 16 + 2 * u64::from(self.coalesce_bytes / self.page_bytes);
-        check(frames >= least && frames < 1 << 31, "cache_bytes", frames, "more frames")?;
+        let must_be = "enough page frames for each database";
+        check(frames >= least && frames < 1 << 31, "cache_bytes", frames, must_be)?;
         match self.pace {
             Pace::Free { think_ns } => {
                 check(think_ns < 1 << 40, "think_ns", think_ns, "less than 18 minutes")
@@ -300,8 +309,8 @@ impl MailboxConfig {
     }
 }
 
-const PAGES: &str = "a multiple of the page size, at most 16 MiB";
-const BLOCKS: &str = "a multiple of 4 KiB, not 0";
+const PAGES: &str = "a multiple of the page size and at most 16 MiB";
+const BLOCKS: &str = "a multiple of 4 KiB, not 0, at most 1 GiB (file) or 16 MiB (read)";
 
 fn share(value: f64) -> bool {
     (0.0..=1.0).contains(&value)

@@ -4,7 +4,7 @@ use crate::step::{Arena, Completion, Io, IoKind};
 
 use super::poison::{Failure, Finding, Place};
 
-/// Context that one step passes down.
+/// Context that one step passes to the functions that it calls.
 pub struct Ctx<'a> {
     pub now_ns: u64,
     pub arena: &'a mut dyn Arena,
@@ -42,7 +42,7 @@ pub(crate) enum Purpose {
     Replication,
 }
 
-/// Parsed token: purpose, position of the database in the group, index.
+/// A parsed token: the purpose, the position of the database in the group, and an index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub purpose: Purpose,

@@ -13,8 +13,8 @@ const DAMAGE_NAMES: [&str; Damage::ALL.len()] = [
     "checksum_errors_unwritten",
 ];
 
-/// Passes every counter of a database to a function: name, id of the database, value since the
-/// start.
+/// Passes every counter of a database to a function: its name, the id of the database, and its
+/// value since the start.
 pub(crate) fn report(d: &Database, each: &mut dyn FnMut(&'static str, u32, u64)) {
     let (c, log) = (&d.counts, &d.log.counts);
     let logged = d.log.append_lsn().saturating_sub(d.start_lsn);

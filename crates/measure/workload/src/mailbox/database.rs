@@ -17,7 +17,7 @@ use super::record::{Change, RECORD_HEADER_BYTES};
 use super::replication::Replication;
 use super::store::DatabaseState;
 
-/// Classes of each database, in this order.
+/// The classes of each database, in this order.
 const CLASSES: [(&str, ClassGroup, bool); 8] = [
     ("read", ClassGroup::Transactional, true),
     ("write", ClassGroup::Transactional, false),
@@ -64,7 +64,7 @@ pub(crate) struct Counts {
     pub deletes: u64,
     pub replaces: u64,
     pub reads: u64,
-    /// Deletes, replaces and reads that found no record in their page.
+    /// Number of deletes, replaces and reads that found no record in their page.
     pub absent: u64,
     pub balanced: u64,
     pub pages_added: u64,
@@ -95,7 +95,7 @@ pub(crate) enum Closing {
     Closed,
 }
 
-/// Locations of a database's buffers.
+/// Locations of a database's buffers in the arena.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffers {
     pub log_at: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Database {
     pub counts: Counts,
     pub maintenance: Maintenance,
     pub replication: Replication,
-    /// Sessions that wait for a frame, for log space, for a durable log.
+    /// Sessions that wait for a frame, for log space, or for a durable log.
     pub frame_waiters: Queue,
     pub log_waiters: Queue,
     pub commit_waiters: Queue,
@@ -128,12 +128,12 @@ pub(crate) struct Database {
     pub step_bytes: u64,
     pub coalesce_pages: u32,
     pub bursts: Bursts,
-    /// Every change before this position is durable in the file.
+    /// Log position before which every change is durable in the database file.
     pub checkpoint: u64,
-    /// Log position of the last check for an advance of the checkpoint.
+    /// End of the log when an advance of the checkpoint was last checked.
     pub asked_lsn: u64,
-    /// Lowest log position of changes in two groups of writes: those that completed since the last
-    /// flush was issued, and those that the flush in flight makes durable.
+    /// Lowest log position of the changes in two groups of writes: the writes that completed after
+    /// the last flush was issued, and the writes that the flush in flight makes durable.
     pub completed_rec_lsn: u64,
     pub flushing_rec_lsn: Option<u64>,
     /// Log position at the start, for the warm-up.
@@ -149,7 +149,7 @@ pub(crate) enum Seek {
     Reads(u32),
     /// The session waits for the page, which another session reads.
     Waits,
-    /// At present, no frame can be freed.
+    /// There is no free frame, and no frame can be freed now.
     NoFrame,
 }
 
@@ -217,7 +217,7 @@ impl Database {
         }
     }
 
-    /// Looks up a page. If it is not cached, reads it into the session's buffer.
+    /// Looks up a page. If the page is not cached, issues a read into the session's buffer.
     #[inline(always)]
     pub fn seek(
         &mut self,
@@ -273,7 +273,7 @@ impl Database {
         frame.waiters = waiters.ends();
     }
 
-    /// Makes a frame the most recently used and protects it from eviction.
+    /// Makes a frame the most recently used frame, which protects it from eviction.
     pub fn touch(&mut self, at: u32) {
         let frame = &mut self.cache.frames[at as usize];
         if frame.evict {
@@ -314,21 +314,21 @@ impl Database {
         waiters
     }
 
-    /// Adds a page from the reserve and returns its frame. The caller has checked that a frame is
-    /// free and the reserve is not used up.
+    /// Adds a page from the reserve, and returns its frame. The caller has checked that a frame is
+    /// free and that the reserve is not used up.
     pub fn add_page(&mut self) -> Option<u32> {
         let page = self.state.pages_used;
         let at = self.cache.take(page)?;
         self.state.pages_used += 1;
         self.counts.pages_added += 1;
-        // A page after those in use may have been written before a crash.
+        // A page beyond the pages in use may have been written before a crash.
         self.cache.frames[at as usize].generation = self.state.generation_map.get(page).newest();
         self.cache.touch(at);
         Some(at)
     }
 
-    /// Logs the change of one slot in the frame's directory. The caller has checked the space.
-    /// Returns the log position after the record.
+    /// Logs the change of one slot in the frame's directory. The caller has checked that the log
+    /// has enough space. Returns the log position after the record.
     pub fn log_change(
         &mut self,
         g: &Geometry,
@@ -359,7 +359,7 @@ impl Database {
         end
     }
 
-    /// Records a mark before or after a write.
+    /// Records a page's mark before or after a write.
     pub fn mark(&mut self, page: u32, acked: u32, in_flight: bool) {
         self.state.generation_map.set(page, Mark { acked, in_flight });
     }

@@ -1,23 +1,23 @@
 //! The generation map: the last acknowledged write of each page, stored outside the store.
 //!
-//! A page alone cannot show that a newer version of it is missing. The map can. It stores, per
-//! page, the generation of the last acknowledged write, and whether another write was in flight.
-//! Per database, it stores the log position up to which commits were acknowledged. A driver stores
-//! it in a shared file mapping, which survives a kill of the process; simulations store it in
-//! memory ([`MemoryGenerationMap`]).
+//! A page alone cannot show that a newer version of it is missing, but the map can. For each page,
+//! it stores the generation of the last acknowledged write, and whether another write was in
+//! flight. For each database, it stores the log position up to which commits were acknowledged. A
+//! driver keeps the map in a shared file mapping, which survives a kill of the process. Simulations
+//! keep it in memory ([`MemoryGenerationMap`]).
 
 /// Entry of the map for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Mark {
-    /// Generation of the last acknowledged write; 0 if never written.
+    /// Generation of the last acknowledged write; 0 if the page was never written.
     pub acked: u32,
-    /// True if a write of generation `acked + 1` was submitted and not yet acknowledged.
+    /// True if a write of generation `acked + 1` was submitted but not yet acknowledged.
     pub in_flight: bool,
 }
 
 impl Mark {
-    /// The information is missing, because the map was lost. Every generation is then accepted, so
-    /// lost and stale pages cannot be detected.
+    /// The mark of a page whose information is missing because the map was lost. Every generation
+    /// is then accepted, so lost and stale pages cannot be detected.
     pub const UNKNOWN: Self = Self { acked: u32::MAX >> 1, in_flight: true };
 
     /// Returns a mark without a write in flight.
@@ -25,7 +25,7 @@ impl Mark {
         Self { acked, in_flight: false }
     }
 
-    /// Returns the 32 bits that a map stores per page.
+    /// Returns the 32 bits that a map stores for a page.
     pub fn to_bits(self) -> u32 {
         self.acked << 1 | u32::from(self.in_flight)
     }
@@ -41,8 +41,8 @@ impl Mark {
         generation == self.acked || newer || self == Self::UNKNOWN
     }
 
-    /// Returns the highest generation that the page may have. If the mark has no information, page
-    /// and log decide.
+    /// Returns the highest generation that the page may have. If the mark has no information, the
+    /// page and the log determine it.
     pub(crate) fn newest_of(self, found: u32) -> u32 {
         if self == Self::UNKNOWN { found } else { self.newest() }
     }
@@ -61,12 +61,14 @@ pub trait GenerationMap: Send {
     /// Returns the log position up to which commits were acknowledged as durable.
     fn durable_lsn(&self) -> u64;
     /// Returns whether the map is reliable for a log that ends at `end_lsn`. After a crash of the
-    /// host, a map may be older than the data; pages and log are then not checked against it.
+    /// host, a map may be older than the data. The pages and the log are then not checked against
+    /// the map.
     fn is_trusted(&self, end_lsn: u64) -> bool {
         let _ = end_lsn;
         true
     }
-    /// Sets the acknowledged log position. Called before the commits are acknowledged.
+    /// Sets the log position up to which commits are acknowledged. It is called before the commits
+    /// are acknowledged.
     fn set_durable_lsn(&mut self, lsn: u64);
 }
 
@@ -78,7 +80,7 @@ pub struct MemoryGenerationMap {
 }
 
 impl MemoryGenerationMap {
-    /// Creates a map of `pages` pages, none of them written.
+    /// Creates a map of `pages` pages, none of which was written.
     pub fn new(pages: u32) -> Self {
         Self { bits: vec![0; pages as usize], durable_lsn: 0 }
     }

@@ -4,7 +4,7 @@ use super::config::{BLOCK_BYTES, MailboxConfig, SLOTS_MAX};
 
 /// Size of a sector, which a torn write never splits.
 pub const SECTOR_BYTES: usize = 512;
-/// Bytes of a page before its first record: header and slot directory.
+/// Number of bytes in a page before its first record: the header and the slot directory.
 pub const PAGE_HEADER_BYTES: usize = 128;
 
 /// Derived sizes and keys.
@@ -14,23 +14,23 @@ pub struct Geometry {
     pub run_id: u64,
     /// Page size.
     pub page_bytes: u32,
-    /// Slots of a page.
+    /// Number of slots in a page.
     pub slots: u8,
-    /// Bytes of a slot.
+    /// Size of a slot in bytes.
     pub slot_bytes: u32,
-    /// Bytes of a record's data in the log.
+    /// Size of a record's data in the log, in bytes.
     pub record_bytes: u32,
     /// Number of incompressible bytes of every slot; the other bytes are a repeated pattern.
     pub random_bytes: u32,
-    /// Seed of choices.
+    /// Seed that determines which slots are filled.
     pub seed: u64,
-    /// Threshold of the hash below which creation fills a slot.
+    /// Creation fills a slot if the slot's hash is below this threshold.
     fill_threshold: u64,
     key: u64,
 }
 
 impl Geometry {
-    /// Derives the numbers from a configuration that [`MailboxConfig::validate`] accepted.
+    /// Computes these numbers for a configuration that [`MailboxConfig::validate`] accepted.
     pub fn new(config: &MailboxConfig) -> Self {
         let body = config.page_bytes - PAGE_HEADER_BYTES as u32;
         let trailers = TRAILER_BYTES as u32 * config.page_bytes / SECTOR_BYTES as u32;
@@ -51,7 +51,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the sectors of a page.
+    /// Returns the number of sectors of a page.
     pub fn sectors(&self) -> usize {
         self.page_bytes as usize / SECTOR_BYTES
     }
@@ -61,8 +61,8 @@ impl Geometry {
         u64::from(page) * u64::from(self.page_bytes)
     }
 
-    /// Returns the slots of a page that creation fills, one bit each. They are the same for every
-    /// database, because databases start as copies.
+    /// Returns the slots of a page that creation fills, one bit for each slot. They are the same in
+    /// every database, because all databases start as copies.
     pub fn initially_live(&self, page: u32) -> u16 {
         if self.fill_threshold == 0 {
             return 0;
@@ -70,13 +70,13 @@ impl Geometry {
         let place = u64::from(page) << 8;
         let live = |slot: u64| mix(self.seed ^ mix(place | slot)) <= self.fill_threshold;
         // The loop starts at the last slot, and each iteration shifts the previous slots up. The
-        // compiler does not vectorise this chain. Vectors would be slower: x86-64 has no vector
-        // product of two 64-bit numbers.
+        // compiler does not vectorise this chain. Vector code would be slower, because x86-64 has
+        // no vector product of two 64-bit numbers.
         (0..u64::from(self.slots)).rev().fold(0, |all, slot| all << 1 | u16::from(live(slot)))
     }
 
-    /// Returns the key of a database's content of one version. With page and slot as the counter,
-    /// any two blocks with one key differ.
+    /// Returns the key of a database's content in one version. The counter consists of page and
+    /// slot, so any two blocks with the same key differ.
     pub(crate) fn content_key(&self, database: u32, version: u32) -> [u64; 2] {
         [self.key ^ mix(u64::from(database) << 8 | 1), mix(self.key ^ u64::from(version))]
     }
@@ -86,7 +86,7 @@ impl Geometry {
         [self.key ^ mix(u64::from(database) << 8 | 2), mix(self.key ^ u64::from(epoch))]
     }
 
-    /// Returns the 16-bit check of a sector trailer.
+    /// Returns the 16-bit checksum of a sector trailer.
     pub(crate) fn sector_check(&self, place: SectorPlace) -> u16 {
         let SectorPlace { database, page, sector, generation } = place;
         let where_ = u64::from(database) << 32 | u64::from(page);
@@ -95,7 +95,7 @@ impl Geometry {
     }
 }
 
-/// Identifies the sector, and the generation of its page.
+/// The hash input identifies the sector, and the generation of its page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SectorPlace {
     pub database: u32,
@@ -104,10 +104,10 @@ pub(crate) struct SectorPlace {
     pub generation: u32,
 }
 
-/// Returns the bytes of a sector trailer: the generation's low 16 bits and a check.
+/// Returns the bytes of a sector trailer: the low 16 bits of the generation, and a checksum.
 pub(crate) const TRAILER_BYTES: usize = 4;
 
-/// Returns the number of blocks of `bytes`.
+/// Returns the number of log blocks in `bytes`.
 pub(crate) fn blocks(bytes: u64) -> u64 {
     bytes / u64::from(BLOCK_BYTES)
 }

@@ -30,23 +30,23 @@ use super::store::Store;
 pub struct WarmUp {
     /// Frames that were used at least once.
     pub frames_filled: u64,
-    /// Required number of used frames: all except those that write-back leaves free. If the cache
-    /// is larger than the database, frames for 15/16 of the pages, because random keys reach the
-    /// last few late.
+    /// Required number of used frames: all frames except those that write-back leaves free. If the
+    /// cache is larger than the database, it is the number of frames for 15/16 of the pages,
+    /// because random keys take long to reach the last pages.
     pub frames_needed: u64,
-    /// Bytes logged, at most one checkpoint depth for each database.
+    /// Bytes logged, of which at most one checkpoint depth counts for each database.
     pub logged_bytes: u64,
     /// One checkpoint depth for each database.
     pub logged_needed_bytes: u64,
 }
 
 impl WarmUp {
-    /// Returns true if the cache is full and a checkpoint depth was logged.
+    /// Returns true if the cache is full, and each database has logged a checkpoint depth.
     pub fn reached(&self) -> bool {
         self.frames_filled >= self.frames_needed && self.logged_bytes >= self.logged_needed_bytes
     }
 
-    /// Returns the sum over several groups.
+    /// Returns the sum of the progress of two groups.
     pub fn and(self, other: Self) -> Self {
         Self {
             frames_filled: self.frames_filled + other.frames_filled,
@@ -68,7 +68,7 @@ pub struct Group {
     pub(super) links: Vec<u32>,
     pub(super) ready: Queue,
     pub(super) idle: Queue,
-    /// Sessions that may start an arrived operation in this step.
+    /// Sessions that may start, in this step, an operation that has arrived.
     pub(super) woken: Queue,
     pub(super) timers: BinaryHeap<Reverse<(u64, u32)>>,
     pub(super) draw: Draw,
@@ -174,19 +174,20 @@ impl Group {
         })
     }
 
-    /// Returns the group's share of the open-loop rate, by the bias of its databases.
+    /// Creates the arrivals of an open loop. The group's share of the rate follows from the bias of
+    /// its databases.
     fn arrivals(config: &MailboxConfig, store: &Store, sessions: &[u32]) -> Option<Arrivals> {
         let Pace::Target { rate_ios_per_s } = config.pace else { return None };
         let all: u64 = config.databases.iter().map(|d| u64::from(d.bias)).sum();
         let mine: u64 = store.databases.iter().map(|s| u64::from(s.config.bias)).sum();
         let rate = rate_ios_per_s * mine as f64 / all.max(1) as f64;
-        // The random streams of sessions are numbered like the sessions; this stream has a
+        // The random streams of sessions have the numbers of the sessions. This stream needs a
         // different number.
         let stream = 1 << 32 | u64::from(sessions.first().copied().unwrap_or(0));
         (rate > 0.0).then(|| Arrivals::new(Choices::new(config.load_seed, stream), rate))
     }
 
-    /// Gives the group a deliberate defect.
+    /// Introduces a deliberate defect into the group.
     #[cfg(test)]
     pub(crate) fn mutate(&mut self, mutant: super::Mutant) {
         for d in &mut self.databases {
@@ -220,18 +221,18 @@ impl Group {
         self.databases.iter().map(of).fold(WarmUp::default(), WarmUp::and)
     }
 
-    /// Returns the operations ended since the start.
+    /// Returns the number of operations that ended since the start.
     pub fn operations(&self) -> u64 {
         self.operations
     }
 
-    /// Returns the database reads and writes issued since the start.
+    /// Returns the number of database reads and writes issued since the start.
     pub fn transactional_ios(&self) -> u64 {
         transactional_ios(&self.databases)
     }
 
-    /// Returns the databases after the end, for the next machine. After a failed run, or a run that
-    /// was not stepped to its end, the store must first be recovered.
+    /// Returns the databases after the end, for the next machine. If the run failed, or did not
+    /// reach its end, the store must be recovered first.
     pub fn into_store(self) -> Store {
         let take = |mut d: Database| {
             d.state.log = d.log.position();
@@ -254,7 +255,7 @@ impl Group {
         self.attention.stir(place);
         let Some(required) = self.wanted_bytes(token) else { return };
         if purpose == Purpose::PageRead && self.arrivals.is_none() {
-            // Usually its operation ends now, and its next operation starts at once.
+            // Usually the session's operation ends now, and its next operation starts immediately.
             self.hint(index);
         }
         let g = &self.geometry;
@@ -377,9 +378,9 @@ impl Group {
         }
     }
 
-    /// Skips a served database until its next event or timer. It is not skipped if another step
-    /// would do more: the end of the log moved, a needed buffer belongs to another database, or a
-    /// commit is already durable.
+    /// Skips a served database until its next event or timer. It is not skipped if it still has
+    /// work for the next step, if it may need a buffer but all buffers are in use, or if one of its
+    /// waiting commits is already durable.
     fn settle(&mut self, place: usize, now_ns: u64) {
         let d = &self.databases[place];
         let acknowledged = d.commit_waiters.first().is_some_and(|session| {
@@ -388,13 +389,13 @@ impl Group {
         });
         let rests = d.is_at_rest() && !self.pool.is_used_up() && !acknowledged;
         let maintenance = d.maintenance.deadline_ns().filter(|_| !self.stopping);
-        // A completion wakes a log that has no space for another write.
+        // If the log cannot issue another write now, a completion will wake it.
         let lazy = d.log.deadline_ns().filter(|&at| at > now_ns);
         let burst = d.bursts.deadline_ns().filter(|&at| at > now_ns && !self.stopping);
         self.attention.settle(place, rests, earliest(earliest(maintenance, lazy), burst));
     }
 
-    /// Returns the earliest time at which something is due without a completion.
+    /// Returns the earliest time at which something is due even if no I/O completes.
     fn deadline_ns(&mut self, now_ns: u64) -> Option<u64> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         let arrival = match self.arrivals.as_mut() {
@@ -469,7 +470,7 @@ impl StepWorkload for Group {
         }
         if !self.started {
             self.started = true;
-            // The driver has no data: the content of pages must be known without them.
+            // The driver has no data, so the store must know the content of the pages.
             if arena.bytes(0, 4096).is_none() {
                 self.databases.iter_mut().for_each(|d| d.state.assume_occupancy());
             }

@@ -1,9 +1,10 @@
-//! The log of one database: a buffer of blocks, group commit, and a ring of files.
+//! The log of one database: a buffer of blocks, group commits, and a ring of files.
 //!
-//! Records are appended to the buffer. A flush seals the current block and writes everything
-//! unwritten, so a submitted block is never written again. Several flushes may be in flight; the
-//! log is durable up to the first incomplete flush. The checkpoint in a *durable* block header
-//! decides which blocks of the ring may be overwritten, because recovery knows no other.
+//! Records are appended to the buffer. A flush seals the current block and writes all unwritten
+//! blocks, so a submitted block is never written again. Several flushes may be in flight; the log
+//! is durable up to the first incomplete flush. The checkpoint in a *durable* block header
+//! determines which blocks of the ring may be overwritten, because recovery only knows this
+//! checkpoint.
 
 use std::collections::VecDeque;
 
@@ -22,7 +23,8 @@ use super::record::{
 use super::store::{LogPosition, log_place};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
-/// Blocks of the ring reserved for a checkpoint, which can relieve a full log.
+/// Number of blocks of the ring that are reserved for recording a checkpoint, which frees space in
+/// a full log.
 const RESERVED_BLOCKS: u64 = 8;
 
 /// State of a block until it is sealed.
@@ -30,7 +32,7 @@ const RESERVED_BLOCKS: u64 = 8;
 struct Meta {
     used: u16,
     first_record: u16,
-    /// Pages in use according to the records that end at or before this block.
+    /// Number of pages in use, according to the records that end in this block or before it.
     pages_used: u32,
 }
 
@@ -44,10 +46,10 @@ struct Piece {
     submitted_ns: Option<u64>,
 }
 
-/// A flush of log files in flight.
-/// Log writes that usually complete between two flushes of a log.
+/// Initial capacity for writes that complete between two flushes of a log.
 const UNFLUSHED_WRITES: usize = 256;
 
+/// A flush of log files in flight.
 #[derive(Clone, Copy, Debug)]
 struct PendingFlush {
     target: u64,
@@ -65,7 +67,7 @@ pub(crate) struct LogCounts {
     pub record_bytes: u64,
 }
 
-/// Numbers for I/Os and blocks.
+/// Identifiers that the log uses in its I/Os and blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogWiring {
     pub place: usize,
@@ -88,7 +90,7 @@ pub(crate) struct LogWriter {
     writes_max: usize,
     lazy_ns: u64,
     epoch: u32,
-    /// Position of the next payload byte.
+    /// Log position of the next payload byte.
     pos: u64,
     issued: u64,
     written: u64,
@@ -96,11 +98,11 @@ pub(crate) struct LogWriter {
     recorded_checkpoint: u64,
     required: u64,
     pages_used: u32,
-    /// Time since which appended data waits to be issued.
+    /// Time since which appended data waits to be written.
     waiting_since_ns: Option<u64>,
     metas: Vec<Meta>,
     pieces: VecDeque<Piece>,
-    /// Completed writes that are not durable yet: end position and submission time.
+    /// Completed writes that are not yet durable: the end position and the submission time of each.
     unflushed: VecDeque<(u64, u64)>,
     /// Submission times of the writes that the last flush made durable.
     flushed: Vec<u64>,
@@ -159,8 +161,8 @@ impl LogWriter {
         }
     }
 
-    /// Maximum number of log writes: a flush may be split at the end of a file and at the end of
-    /// the buffer.
+    /// Returns the maximum number of log writes in flight. A flush may be split at the end of a
+    /// file and at the end of the buffer.
     pub fn pieces_max(config: &MailboxConfig) -> usize {
         let cuts = u64::from(config.log_buffer_bytes / config.log_file_bytes) as usize + 2;
         config.log_writes_in_flight as usize + cuts
@@ -171,7 +173,8 @@ impl LogWriter {
         (config.log_buffer_bytes / config.log_file_bytes) as usize + 2
     }
 
-    /// Returns the start of the next record: the checkpoint of a database without dirty pages.
+    /// Returns the start of the next record. It is the checkpoint of a database without dirty
+    /// pages.
     pub fn append_lsn(&self) -> u64 {
         self.pos
     }
@@ -180,7 +183,7 @@ impl LogWriter {
         self.durable
     }
 
-    /// Returns the position before which blocks were submitted.
+    /// Returns the log position before which all blocks were submitted.
     pub fn issued_lsn(&self) -> u64 {
         self.issued
     }
@@ -194,7 +197,7 @@ impl LogWriter {
         LogPosition { next_lsn: self.durable, checkpoint, epoch: self.epoch }
     }
 
-    /// Returns whether a record of `data_bytes` fits in buffer and ring now.
+    /// Returns true if a record of `data_bytes` currently fits in the buffer and the ring.
     pub fn has_room(&self, data_bytes: u32) -> bool {
         let end = advance(self.pos, RECORD_HEADER_BYTES + data_bytes as usize);
         self.fits(end, RESERVED_BLOCKS)
@@ -211,28 +214,28 @@ impl LogWriter {
         in_buffer && last + reserve <= blocks(self.recorded_checkpoint) + ring
     }
 
-    /// Returns whether a separate block for this checkpoint is worthwhile: the checkpoint must
-    /// release much more of the ring than the block occupies. If each step of the checkpoint were
-    /// recorded, the recording blocks would fill the ring.
+    /// Returns true if it is worthwhile to record this checkpoint in a separate block: it must
+    /// release much more of the ring than the block occupies. If every step of the checkpoint were
+    /// recorded, these blocks would fill the ring.
     pub fn is_worth_recording(&self, checkpoint: u64) -> bool {
         let released = blocks(checkpoint).saturating_sub(blocks(self.recorded_checkpoint));
         released >= (blocks(self.ring_bytes) / 16).max(4)
     }
 
-    /// Returns whether the ring is so full that only a newly recorded checkpoint helps.
+    /// Returns true if the ring is so full that only a newly recorded checkpoint can free space.
     pub fn ring_is_full(&self) -> bool {
         let last = blocks(self.pos) + 2 * RESERVED_BLOCKS;
         last + self.buffer_blocks / 4 > blocks(self.recorded_checkpoint) + blocks(self.ring_bytes)
     }
 
-    /// Returns the memory for a record, which the caller fills before [`LogWriter::append`].
+    /// Returns the memory for a record. The caller fills it before it calls [`LogWriter::append`].
     pub fn scratch(&mut self, size_bytes: usize) -> &mut [u8] {
         let size = size_bytes.min(self.scratch.len());
         &mut self.scratch[..size]
     }
 
     /// Appends the record in the scratch memory, after which `pages_used` pages are in use. The
-    /// caller has checked the space. Returns its start and its end.
+    /// caller has checked that there is enough space. Returns the start and the end of the record.
     pub fn append(
         &mut self,
         now_ns: u64,
@@ -264,7 +267,7 @@ impl LogWriter {
             self.pos += piece as u64;
             done += piece;
         }
-        // A log that ends within this record does not contain the page that it adds.
+        // If the log ends within this record, it does not contain the page that the record adds.
         self.pages_used = pages_used;
         let last = blocks(self.pos - 1);
         self.meta(last).pages_used = pages_used;
@@ -289,12 +292,12 @@ impl LogWriter {
         self.wiring.buffer_at + block % self.buffer_blocks * BLOCK
     }
 
-    /// Requests that the log become durable up to `lsn`.
+    /// Requests that the log becomes durable up to `lsn`.
     pub fn want(&mut self, lsn: u64) {
         self.required = self.required.max(lsn);
     }
 
-    /// Returns the time at which an unwritten lazy commit has waited long enough.
+    /// Returns the time at which an unwritten lazy commit must be written.
     pub fn deadline_ns(&self) -> Option<u64> {
         self.waiting_since_ns.map(|since| since.saturating_add(self.lazy_ns))
     }
@@ -313,8 +316,8 @@ impl LogWriter {
         self.pump_sync(ctx);
     }
 
-    /// Writes a block for its checkpoint, even if nothing was appended. Returns false if that is
-    /// not possible now.
+    /// Writes a block to record its checkpoint, even if nothing was appended. Returns false if that
+    /// is not possible now.
     pub fn force(&mut self, g: &Geometry, checkpoint: u64, clean: bool, ctx: &mut Ctx<'_>) -> bool {
         if self.pieces.len() >= self.writes_max || !self.fits(self.pos + BLOCK, 0) {
             return false;
@@ -334,7 +337,7 @@ impl LogWriter {
                 database: self.wiring.database,
                 epoch: self.epoch,
                 lsn: block * BLOCK,
-                // In a closed store, the pages contain every change up to the end of the log.
+                // When a store is closed, the pages contain every change up to the end of the log.
                 checkpoint: if clean { self.pos } else { checkpoint },
                 pages_used,
                 used,
@@ -417,7 +420,7 @@ impl LogWriter {
         }
     }
 
-    /// Flushes the written files, if writes are not durable themselves.
+    /// Flushes the written files, unless the writes are durable when they complete.
     #[inline(always)]
     fn pump_sync(&mut self, ctx: &mut Ctx<'_>) {
         if self.durability == Durability::Dsync
@@ -457,12 +460,12 @@ impl LogWriter {
     }
 
     /// Calls `each` with the class and submission time of each write that became durable since the
-    /// last call.
+    /// last call of this function.
     pub fn durable_writes(&mut self, each: &mut dyn FnMut(u16, u64)) {
         self.flushed.drain(..).for_each(|ns| each(self.wiring.durable_class, ns));
     }
 
-    /// Calls `each` in the same way for the writes that never became durable.
+    /// Calls `each` in the same way for writes that never became durable.
     pub fn unflushed_writes(&mut self, each: &mut dyn FnMut(u16, u64)) {
         self.unflushed.drain(..).for_each(|(_, ns)| each(self.wiring.durable_class, ns));
     }

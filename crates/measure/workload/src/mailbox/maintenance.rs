@@ -11,10 +11,10 @@ use super::geometry::Geometry;
 use super::page;
 use super::poison::{Failure, Place};
 
-/// Maximum reads in flight per database: a second read starts if the first one takes longer than
-/// the interval.
+/// Maximum number of reads in flight per database. A second read starts if the first read takes
+/// longer than the interval.
 pub(crate) const READS_MAX: usize = 2;
-/// Maximum number of missed intervals that are compensated after the target was slow.
+/// Maximum number of missed intervals whose reads are made up after the target was slow.
 const DEBT_MAX: u64 = 64;
 
 /// One read in flight.
@@ -22,7 +22,7 @@ const DEBT_MAX: u64 = 64;
 struct Reading {
     busy: bool,
     first_page: u32,
-    /// Map entry of each page at the time of the read.
+    /// Generation map entry of each page when the read was issued.
     marks: Vec<Mark>,
 }
 
@@ -60,18 +60,18 @@ impl Maintenance {
         self.reads.iter().position(|reading| !reading.busy)
     }
 
-    /// Returns the time of the next read, if one could be issued then.
+    /// Returns the time of the next read, if a read could be issued at that time.
     pub fn deadline_ns(&self) -> Option<u64> {
         let due = if self.interval_ns == 0 { None } else { self.due_ns };
         due.filter(|_| self.free().is_some())
     }
 
-    /// Returns the first page of the read of this index.
+    /// Returns the first page of the read with this index.
     pub fn first_page(&self, index: u32) -> Option<u32> {
         self.reads.get(index as usize).map(|reading| reading.first_page)
     }
 
-    /// Returns the requested bytes of the read of this index.
+    /// Returns the requested bytes of the read with this index.
     pub fn read_bytes(&self, index: u32) -> Option<u32> {
         let reading = self.reads.get(index as usize).filter(|reading| reading.busy)?;
         Some(reading.marks.len() as u32 * self.page_bytes)
@@ -129,8 +129,8 @@ impl Database {
         });
     }
 
-    /// Checks the pages of a completed maintenance read. It skips a page that was being written at
-    /// any time during the read, because the target may mix concurrent reads and writes.
+    /// Checks the pages of a completed maintenance read. A page that was written at any time during
+    /// the read is skipped, because the target may return a mixture of old and new data.
     pub fn maintenance_done(&mut self, g: &Geometry, index: u32, ctx: &mut Ctx<'_>) {
         let m = &mut self.maintenance;
         let size = u64::from(m.page_bytes);

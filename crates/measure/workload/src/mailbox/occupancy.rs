@@ -1,22 +1,22 @@
 //! Occupancy of pages without content: one bit for each slot.
 //!
-//! Creation fills slots by a hash, so an unchanged page need not be stored: it is computed when it
-//! is read. A store of terabytes is therefore ready at once and uses memory only for the pages that
-//! its load changes.
+//! A hash determines the slots that creation fills, so an unchanged page need not be stored: it is
+//! computed when it is read. A store of terabytes is therefore ready immediately, and uses memory
+//! only for the pages that the load changes.
 //!
 //! Pages are looked up at random. A cache miss costs more than the actual work, and the first
-//! access to memory costs even more. Most pages have not changed: a bit records that. The changed
-//! pages of a block are stored side by side, without unused space.
+//! access to new memory costs even more. Most pages are unchanged, which takes only one bit for
+//! each page. The changed pages of a block are stored next to each other, without unused space.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 use super::geometry::Geometry;
 
-/// Number of pages in a block: the number of bits in a word.
+/// Number of pages in a block, which is the number of bits in a word.
 const PAGES: u32 = 64;
 
-/// Changed pages of a block, and the position of their occupancy.
+/// The changed pages of a block, and the position of their occupancy cells.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     changed: u64,
@@ -30,17 +30,16 @@ pub(crate) struct Occupancy {
     /// Occupancy of changed pages, block by block in the order of pages. The number of cells of a
     /// block is rounded up to a power of two.
     cells: Large<u16>,
-    /// Unused cells, by the logarithm of their number.
+    /// Lists of unused cell groups. The index is the logarithm of the number of cells in a group.
     free: [Vec<usize>; 7],
-    /// Page of the last hint.
+    /// Page that the last hint named.
     hinted: u32,
     pages_initial: u32,
     pages_max: u32,
 }
 
 impl Occupancy {
-    /// Creates the state after creation: a database of `pages_initial` pages that may grow to
-    /// `pages_max`.
+    /// Creates the state of a new database of `pages_initial` pages that may grow to `pages_max`.
     pub fn new(pages_initial: u32, pages_max: u32) -> Self {
         let blocks =
             Large::filled(Block { changed: 0, cells: 0 }, pages_max.div_ceil(PAGES) as usize);
@@ -54,8 +53,8 @@ impl Occupancy {
         }
     }
 
-    /// Hints that a page will be used after its read. Prefetches its block now, and its cells at
-    /// the next hint, when the block with their positions is cached.
+    /// Hints that a page will be used when its read completes. Prefetches the block of the page
+    /// now, and its cells at the next hint, when the block is cached.
     #[inline]
     pub fn hint(&mut self, page: u32) {
         let before = std::mem::replace(&mut self.hinted, page);
@@ -109,7 +108,7 @@ impl Occupancy {
         self.blocks[at] = Block { changed: changed | bit, cells };
     }
 
-    /// Allocates this many cells; a power of two.
+    /// Allocates a number of cells, which is a power of two.
     fn take(&mut self, count: usize) -> usize {
         self.free[count.ilog2() as usize].pop().unwrap_or_else(|| {
             let cells = self.cells.len();
@@ -148,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// Behaves like a plain map of the changed pages.
+        /// The state behaves like a plain map of the changed pages.
         #[test]
         fn changed_pages_are_kept(changes in prop::collection::vec((0u32..300, any::<u16>()), 0..900)) {
             let databases = vec![DatabaseConfig::new(0, 0, 1, 100)];

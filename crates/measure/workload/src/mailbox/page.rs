@@ -5,14 +5,14 @@
 //! 28  slots, 3 × 0        │ 32 page LSN │ 40 zero                      64 slot directory (16 × u32)
 //! 128 slot 0 │ slot 1 │ …
 //! ```
-//! The last four bytes of every sector of 512 B are a trailer in place of content: the generation's
-//! low 16 bits and a check over database, page, sector and the whole generation. If the page's
-//! checksum is wrong, valid trailers of different generations mean that sectors of two writes are
-//! mixed: the page is torn. A trailer that is valid for no generation means that bytes were
-//! changed: the page is corrupt.
+//! The last four bytes of every sector of 512 B are a trailer in place of content: the low 16 bits
+//! of the generation, and a checksum of database, page, sector and the whole generation. If the
+//! page's checksum is wrong, the trailers are checked. Valid trailers of different generations mean
+//! that sectors of two writes are mixed: the page is torn. A trailer that is not valid for any
+//! generation means that bytes were changed: the page is corrupt.
 //!
 //! Database, page, slot and the version in the directory determine the content of a slot. A page
-//! can therefore be written again without storing its bytes.
+//! can therefore be rewritten although its bytes are not stored in memory.
 
 use core::fmt;
 
@@ -25,8 +25,8 @@ use super::geometry::{Geometry, PAGE_HEADER_BYTES, SECTOR_BYTES, SectorPlace, TR
 const MAGIC: u32 = u32::from_le_bytes(*b"PLMp");
 const LIVE: u32 = 1 << 31;
 
-/// The slots of a page: for each, whether it contains a record, and the version of the record. A
-/// version only increases.
+/// The slots of a page: for each slot, whether it contains a record, and the version of the record.
+/// A version never decreases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Directory(pub [u32; SLOTS_MAX]);
 
@@ -40,7 +40,7 @@ impl Directory {
         directory
     }
 
-    /// Creates a directory with known occupancy only (for drivers without data).
+    /// Creates a directory of which only the occupancy is known (for drivers without data).
     pub fn from_occupancy(occupancy: u16) -> Self {
         let mut directory = Self::default();
         for (slot, entry) in directory.0.iter_mut().enumerate() {
@@ -49,7 +49,7 @@ impl Directory {
         directory
     }
 
-    /// One bit per slot, set if the slot contains a record.
+    /// Returns one bit for each slot, which is set if the slot contains a record.
     pub fn occupancy(&self) -> u16 {
         let bits = self.0.iter().enumerate().map(|(slot, entry)| ((entry >> 31) as u16) << slot);
         bits.fold(0, |all, bit| all | bit)
@@ -60,12 +60,12 @@ impl Directory {
         self.0.get(slot).is_some_and(|entry| entry & LIVE != 0)
     }
 
-    /// Returns the version of the slot; 0 is never used.
+    /// Returns the version of the slot; 0 if the slot was never used.
     pub fn version(&self, slot: usize) -> u32 {
         self.0.get(slot).map_or(0, |entry| entry & !LIVE)
     }
 
-    /// Advances the version of a slot, with or without a record.
+    /// Increments the version of a slot, and sets whether the slot contains a record.
     pub fn advance(&mut self, slot: usize, live: bool) {
         if let Some(entry) = self.0.get_mut(slot) {
             *entry = ((*entry & !LIVE) + 1) & !LIVE | if live { LIVE } else { 0 };
@@ -78,12 +78,12 @@ impl Directory {
 pub struct PageHead {
     /// Store that wrote the page.
     pub run_id: u64,
-    /// Database it belongs to.
+    /// Database that the page belongs to.
     pub database: u32,
     pub page: u32,
-    /// Number of its writes.
+    /// Number of writes of the page.
     pub generation: u32,
-    /// Log position up to which it contains every change.
+    /// Log position up to which the page contains all of its changes.
     pub lsn: u64,
     /// Slot directory.
     pub directory: Directory,
@@ -92,26 +92,26 @@ pub struct PageHead {
 /// Kind of damage to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Damage {
-    /// Bytes were changed: the checksum is wrong, and no mixture of writes explains it.
+    /// Bytes were changed: the checksum is wrong, and the page is not a mixture of two writes.
     Corrupt,
     /// Sectors of different writes are mixed.
     Torn,
     /// The last acknowledged write is missing; the previous version exists.
     Lost,
-    /// The version is older than that before the last acknowledged write, or of an older store.
+    /// The version is older than the previous version, or the page belongs to an older store.
     Stale,
-    /// A complete page from another address.
+    /// The page is whole but belongs to another address.
     Misdirected,
     /// The page was never written.
     Unwritten,
 }
 
 impl Damage {
-    /// All kinds, in the order of counters.
+    /// All kinds, in the order of the counters.
     pub const ALL: [Self; 6] =
         [Self::Corrupt, Self::Torn, Self::Lost, Self::Stale, Self::Misdirected, Self::Unwritten];
 
-    /// Returns its word.
+    /// Returns the word for the kind of damage.
     pub fn name(self) -> &'static str {
         match self {
             Self::Corrupt => "corrupt",
@@ -130,14 +130,14 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A damaged page with the observed values.
+/// A damaged page: its damage and the observed values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Kind of damage.
     pub damage: Damage,
     /// Header of the page, if its checksum is right.
     pub found: Option<PageHead>,
-    /// Expected generation, which was acknowledged; 0 if unknown.
+    /// Expected generation, which is the last acknowledged one; 0 if it is unknown.
     pub expected_generation: u32,
 }
 
@@ -234,7 +234,7 @@ pub fn parse(g: &Geometry, bytes: &[u8]) -> Option<PageHead> {
     })
 }
 
-/// Checks the mark of a page that was read from the position of `page` in `database`.
+/// Checks a page that was read from the position of `page` in `database` against its mark.
 ///
 /// # Errors
 /// The [`Fault`], with the kind of damage.
@@ -259,7 +259,7 @@ pub fn check(
     if mark.allows(head.generation) {
         return Ok(head);
     }
-    // A generation that was never issued can only be from another writer.
+    // A generation that was never issued can only come from another writer.
     let damage = match mark.acked.checked_sub(head.generation) {
         Some(1) => Damage::Lost,
         Some(_) => Damage::Stale,
@@ -271,8 +271,8 @@ pub fn check(
 /// Determines the damage of a page with a wrong checksum.
 fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) -> Damage {
     let newest = match mark {
-        // Searches around the generation of the first sector, which may be the older or the newer
-        // generation.
+        // Searches the generations near that of the first sector, which may be the older or the
+        // newer one.
         Mark::UNKNOWN => u32_at(bytes, 24).saturating_add(0x7fff),
         mark => mark.acked.saturating_add(2),
     };
@@ -296,7 +296,7 @@ fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) ->
     match (wrong, zeros, first) {
         (0, zeros, None) if zeros > 0 => Damage::Unwritten,
         (0, 0, Some(_)) if mixed => Damage::Torn,
-        // Only the first write of a page can leave it torn with an unwritten page.
+        // A mixture with unwritten sectors is possible only for the first write of a page.
         (0, zeros, Some(1)) if zeros > 0 => Damage::Torn,
         _ => Damage::Corrupt,
     }
@@ -362,7 +362,8 @@ mod tests {
             prop_assert_eq!(fault.damage, Damage::Corrupt);
         }
 
-        /// Any mixture of the sectors of two writes is torn, even if the generations are far apart.
+        /// A page with any mixture of the sectors of two writes is torn, even if the generations
+        /// are far apart.
         #[test]
         fn mixed_sectors_are_torn(
             sectors in any::<u64>(), newer in 2u32..1 << 20, age in 1u32..60_000,
@@ -383,8 +384,7 @@ mod tests {
             prop_assert_eq!(fault.damage, Damage::Torn);
         }
 
-        /// A first write of which only some sectors reached the disk is torn with an unwritten
-        /// page.
+        /// If only some sectors of a page's first write reached the disk, the page is torn.
         #[test]
         fn a_first_write_can_be_torn(sectors in any::<u64>()) {
             prop_assume!(sectors != 0 && sectors != u64::MAX);
@@ -432,8 +432,8 @@ mod tests {
 
     #[test]
     fn slots_fill_the_page() {
-        // 32 KiB without header and trailers have space for sixteen records of 2,000 B, but not for
-        // seventeen.
+        // A page of 32 KiB, minus header and trailers, has space for sixteen records of 2,000 B,
+        // but not for seventeen.
         let g = geometry(32768, 2000, 1.0);
         assert_eq!((g.slots, g.slot_bytes), (16, 2040));
         assert_eq!(geometry(4096, 200, 1.0).slots, 16);
@@ -447,7 +447,7 @@ mod tests {
         let live: u32 =
             (0..10_000).map(|p| Directory::initial(&g, p).occupancy().count_ones()).sum();
         let share = f64::from(live) / 160_000.0;
-        // Four standard deviations of 160,000 draws.
+        // The tolerance is four standard deviations of 160,000 draws.
         assert!((share - 0.75).abs() < 0.0044, "{share}");
     }
 }

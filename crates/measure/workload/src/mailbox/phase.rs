@@ -1,8 +1,8 @@
 //! Phases before and after the load: create, format, duplicate, scan, recover, verify.
 //!
 //! Each implements [`Steps`] and runs in a [`Machine`]. The machine has a fixed number of lanes,
-//! each with a buffer and at most one I/O in flight. It requests from the steps the next I/O of
-//! each idle lane.
+//! each with a buffer and at most one I/O in flight. For each idle lane, the machine requests the
+//! next I/O from the steps.
 
 mod create;
 mod duplicate;
@@ -30,17 +30,18 @@ use super::store::Store;
 /// Maximum number of stored findings; further findings are only counted.
 const FINDINGS_MAX: usize = 1000;
 
-/// Size and number of a phase's I/Os.
+/// Size and queue depth of a phase's I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseIo {
-    /// Bytes of one I/O, rounded to whole pages; for log I/O, at most the size of a log file.
+    /// Size of one I/O in bytes, rounded to whole pages. For log I/O, it is at most the size of a
+    /// log file.
     pub chunk_bytes: u32,
-    /// I/Os in flight.
+    /// Number of I/Os in flight.
     pub depth: u32,
 }
 
 impl Default for PhaseIo {
-    /// Returns 1 MiB, eight in flight.
+    /// Returns 1 MiB I/Os, with eight in flight.
     fn default() -> Self {
         Self { chunk_bytes: 1 << 20, depth: 8 }
     }
@@ -50,7 +51,7 @@ impl Default for PhaseIo {
 pub struct Progress {
     /// Bytes transferred.
     pub done_bytes: u64,
-    /// Known number of bytes to transfer; it may still grow.
+    /// Number of bytes to transfer, as far as known. It may still grow.
     pub total_bytes: u64,
 }
 
@@ -58,41 +59,41 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Report {
     pub pages_checked: u64,
-    /// Pages that differ from the log but can be restored from it, by the kind of damage
-    /// ([`Damage::ALL`]). A crash may cause this damage.
+    /// Number of pages that differ from the log but can be restored from it, for each kind of
+    /// damage ([`Damage::ALL`]). A crash may cause such damage.
     pub pages_rebuilt: [u64; Damage::ALL.len()],
-    /// Pages written by recovery.
+    /// Number of pages that recovery wrote.
     pub pages_written: u64,
-    /// Bytes of log read for their records.
+    /// Number of log bytes that were read for their records.
     pub log_bytes: u64,
-    /// Changes found in the log after the checkpoint (or in the requested files).
+    /// Number of changes found in the log after the checkpoint (or in the requested files).
     pub log_changes: u64,
-    /// Acknowledged log blocks that were read and checked.
+    /// Number of acknowledged log blocks that were read and checked.
     pub log_blocks_checked: u64,
-    /// Checked pages whose content the log determines.
+    /// Number of checked pages whose content the log determines.
     pub pages_by_log: u64,
-    /// Checked pages that are not in the log, and whose generation the map determines.
+    /// Number of checked pages that are not in the log, and whose generation the map determines.
     pub pages_by_map: u64,
-    /// Checked pages that are whole and at their position, but for which no source shows whether
-    /// they are the last acknowledged ones.
+    /// Number of checked pages that are whole and at their position, but for which neither log nor
+    /// map shows whether they are the last acknowledged version.
     pub pages_unknown: u64,
-    /// Databases with an unreliable generation map.
+    /// Number of databases with an unreliable generation map.
     pub maps_untrusted: u64,
-    /// Expected commits that were found.
+    /// Number of expected commits that were found.
     pub commits_found: u64,
     /// Number of all findings, including findings that are not listed.
     pub findings: u64,
 }
 
-/// A phase: a machine with an end.
+/// A phase: a state machine that ends.
 pub trait Phase: StepWorkload {
     fn progress(&self) -> Progress;
-    /// Returns the error that ended it early, if any.
+    /// Returns the error that ended the phase early, if any.
     fn poison(&self) -> Option<&Poison>;
-    /// Returns confirmed damage: the first thousand findings.
+    /// Returns the first thousand findings of confirmed damage.
     fn findings(&self) -> &[Finding];
-    /// Returns suspected damage according to an unreliable source; it is not evidence against the
-    /// target.
+    /// Returns damage that is only suspected, because the source of the expectation is unreliable.
+    /// It is not evidence against the target.
     fn unconfirmed(&self) -> &[Finding];
     /// Returns the results.
     fn report(&self) -> Report;
@@ -117,12 +118,12 @@ pub struct Request {
     pub buffer_offset_bytes: u64,
     /// Location, for error messages.
     pub at: Place,
-    /// The file may end before the transfer.
+    /// True if the file may end before the end of the transfer.
     pub may_be_short: bool,
 }
 
 impl Request {
-    /// A transfer from the start of the lane's buffer.
+    /// Creates a transfer that starts at the beginning of the lane's buffer.
     pub fn new(kind: IoKind, place: usize, file: u32, offset_bytes: u64, size_bytes: u32) -> Self {
         Self {
             kind,
@@ -146,14 +147,14 @@ impl Request {
     }
 }
 
-/// A lane: its number and the location of its buffer.
+/// A lane, with its number and the location of its buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Lane {
     pub number: usize,
     pub buffer_at: u64,
 }
 
-/// Findings of a phase, recorded by the machine.
+/// The findings of a phase, which the machine records.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub findings: Vec<Finding>,
@@ -178,12 +179,12 @@ impl Notes {
 
 /// Steps of a phase, without the I/O mechanics.
 pub trait Steps {
-    /// Returns names and groups of the classes of each database.
+    /// Returns the names and groups of the classes of each database.
     fn classes(&self) -> &'static [(&'static str, ClassGroup, bool)];
-    /// Returns the bytes of a lane's buffer.
+    /// Returns the size of a lane's buffer in bytes.
     fn lane_bytes(&self) -> u64;
-    /// Returns the next step of an idle lane. `alone` means that no I/O is in flight. `None` if
-    /// there is no work before a completion, or ever.
+    /// Returns the next step of an idle lane; `None` if there is no work until another I/O
+    /// completes, or no work at all. `alone` is true if no I/O is in flight.
     fn next(
         &mut self,
         store: &mut Store,
@@ -192,8 +193,8 @@ pub trait Steps {
         notes: &mut Notes,
         ctx: &mut Ctx<'_>,
     ) -> Option<Request>;
-    /// Handles the success of the lane's I/O, which transferred `got` bytes. The same lane may
-    /// continue.
+    /// Handles the success of the lane's I/O, which transferred `got` bytes. Returns the next I/O
+    /// if the same lane continues.
     fn done(
         &mut self,
         store: &mut Store,
@@ -203,7 +204,7 @@ pub trait Steps {
         notes: &mut Notes,
         ctx: &mut Ctx<'_>,
     ) -> Option<Request>;
-    /// Returns the total bytes to transfer.
+    /// Returns the total number of bytes to transfer.
     fn total_bytes(&self, store: &Store) -> u64;
     /// Returns whether everything is complete.
     fn finished(&self) -> bool;
@@ -392,21 +393,22 @@ impl<S: Steps> Phase for Machine<S> {
     }
 }
 
-/// Splits the pages of a file into chunks, front to back.
+/// Splits the pages of a file into chunks, from front to back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chunks {
     pub place: usize,
     pub page: u32,
 }
 
-/// Returns the whole pages of a chunk.
+/// Returns the number of whole pages in a chunk.
 pub(crate) fn chunk_pages(store: &Store, io: PhaseIo) -> u32 {
     let page = store.config.page_bytes;
     io.chunk_bytes.clamp(page, 64 << 20) / page
 }
 
 impl Chunks {
-    /// Returns the next chunk of the databases `places`: position, first page, number of pages.
+    /// Returns the next chunk of the databases `places`: the position of the database, the first
+    /// page, and the number of pages.
     pub fn next(&mut self, store: &Store, pages: u32) -> Option<(usize, u32, u32)> {
         loop {
             let state = store.databases.get(self.place)?;

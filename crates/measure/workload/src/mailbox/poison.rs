@@ -1,4 +1,4 @@
-//! Errors that end a run: the first I/O error or failed check.
+//! Errors that end a run: an I/O error or a failed check.
 
 use core::fmt;
 
@@ -12,7 +12,7 @@ pub enum Place {
     Page(u32),
     /// A position in the log.
     Log(u64),
-    /// The database file as a whole (a flush).
+    /// The database file as a whole (for a flush).
     File,
 }
 
@@ -40,7 +40,7 @@ pub enum Failure {
     },
     /// A page is damaged.
     Page(Fault),
-    /// There is no log: no block of it, or only blocks whose checkpoint does not exist.
+    /// There is no log: it has no blocks, or only blocks whose checkpoint does not exist.
     NoLog,
     /// An acknowledged log block is damaged.
     LogBlock(LogFault),
@@ -52,7 +52,7 @@ pub enum Failure {
         /// Position up to which commits were acknowledged.
         acknowledged_lsn: u64,
     },
-    /// A page contains changes after the end of the log: it was written before its log records.
+    /// A page contains changes beyond the end of the log, so it was written before its log records.
     PageAhead {
         /// The page's log position.
         page_lsn: u64,
@@ -63,7 +63,7 @@ pub enum Failure {
     FileEnds {
         /// Pages in the file.
         pages: u32,
-        /// Pages that it should have.
+        /// Number of pages that it should contain.
         pages_used: u32,
     },
     /// A commit that a witness recorded as acknowledged is missing.
@@ -104,7 +104,7 @@ impl Finding {
         }
     }
 
-    /// Returns whether data is wrong (as opposed to an I/O error): exit code 4 rather than 5.
+    /// Returns true if data is wrong (exit code 4), and false for an I/O error (exit code 5).
     pub fn is_corruption(&self) -> bool {
         !matches!(self.trouble, Failure::Io(_) | Failure::Short { .. } | Failure::Stuck)
     }
@@ -124,7 +124,7 @@ impl fmt::Display for Finding {
         match self.trouble {
             Failure::Io(errno) => write!(f, "I/O error {errno}"),
             Failure::Short { got_bytes, wanted_bytes } => {
-                write!(f, "short transfer, {got_bytes} of {wanted_bytes} bytes")
+                write!(f, "short transfer: only {got_bytes} of {wanted_bytes} bytes")
             }
             Failure::Page(fault) => fault.fmt(f),
             Failure::NoLog => f.write_str("there is no log"),
@@ -144,10 +144,12 @@ impl fmt::Display for Finding {
             ),
             Failure::CommitMissing { slot, version, found_version } => write!(
                 f,
-                "lost: slot {slot} was acknowledged as version {version} and is version \
+                "lost: slot {slot} was acknowledged with version {version}, but has version \
                  {found_version}"
             ),
-            Failure::Stuck => f.write_str("a session waits for nothing (a defect in Plimsoll)"),
+            Failure::Stuck => {
+                f.write_str("a session waits for an event that cannot occur (a defect in Plimsoll)")
+            }
         }
     }
 }
@@ -159,16 +161,16 @@ impl fmt::Display for LogFault {
             (Damage::Unwritten, _) => f.write_str("unwritten: the log block is all zero"),
             (Damage::Lost, Some(lsn)) => write!(
                 f,
-                "lost: the write of the log block is missing, the block has position {lsn} of an \
-                 earlier round"
+                "lost: the write of the log block is missing: the block still has position {lsn} \
+                 from an earlier round of the log"
             ),
             (Damage::Lost, None) => f.write_str(
-                "lost: the write of the log block is missing, the block was never written",
+                "lost: the write of the log block is missing: the block was never written",
             ),
             (Damage::Misdirected, Some(lsn)) => {
-                write!(f, "misdirected: the block is the log block of position {lsn}")
+                write!(f, "misdirected: the block contains the log block of position {lsn}")
             }
-            (Damage::Stale, _) => f.write_str("stale: the block is a log block of another store"),
+            (Damage::Stale, _) => f.write_str("stale: the block is from the log of another store"),
             (damage, _) => write!(f, "{damage}: the log block"),
         }
     }
@@ -178,33 +180,33 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let expected = self.expected_generation;
         if expected == 0 && self.damage == Damage::Unwritten {
-            return f.write_str("unwritten: all zero");
+            return f.write_str("unwritten: the page is all zero");
         }
         match (self.damage, self.found) {
             (Damage::Corrupt, None) => f.write_str("corrupt: the checksum is wrong"),
             (Damage::Corrupt, Some(head)) => write!(
                 f,
-                "corrupt: generation {} was never written, the last was {expected}",
+                "corrupt: the page has generation {}, but the last one written is {expected}",
                 head.generation
             ),
             (Damage::Torn, _) => f.write_str("torn: sectors of different writes are mixed"),
             (Damage::Unwritten, _) => {
-                write!(f, "unwritten: all zero, generation {expected} was expected")
+                write!(f, "unwritten: the page is all zero, but generation {expected} was expected")
             }
             (Damage::Lost, Some(head)) => write!(
                 f,
-                "lost: the last acknowledged write is missing, the page is stale (its own older \
-                 generation {}, {expected} was expected)",
+                "lost: the last acknowledged write is missing (the page has its own older \
+                 generation {}, but {expected} was expected)",
                 head.generation
             ),
             (Damage::Stale, Some(head)) => write!(
                 f,
-                "stale: its own older generation {}, {expected} was expected",
+                "stale: the page has its own older generation {}, but {expected} was expected",
                 head.generation
             ),
             (Damage::Misdirected, Some(head)) => write!(
                 f,
-                "misdirected: it holds page {} of database {} (generation {})",
+                "misdirected: the block contains page {} of database {} (generation {})",
                 head.page, head.database, head.generation
             ),
             (damage, None) => write!(f, "{damage}"),

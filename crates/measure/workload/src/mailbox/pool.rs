@@ -10,7 +10,7 @@ pub(crate) struct WriteSlot {
     pub pages: u32,
     /// Frame of the written page.
     pub frame: u32,
-    /// Log position before the first change that no earlier write contains.
+    /// Log position before the first change that is not contained in an earlier write.
     pub rec_lsn: u64,
     pub buffer_at: u64,
     busy: bool,
@@ -23,11 +23,12 @@ pub(crate) struct Pool {
     free: Vec<u32>,
 }
 
-/// Maximum number of write buffers of a group. More in flight would serve more than one device.
+/// Maximum number of write buffers of a group. More writes in flight would be useful only for
+/// several devices.
 const SLOTS_MAX: usize = 128;
 
 impl Pool {
-    /// Creates buffers for a group of `databases`, from `buffer_at` on.
+    /// Creates buffers for a group of `databases` databases, from `buffer_at` on in the arena.
     pub fn new(config: &MailboxConfig, databases: usize, buffer_at: u64) -> Self {
         let count = Self::count(config, databases);
         let slot = |i: usize| WriteSlot {
@@ -43,7 +44,7 @@ impl Pool {
         Self { slots: (0..count).map(slot).collect(), free }
     }
 
-    /// Returns the number of buffers of a group of `databases`.
+    /// Returns the number of buffers for a group of `databases` databases.
     pub fn count(config: &MailboxConfig, databases: usize) -> usize {
         let most = SLOTS_MAX.max(databases);
         (config.writes_in_flight as usize).saturating_mul(databases).min(most)

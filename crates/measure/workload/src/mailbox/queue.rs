@@ -1,5 +1,5 @@
 //! First-in-first-out queues of sessions with one shared table of links. A session waits for at
-//! most one event at a time, so one link is enough. Nothing is allocated.
+//! most one event at a time, so one link per session is enough. The queues allocate no memory.
 
 use super::cache::NONE;
 
@@ -17,7 +17,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Creates the queue of these ends.
+    /// Creates the queue with these ends.
     pub fn of((first, last): (u32, u32)) -> Self {
         Self { first, last }
     }

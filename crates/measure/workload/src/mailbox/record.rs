@@ -1,7 +1,7 @@
 //! The log: creation and parsing of its blocks and records.
 //!
 //! The log is one endless stream of bytes; a position in it (LSN) is a byte offset. It is stored in
-//! 4 KiB blocks in a ring of files, block `n` at slot `n mod ring`. Each block:
+//! 4 KiB blocks in a ring of files. Block `n` is at slot `n mod ring`. Each block has this layout:
 //!
 //! ```text
 //! 0  crc32c of bytes 4.. │ 4 magic │ 8 run id │ 16 database │ 20 epoch │ 24 LSN │ 32 checkpoint
@@ -9,11 +9,11 @@
 //! 64 payload
 //! ```
 //! An acknowledged block is not written again before the next round of the ring. The epoch
-//! increases with every recovery, so that blocks after the end of the log, left by a crash, never
+//! increases with every recovery. Blocks that a crash left after the end of the log therefore never
 //! continue the new log.
 //!
 //! A record contains the whole directory of its page after the change (the post-image). The last
-//! record of a page is therefore enough to restore the page, in any state after a crash.
+//! record of a page is therefore enough to restore the page from any state after a crash.
 
 use plimsoll_sys::simd;
 
@@ -21,11 +21,11 @@ use super::config::{BLOCK_BYTES, SLOTS_MAX};
 use super::geometry::{Geometry, blocks};
 use super::page::{Damage, Directory, u16_at, u32_at, u64_at};
 
-/// Bytes of a block before its payload.
+/// Number of bytes in a block before its payload.
 pub const BLOCK_HEADER_BYTES: usize = 64;
-/// Payload bytes of a block.
+/// Number of payload bytes in a block.
 pub const BLOCK_PAYLOAD_BYTES: usize = BLOCK_BYTES as usize - BLOCK_HEADER_BYTES;
-/// Bytes of a record before its data.
+/// Number of bytes in a record before its data.
 pub const RECORD_HEADER_BYTES: usize = 32 + 4 * SLOTS_MAX;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"PLMl");
@@ -37,23 +37,24 @@ pub(crate) const NO_RECORD: u16 = u16::MAX;
 pub struct BlockHead {
     /// Database of the log.
     pub database: u32,
-    /// Increases with every recovery.
+    /// Epoch, which increases with every recovery.
     pub epoch: u32,
     /// Position (LSN); a multiple of 4,096.
     pub lsn: u64,
-    /// Every change before this position is durable in the database file.
+    /// Log position before which every change is durable in the database file.
     pub checkpoint: u64,
-    /// Pages in use.
+    /// Number of pages in use.
     pub pages_used: u32,
-    /// Payload bytes in use.
+    /// Number of payload bytes in use.
     pub used: u16,
     /// Offset in the payload of the first record that starts in this block, or 0xffff.
     pub first_record: u16,
-    /// The store was closed: recovery has no log to replay.
+    /// True if the store was closed, so that recovery has no log to replay.
     pub clean: bool,
 }
 
-/// Completes a block that has its payload: header, filler after the payload, checksum.
+/// Completes a block that already has its payload: writes the header, the filler after the payload,
+/// and the checksum.
 pub(crate) fn seal_block(g: &Geometry, head: &BlockHead, block: &mut [u8]) {
     let end = BLOCK_HEADER_BYTES + usize::from(head.used).min(BLOCK_PAYLOAD_BYTES);
     let counter = blocks(head.lsn) << 1;
@@ -83,10 +84,9 @@ pub(crate) fn format_block(g: &Geometry, database: u32, place: u64, block: &mut 
 /// Damage to an acknowledged log block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogFault {
-    /// Kind of damage. A block has one checksum for all of its sectors, so a torn block counts as
-    /// corrupt.
+    /// Kind of damage. A block has one checksum for all sectors, so a torn block counts as corrupt.
     pub damage: Damage,
-    /// Position of the block that was found instead, if any.
+    /// Log position of the block that was found instead, if any.
     pub found_lsn: Option<u64>,
 }
 
@@ -122,13 +122,14 @@ pub(crate) fn check_block(
     fault(Damage::Misdirected, Some(head.lsn))
 }
 
-/// Parses a block of this store's log of `database`; `None` for other bytes.
+/// Parses a block of the log of `database` in this store; `None` for any other bytes.
 pub(crate) fn parse_block(g: &Geometry, database: u32, block: &[u8]) -> Option<BlockHead> {
     let (run_id, head) = parse_any_block(block)?;
     (run_id == g.run_id && head.database == database).then_some(head)
 }
 
-/// Parses a block of any store's log, and returns the run that wrote it; `None` for other bytes.
+/// Parses a block of any store's log, and returns the run that wrote it; `None` for any other
+/// bytes.
 fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
     let whole = block.len() == BLOCK_BYTES as usize && u32_at(block, 4) == MAGIC;
     if !whole || simd::crc32c(0, &block[4..]) != u32_at(block, 0) {
@@ -152,17 +153,17 @@ fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub page: u32,
-    /// Generation of the next write of the page.
+    /// Generation that the next write of the page will have.
     pub generation: u32,
     pub slot: u8,
-    /// Data bytes that follow in the log.
+    /// Number of data bytes that follow in the log.
     pub data_bytes: u32,
-    /// The page's slots after the change.
+    /// The slots of the page after the change.
     pub directory: Directory,
 }
 
 impl Change {
-    /// Returns the bytes of the whole record.
+    /// Returns the size of the whole record in bytes.
     pub fn size_bytes(&self) -> usize {
         RECORD_HEADER_BYTES + self.data_bytes as usize
     }
@@ -199,14 +200,15 @@ impl Change {
     }
 }
 
-/// Returns the position after `bytes` of payload from `lsn` on, skipping block headers.
+/// Returns the log position that is `bytes` bytes of payload after `lsn`. Block headers are
+/// skipped.
 pub(crate) fn advance(lsn: u64, bytes: usize) -> u64 {
     let (header, payload) = (BLOCK_HEADER_BYTES as u64, BLOCK_PAYLOAD_BYTES as u64);
     let block = lsn / 4096;
     let within = (lsn % 4096).saturating_sub(header);
     let total = block * payload + within + bytes as u64;
-    // A position at the end of a block does not move to the next block, because that block may
-    // never be started.
+    // A position at the end of a block is not moved to the next block, because that block may never
+    // be started.
     let (block, within) = match (total / payload, total % payload) {
         (block, 0) if bytes > 0 => (block - 1, payload),
         pair => pair,

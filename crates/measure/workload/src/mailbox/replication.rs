@@ -1,4 +1,5 @@
-//! Log replication: reads the log of a database for each further copy, as soon as it is durable.
+//! Log replication: reads the log of a database once for each further copy, as soon as the log is
+//! durable.
 
 use crate::step::{Io, IoKind};
 
@@ -30,19 +31,19 @@ pub(crate) struct Replication {
 impl Replication {
     pub fn new(config: &MailboxConfig, place: usize, buffer_at: u64, lsn: u64) -> Self {
         let readers = vec![Reader { lsn, reading: 0 }; config.copies as usize - 1];
-        // One read is within one file.
+        // A read does not cross the end of a file.
         let read_bytes = config.replication_bytes.min(config.log_file_bytes);
         Self { readers, read_bytes, place, buffer_at }
     }
 
-    /// Returns the requested bytes of the read of this index.
+    /// Returns the requested bytes of the read with this index.
     pub fn read_bytes(&self, index: u32) -> Option<u32> {
         self.readers.get(index as usize).map(|r| r.reading).filter(|&bytes| bytes > 0)
     }
 }
 
 impl Database {
-    /// Issues a read for each copy for which the durable log has a whole read.
+    /// Issues a read for each copy, if enough durable log exists for a whole read.
     #[inline(always)]
     pub fn pump_replication(&mut self, config: &MailboxConfig, ctx: &mut Ctx<'_>) {
         let durable = self.log.durable_lsn();
@@ -53,7 +54,7 @@ impl Database {
             if reader.reading > 0 {
                 continue;
             }
-            // The ring was overwritten, or will be soon: unread blocks are lost.
+            // The unread blocks were overwritten in the ring, or will be soon, so they are lost.
             let lag_max = ring - ring / 8;
             if durable.saturating_sub(reader.lsn) > lag_max {
                 self.counts.replication_skipped_bytes += durable - reader.lsn;
@@ -80,7 +81,8 @@ impl Database {
         }
     }
 
-    /// Checks a completed replication read: every block must be that of its position.
+    /// Checks a completed replication read: every block must be the block that belongs at its
+    /// position.
     pub fn replication_done(
         &mut self,
         g: &Geometry,
@@ -95,7 +97,7 @@ impl Database {
         reader.lsn += u64::from(size);
         reader.reading = 0;
         if self.log.issued_lsn() > start + ring_bytes {
-            // The ring was overwritten during the read.
+            // The blocks were overwritten in the ring during the read.
             self.counts.replication_skipped_bytes += u64::from(size);
             return;
         }

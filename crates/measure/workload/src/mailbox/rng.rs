@@ -1,11 +1,11 @@
-//! Random numbers of one session: a stream that depends on the seed and the session's number.
+//! Random numbers of one session: a stream that depends on the seed and on the session's number.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::geometry::mix;
 
-/// A stream of choices.
+/// A stream of random choices.
 #[derive(Clone, Debug)]
 pub(crate) struct Choices(Xoshiro256PlusPlus);
 
@@ -22,13 +22,14 @@ impl Choices {
 
     /// Returns an exponentially distributed time of mean `mean_ns`.
     pub fn exponential_ns(&mut self, mean_ns: f64) -> f64 {
-        // In (0, 1], so that the logarithm is finite.
+        // The number is in (0, 1], so that its logarithm is finite.
         let uniform = ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64;
         -libm::log(uniform) * mean_ns
     }
 }
 
-/// Maps 64 random bits to `0..n` (Lemire 2019, without the rejection: `n` is far below 2^64).
+/// Maps 64 random bits to `0..n` (Lemire 2019, without the rejection step, because `n` is far below
+/// 2^64).
 pub(crate) fn below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }

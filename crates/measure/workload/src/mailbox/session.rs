@@ -1,4 +1,4 @@
-//! A session: one logical user of the store, with one operation after another.
+//! A session: one logical user of the store, who executes one operation after another.
 
 use super::config::{MailboxConfig, Mix};
 use super::rng::{Choices, below};
@@ -25,9 +25,10 @@ pub(crate) struct Operation {
     pub slot_bits: u64,
     pub durable: bool,
     pub intended_ns: u64,
-    /// True if the page was not in the cache.
+    /// True if the page was not in the cache at first.
     pub sought: bool,
-    /// True if it waited for a cache page or for the log; counted once.
+    /// True if the operation waited for a cache frame or for the log, so that the wait is counted
+    /// only once.
     pub frame_stalled: bool,
     pub log_stalled: bool,
 }
@@ -41,9 +42,9 @@ pub struct Commit {
     pub page: u32,
     /// Slot of the record.
     pub slot: u8,
-    /// Version of the slot from this commit on.
+    /// Version of the slot after this commit.
     pub version: u32,
-    /// Whether the slot contains a record.
+    /// True if the slot contains a record after this commit.
     pub live: bool,
     /// Log position after the commit.
     pub lsn: u64,
@@ -58,22 +59,23 @@ pub trait Witness: Send {
 /// State of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Phase {
-    /// Between two operations.
+    /// The session is between two operations.
     Idle,
-    /// In an operation: before the page lookup, or while waiting for a page, a frame or log space.
+    /// The session has an operation that has not looked up its page yet, or waits for a page, a
+    /// frame or log space.
     Working(Operation),
-    /// The change is in the log, which must become durable.
+    /// The change is in the log. The session waits until the log is durable.
     Committing(Commit),
-    /// Ended.
+    /// The session has ended.
     Stopped,
 }
 
-/// Draws operations, from the group's part of the configuration.
+/// Draws random operations, according to the group's part of the configuration.
 #[derive(Debug)]
 pub(crate) struct Draw {
     mix: Mix,
     lazy_threshold: u64,
-    /// Running sums of bias over the group's databases.
+    /// Cumulative sums of the bias of the group's databases.
     bias_sums: Vec<u64>,
 }
 
@@ -133,8 +135,8 @@ impl Session {
         Self { choices, next, phase: Phase::Idle, buffer_at, frame: 0 }
     }
 
-    /// Location of the next operation, unless a page is added before: position of the database, and
-    /// page.
+    /// Location of the next operation, unless a page is added before: the position of the database,
+    /// and the page.
     #[inline]
     pub fn peek(&self, draw: &Draw, pages_used: impl Fn(usize) -> u32) -> (usize, u32) {
         let place = draw.place(self.next[1]);
@@ -142,8 +144,8 @@ impl Session {
     }
 
     /// Chooses the next operation. Every operation draws five random numbers, regardless of its
-    /// kind. A session's choices therefore do not depend on other sessions; only the number of
-    /// pages to which its key is mapped does.
+    /// kind. A session's choices therefore do not depend on other sessions, except that its key is
+    /// mapped to the current number of pages.
     #[inline(always)]
     pub fn draw(
         &mut self,

@@ -1,7 +1,7 @@
 //! The databases of one thread, between the machines that use them.
 //!
-//! A [`Store`] is passed to a machine (create, duplicate, run, verify…), which returns it at its
-//! end. Its state (log position, pages in use, generations) is then available to the next machine.
+//! A [`Store`] is passed to a machine (create, duplicate, run, verify…), which returns it when it
+//! ends. Its state (log position, pages in use, generations) is then available to the next machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::occupancy::Occupancy;
 pub struct LogPosition {
     /// Position of the next block; a multiple of 4,096.
     pub next_lsn: u64,
-    /// Every change before this is durable in the database file.
+    /// Log position before which every change is durable in the database file.
     pub checkpoint: u64,
-    /// Increases with every recovery; 1 after creation.
+    /// Epoch, which is 1 after creation and increases with every recovery.
     pub epoch: u32,
 }
 
@@ -28,12 +28,12 @@ impl LogPosition {
     /// Position of the block that formatting writes.
     pub const FIRST_LSN: u64 = 4096;
 
-    /// Returns whether recovery has no log to replay.
+    /// Returns true if recovery has no log to replay.
     pub fn is_clean(&self) -> bool {
         self.checkpoint >= self.next_lsn
     }
 
-    /// Creates the state of a formatted log: one block, everything before its end durable.
+    /// Creates the state of a formatted log: it has one block, which is durable.
     pub fn formatted() -> Self {
         let next_lsn = Self::FIRST_LSN + 4096;
         Self { next_lsn, checkpoint: next_lsn, epoch: 1 }
@@ -44,16 +44,17 @@ impl LogPosition {
 pub struct DatabaseState {
     /// Configuration.
     pub config: DatabaseConfig,
-    /// Number of pages that contain, or contained, records: whole-file phases read pages from 0 to
-    /// this number.
+    /// Number of pages that contain, or contained, records. Phases that read the whole file read
+    /// the pages below this number.
     pub pages_used: u32,
     pub log: LogPosition,
-    /// Writes that a crash interrupted overwrote the blocks of the ring before this position. All
-    /// later blocks that are still in the ring were acknowledged.
+    /// Log position before which blocks of the ring may have been overwritten by writes that a
+    /// crash interrupted. All later blocks in the ring were acknowledged.
     pub log_whole_from: u64,
     /// Last acknowledged generation of each page.
     pub generation_map: Box<dyn GenerationMap>,
-    /// Occupancy of each page if the driver has no data; otherwise the pages contain it.
+    /// Occupancy of each page, if the driver has no data. Otherwise the pages themselves contain
+    /// it.
     pub(crate) occupancy: Option<Occupancy>,
 }
 
@@ -65,7 +66,7 @@ impl DatabaseState {
         Self { config, pages_used, log, log_whole_from, generation_map, occupancy: None }
     }
 
-    /// Initialises the occupancy without data, to the state after creation.
+    /// Initialises the occupancy for a driver without data, to the state after creation.
     pub(crate) fn assume_occupancy(&mut self) {
         let DatabaseConfig { pages_initial, pages_max, .. } = self.config;
         self.occupancy.get_or_insert_with(|| Occupancy::new(pages_initial, pages_max));
@@ -82,14 +83,14 @@ impl core::fmt::Debug for DatabaseState {
     }
 }
 
-/// Databases of one thread, with the table of their files.
+/// The databases of one thread, with the table of their files.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) config: MailboxConfig,
     pub(crate) geometry: Geometry,
     pub(crate) databases: Vec<DatabaseState>,
     files: Vec<FileSpec>,
-    /// Sizes of files that are too short, by name.
+    /// Sizes of files that are too short, with the file name as key.
     short: Arc<BTreeMap<String, u64>>,
 }
 
@@ -104,7 +105,8 @@ impl Store {
         Ok(Self::rebuild(config, geometry, databases))
     }
 
-    /// Records the files that are too short, by name. Reads end there.
+    /// Records the sizes of files that are too short, with the file name as key. Reads end at this
+    /// size.
     #[must_use]
     pub fn with_short_files(self, short: BTreeMap<String, u64>) -> Self {
         Self { short: Arc::new(short), ..self }
@@ -116,7 +118,7 @@ impl Store {
         self.short.get(&spec.name).map_or(spec.size_bytes, |held| (*held).min(spec.size_bytes))
     }
 
-    /// Returns the pages in the file of the database at `place`.
+    /// Returns the number of pages in the file of the database at `place`.
     pub(crate) fn pages_held(&self, place: usize) -> u32 {
         let pages = self.held_bytes(self.database_file(place)) / u64::from(self.config.page_bytes);
         u32::try_from(pages).unwrap_or(u32::MAX)
@@ -158,7 +160,7 @@ impl Store {
         &self.config
     }
 
-    /// Returns the derived numbers.
+    /// Returns the numbers that are derived from the configuration.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -182,13 +184,13 @@ impl Store {
         u64::from(self.config.log_files) * u64::from(self.config.log_file_bytes)
     }
 
-    /// Returns file and offset of a log position of the database at `place`.
+    /// Returns the file and the offset of a log position, for the database at `place`.
     pub fn log_place(&self, place: usize, lsn: u64) -> (u32, u64) {
         log_place(&self.config, self.database_file(place), lsn)
     }
 
-    /// Splits into one store per part; a part lists ids of databases. Databases that no part lists
-    /// are dropped.
+    /// Splits the store into one store for each part. A part lists the ids of its databases.
+    /// Databases that no part lists are dropped.
     pub fn split(self, parts: &[GroupPart]) -> Vec<Self> {
         let mut left: Vec<Option<DatabaseState>> = self.databases.into_iter().map(Some).collect();
         let take = |part: &GroupPart, left: &mut Vec<Option<DatabaseState>>| {
@@ -208,8 +210,8 @@ impl Store {
         stores
     }
 
-    /// The inverse of [`Store::split`]: merges stores to one, ordered by database id. `None` for no
-    /// stores.
+    /// The inverse of [`Store::split`]: merges stores into one store, ordered by database id.
+    /// `None` if there are no stores.
     pub fn join(stores: Vec<Self>) -> Option<Self> {
         let mut stores = stores.into_iter();
         let mut all = stores.next()?;
@@ -220,41 +222,41 @@ impl Store {
     }
 }
 
-/// Returns file and offset of a log position; `database_file` is followed by the log files.
+/// Returns the file and the offset of a log position. The log files follow `database_file` in the
+/// file table.
 pub(crate) fn log_place(config: &MailboxConfig, database_file: u32, lsn: u64) -> (u32, u64) {
     let file_bytes = u64::from(config.log_file_bytes);
     let within = lsn % (u64::from(config.log_files) * file_bytes);
     (database_file + 1 + (within / file_bytes) as u32, within % file_bytes)
 }
 
-/// Databases, by id, and sessions of one thread.
+/// The databases (ids) and sessions of one thread.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct GroupPart {
-    /// Ids of databases.
+    /// Ids of the databases.
     pub databases: Vec<u32>,
-    /// Numbers of sessions, 0 to the configuration's `sessions`.
+    /// Numbers of the sessions, which are below the `sessions` of the configuration.
     pub sessions: Vec<u32>,
 }
 
-/// Distributes databases and sessions over at most `threads` groups: databases in rotation,
-/// sessions in proportion to the bias of the group's databases. Each group has at least one
-/// database and one session, so there are never more groups than databases or sessions.
+/// Distributes databases and sessions over at most `threads` groups. Databases are distributed in
+/// rotation, sessions in proportion to the bias of the group's databases. Each group has at least
+/// one database and one session, so there are never more groups than databases or sessions.
 pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
     let chosen = config.databases.iter().filter(|database| database.bias > 0).count();
     let most = (chosen as u64).min(u64::from(config.sessions)).max(1);
     let groups = u64::from(threads).clamp(1, most) as usize;
     let mut parts = vec![GroupPart::default(); groups];
     let mut bias = vec![0u64; groups];
-    // Databases without sessions are distributed last, so that each group has a database with
-    // sessions.
+    // Databases without bias are distributed last, so that each group has a database with bias.
     let (chosen, idle): (Vec<_>, Vec<_>) = config.databases.iter().partition(|d| d.bias > 0);
     for (i, database) in chosen.into_iter().chain(idle).enumerate() {
         parts[i % groups].databases.push(database.id);
         bias[i % groups] += u64::from(database.bias);
     }
     for session in 0..config.sessions {
-        // The group with the fewest sessions for its bias is next (Webster's method), after one
-        // session each.
+        // After each group has one session, the next session always goes to the group with the
+        // fewest sessions for its bias (Webster's method).
         let need = |i: usize| {
             let have = parts[i].sessions.len() as u64;
             let rank = if have == 0 { 0 } else { (2 * have + 1) << 32 };

@@ -1,4 +1,4 @@
-//! Operations of sessions on records.
+//! Execution of the sessions' operations on records.
 
 use std::cmp::Reverse;
 
@@ -12,10 +12,10 @@ use super::page::Directory;
 use super::rng::below;
 use super::session::{Commit, Operation, OperationKind, Phase, Session};
 
-/// Maximum number of operations of a session at one instant. Without this limit, a session whose
-/// pages are all cached and whose commits are all lazy would never end the step.
+/// Maximum number of operations that a session executes at the same time stamp. Without this limit,
+/// a step would never end if all pages of a session are cached and all of its commits are lazy.
 const BURST_MAX: u32 = 32;
-/// Pause after that.
+/// Pause of a session after this number of operations, in ns.
 const BURST_PAUSE_NS: u64 = 10_000;
 
 /// Result of an attempted operation.
@@ -56,9 +56,9 @@ impl Group {
         }
     }
 
-    /// Returns the next session to run: a ready one, or a woken one if an arrival waits for a
-    /// session. Sessions without an arrival become idle again, after the sessions that became idle
-    /// in the meantime.
+    /// Returns the next session to run: a ready session or, if an arrival waits for a session, a
+    /// woken session. Woken sessions without an arrival become idle again, after the sessions that
+    /// became idle in the meantime.
     pub(super) fn next_session(&mut self, now_ns: u64) -> Option<u32> {
         if let Some(session) = self.ready.pop(&self.links) {
             return Some(session);
@@ -73,8 +73,8 @@ impl Group {
         None
     }
 
-    /// Wakes sessions that waited for a frame or for log space, if available. Returns true if at
-    /// least one session can proceed.
+    /// Wakes sessions that wait for a frame or for log space, if these are available. Returns true
+    /// if at least one session can proceed.
     pub(super) fn wake_stalled(&mut self) -> bool {
         let mut next = self.attention.first(0);
         while let Some(place) = next {
@@ -160,7 +160,7 @@ impl Group {
         self.timers.push(Reverse((ctx.now_ns + BURST_PAUSE_NS, session)));
     }
 
-    /// Returns whether an operation that arrived before the stop still has to start.
+    /// Returns true if an operation that arrived before the stop must still be started.
     fn has_backlog(&mut self, now_ns: u64) -> bool {
         let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
         else {
@@ -169,8 +169,8 @@ impl Group {
         arrivals.next_ns(now_ns) <= from_ns && now_ns < from_ns.saturating_add(BACKLOG_NS)
     }
 
-    /// Reports arrivals before the stop that were not started, if they would have caused an I/O:
-    /// the read of a page that is not in the cache.
+    /// Reports the operations that arrived before the stop but were not started, if they would have
+    /// caused an I/O, that is, the read of a page that is not in the cache.
     pub(super) fn tell_never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
         else {
@@ -233,7 +233,7 @@ impl Group {
         let d = &mut self.databases[op.place];
         let Session { buffer_at, frame, .. } = self.sessions[session as usize];
         let (reader, required) = ((session, buffer_at), (op.page, op.intended_ns));
-        // Usually it was just read.
+        // Usually, the page was just read.
         let mut found = if op.sought && d.has_read(frame, op.page) {
             d.touch(frame);
             Seek::Cached(frame)
@@ -285,8 +285,8 @@ impl Group {
         }
     }
 
-    /// Adds a record to the page. If the page is full, adds it to a new page, or, if the reserve is
-    /// used up, deletes a record and uses its slot.
+    /// Adds a record to the page. If the page is full, adds the record to a new page. If the
+    /// reserve is also used up, deletes a record and uses its slot.
     fn insert(&mut self, session: u32, op: Operation, at: u32, ctx: &mut Ctx<'_>) -> Attempt {
         let g = self.geometry;
         let d = &mut self.databases[op.place];

@@ -1,22 +1,22 @@
-//! Choice of the next alternative.
+//! Random choice among alternatives with given shares.
 //!
-//! Stratified sampling: 1,024 consecutive choices are in 1,024 different parts of the unit
-//! interval, at a random point within each part. A permutation shuffles their order for each round.
-//! After any number of choices, the frequency of each alternative therefore equals its share to
-//! about one in 1,024. A choice still cannot be predicted from earlier choices, except that no part
-//! occurs twice. (Independent choices would be off by 1 % after 10,000.)
+//! The choice uses stratified sampling: 1,024 consecutive choices are in 1,024 different parts of
+//! the unit interval, each at a random point of its part. A permutation shuffles the parts for each
+//! round. After any number of choices, the frequency of each alternative therefore equals its share
+//! to about one in 1,024. A choice still cannot be predicted from earlier choices, except that no
+//! part occurs twice in a round. (Independent choices could be off by 1 % after 10,000 choices.)
 
 use crate::address::{Permutation, mix, share_below};
 
 const STRATA_BITS: u32 = 10;
 const STRATA: u64 = 1 << STRATA_BITS;
 
-/// Chooses among alternatives by their shares.
+/// Chooses among alternatives according to their shares.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The only possible alternative; `None` if there are several.
     only: Option<u32>,
-    /// Upper ends of the alternatives' parts of 0 to 2^64; the last is open.
+    /// Upper ends of the alternatives' ranges in 0 to 2^64. The last range has no upper end.
     ends: Box<[u64]>,
     seed: u64,
     index: u64,
@@ -24,8 +24,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Creates alternatives with the given weights, of any sum. Weights that are negative or not
-    /// numbers count as 0. If all are 0, the first alternative is always chosen.
+    /// Creates alternatives with the given weights, which may have any sum. Weights that are
+    /// negative or not numbers count as 0. If all are 0, the first alternative is always chosen.
     #[must_use]
     pub fn new(weights: &[f64], seed: u64) -> Self {
         let weight = |w: &f64| if *w > 0.0 && w.is_finite() { *w } else { 0.0 };
@@ -38,8 +38,8 @@ impl Choice {
                 if total > 0.0 { sum / total } else { 1.0 }
             })
             .collect();
-        // Because of rounding, the sum may be just below 1. An alternative after the last weight
-        // above 0 must never be chosen.
+        // Because of rounding errors, the sum may be slightly below 1. An alternative after the
+        // last weight above 0 must still never be chosen.
         if let Some(last) = weights.iter().rposition(|w| weight(w) > 0.0) {
             ends.truncate(last + 1);
         } else {
@@ -80,12 +80,13 @@ impl Choice {
         let jitter = mix(!self.seed, self.index) >> STRATA_BITS;
         self.index += 1;
         let x = self.order.at(within) << (u64::BITS - STRATA_BITS) | jitter;
-        // With few alternatives, counting the ends that are not above `x` needs no branch.
+        // For few alternatives, the function counts the ends that are not above `x`, which needs no
+        // branch.
         let below = self.ends.iter().map(|end| usize::from(x >= *end)).sum::<usize>();
         below.min(self.ends.len() - 1)
     }
 
-    /// For [`Choice::percent`].
+    /// Returns the next choice between the two alternatives of [`Choice::percent`].
     #[inline]
     pub fn next_is(&mut self) -> bool {
         self.take() == 1
@@ -98,8 +99,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The error is at most the boundary of each alternative's part within one stratum, plus
-        /// the strata of the last, unfinished thousand.
+        /// The error comes from the boundaries of the alternatives' ranges, which are within a
+        /// stratum, and from the strata of the last, unfinished round.
         #[test]
         fn shares_are_exact_to_a_few_strata(
             weights in prop::collection::vec(0.0f64..100.0, 1..9),
@@ -131,8 +132,9 @@ mod tests {
         }
     }
 
-    /// The order is random: the number of runs of equal choices is that of a random sequence (Wald
-    /// and Wolfowitz 1940: mean 2 n p (1 - p) + 1, deviation about 2 p (1 - p) sqrt n).
+    /// The order is random: the number of runs of equal choices is as expected for a random
+    /// sequence (Wald and Wolfowitz 1940: mean 2 n p (1 - p) + 1, deviation about 2 p (1 - p) sqrt
+    /// n).
     #[test]
     fn the_order_is_random() {
         for seed in 0..20 {

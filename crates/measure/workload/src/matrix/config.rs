@@ -11,41 +11,43 @@ use crate::trace::Replay;
 /// Equal clients with the same mix of operations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamConfig {
-    /// Name, which is the first part of its class names.
+    /// Name of the stream, which is the first part of its class names.
     pub name: String,
-    /// Mixed from the run's seed and the stream's number: streams with equal seeds are equal.
+    /// Seed, which is mixed from the run's seed and the stream's number. Streams with equal seeds
+    /// are equal.
     pub seed: u64,
-    /// Number of clients in all threads; client `i` uses share `i mod shares`.
+    /// Number of clients over all threads. Client `i` uses share `i mod shares`.
     pub clients: u32,
-    /// Maximum number of operations in flight of a client. Names younger than that are not touched.
+    /// Maximum number of operations that a client has in flight. Operations do not touch this
+    /// number of the newest names.
     pub queue_depth: u32,
     pub files: FileSet,
-    /// Share of reads in the data operations, in percent.
+    /// Share of reads among the data operations, in percent.
     pub read_percent: f64,
     /// Sizes of transfers.
     pub sizes: Vec<SizeShare>,
-    /// Sizes of writes, if they differ from those of reads; empty otherwise.
+    /// Sizes of writes, if they differ from the sizes of reads; otherwise empty.
     pub write_sizes: Vec<SizeShare>,
     /// Access pattern.
     pub pattern: Pattern,
-    /// Alignment of offsets; 0: the size of the transfer.
+    /// Alignment of offsets; 0 means the size of the transfer.
     pub align_bytes: u64,
     /// Durability of writes.
     pub sync: SyncPolicy,
-    /// Share of metadata operations in reads, writes and metadata operations, in percent. Syncs are
-    /// additional.
+    /// Share of metadata operations among reads, writes and metadata operations, in percent. Syncs
+    /// are not included.
     pub metadata_percent: f64,
-    /// Shares of the metadata operations.
+    /// Shares of the kinds of metadata operations.
     pub metadata_mix: MetadataMix,
-    /// Small files of each client at the start of the stream, for removes and renames.
+    /// Number of small files of each client at the start of the stream, for removes and renames.
     pub names_per_client: u32,
     /// True to record the arrival of the first byte of each read, which only some targets report.
     pub first_byte: bool,
-    /// Trace to replay. Sizes, mix and pattern above then have no effect.
+    /// Trace to replay. If it is set, the sizes, the mix and the pattern have no effect.
     pub trace: Option<Arc<Replay>>,
 }
 
-/// Reason for an invalid stream.
+/// Reason why a stream is invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MatrixError {
     /// The space cannot be addressed.
@@ -55,7 +57,7 @@ pub enum MatrixError {
         /// Cause of the error.
         source: AddressError,
     },
-    #[error("stream {stream:?}: {what} is {value}, not {range}")]
+    #[error("stream {stream:?}: {what} is {value}, but must be {range}")]
     OutOfRange {
         stream: String,
         what: &'static str,
@@ -78,7 +80,7 @@ impl StreamConfig {
         sizes
     }
 
-    /// Checks everything that does not depend on the space.
+    /// Checks the values that do not depend on the space.
     pub(super) fn check(&self) -> Result<(), MatrixError> {
         let check = |what, value: f64, ok: bool, range| {
             let stream = self.name.clone();
@@ -92,10 +94,10 @@ impl StreamConfig {
         let weights = metadata::weights(&self.metadata_mix);
         let sum: f64 = weights.iter().sum();
         let weighed = metadata == 0.0 || (sum > 0.0 && weights.iter().all(|w| *w >= 0.0));
-        check("the sum of the metadata mix", sum, weighed, "shares above 0")?;
+        check("the sum of the metadata mix", sum, weighed, "above 0, with no share below 0")?;
         let clients = f64::from(self.clients);
-        check("the number of clients", clients, self.clients > 0, "1 or more")?;
+        check("the number of clients", clients, self.clients > 0, "at least 1")?;
         let sizes = self.all_sizes_bytes().len() as f64;
-        check("the number of sizes", sizes, sizes > 0.0, "1 or more with a share above 0")
+        check("the number of sizes", sizes, sizes > 0.0, "at least 1 with a share above 0")
     }
 }

@@ -1,4 +1,4 @@
-//! Shares, files and regions for operations.
+//! Shares, files and regions that operations access.
 
 use crate::address::Region;
 
@@ -8,7 +8,7 @@ use crate::address::Region;
 pub struct FileSet {
     /// Number of the first file in the file table.
     pub first_file: u32,
-    /// Directories or exports with the files; at least 1.
+    /// Number of directories or exports that contain the files; at least 1.
     pub shares: u32,
     /// Number of files in each share; at least 1.
     pub files_per_share: u32,
@@ -16,7 +16,8 @@ pub struct FileSet {
     pub file_size_bytes: u64,
     /// Offset of the working set in each file.
     pub offset_bytes: u64,
-    /// Bytes for operations, all files together; `None`: everything from the offset on.
+    /// Total bytes over all files that operations may access. `None` means everything from the
+    /// offset on.
     pub working_set_bytes: Option<u64>,
 }
 
@@ -33,11 +34,11 @@ impl FileSet {
         self.first_file.saturating_add(u32::try_from(within).unwrap_or(u32::MAX))
     }
 
-    /// Returns the regions of a share for transfers of up to `largest_bytes`, aligned to multiples
-    /// of `grid_bytes`.
+    /// Returns the regions of a share, for transfers of up to `largest_bytes`. Their sizes are
+    /// multiples of `grid_bytes`.
     ///
-    /// A working set is distributed evenly over the files. If a file's part would be smaller than a
-    /// transfer, only every n-th file is used, with a part of one transfer or more.
+    /// A working set is distributed evenly over the files. If the part in a file would be smaller
+    /// than a transfer, only every n-th file is used, so that each part has at least one transfer.
     #[must_use]
     pub fn regions(&self, share: u32, largest_bytes: u64, grid_bytes: u64) -> Vec<Region> {
         let room = self.file_size_bytes.saturating_sub(self.offset_bytes);
@@ -57,7 +58,7 @@ impl FileSet {
         let first = u64::from(share) * u64::from(self.files_per_share);
         (0..self.files_per_share)
             .filter(|file| {
-                // Returns the n-th of `used` files, which are evenly spread over all files.
+                // The `used` files are evenly spread over all files.
                 let at = first + u64::from(*file);
                 let step = |at: u64| u128::from(at) * u128::from(used) / u128::from(files);
                 at == 0 || step(at) != step(at - 1)

@@ -5,13 +5,13 @@
 pub struct InFlight(pub(super) u32);
 
 impl InFlight {
-    /// Converts it to a number, which is stored in the operation.
+    /// Converts the entry to a number, which can be stored in the operation.
     #[must_use]
     pub fn number(self) -> u32 {
         self.0
     }
 
-    /// Converts the number of [`InFlight::number`] back.
+    /// Converts a number from [`InFlight::number`] back.
     #[must_use]
     pub fn from_number(number: u32) -> Self {
         Self(number)

@@ -1,15 +1,16 @@
-//! Set of existing small files.
+//! The set of existing small files.
 //!
-//! A client creates names with rising numbers and removes and renames the oldest, so two counters
-//! give the range of existing names. If a remove or rename would touch one of the youngest names,
-//! which may still be in flight, a create replaces it, and this is counted.
+//! A client creates names with ascending numbers, and removes or renames the oldest name. Two
+//! counters therefore determine the range of existing names. If a remove or rename would touch one
+//! of the newest names, which may still be in flight, the client creates a file instead, and this
+//! is counted.
 
 /// The small files of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names {
     oldest: u64,
     next: u64,
-    /// Minimum number that must exist: the maximum in flight.
+    /// Minimum number of names that must exist: the maximum number of operations in flight.
     keep: u64,
 }
 
@@ -18,7 +19,7 @@ pub enum NameChange {
     /// Creates the file with this number.
     Create(u64),
     Remove(u64),
-    /// Renames from one number to another.
+    /// Renames a file from one number to another.
     Rename(u64, u64),
 }
 
@@ -49,7 +50,7 @@ impl Names {
         }
     }
 
-    /// Renames the oldest to the next number.
+    /// Renames the oldest name to the next number.
     pub fn rename(&mut self) -> NameChange {
         match self.take_oldest() {
             Some(oldest) => {
@@ -82,8 +83,8 @@ mod tests {
     use std::collections::HashSet;
 
     proptest! {
-        /// Replayed on a real set, with the last few changes undone in any order, no name is
-        /// created twice or missing.
+        /// Replays the changes on a real set, with the last few changes undone in any order. No
+        /// name may be created twice or be missing.
         #[test]
         fn changes_never_collide_even_with_those_in_flight(
             initial in 0u32..20,

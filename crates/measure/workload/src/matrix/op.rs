@@ -9,7 +9,7 @@ use super::MetadataKind;
 pub enum OpKind {
     Read,
     Write,
-    /// Writes, and completes when the data is on stable storage.
+    /// Write that completes when the data is on stable storage.
     WriteDurable,
     /// `fsync`.
     Fsync,
@@ -27,15 +27,16 @@ pub struct Op {
     /// Index into [`classes`].
     pub class: u16,
     pub share: u32,
-    /// Number of the data file in the file table; unused for create, remove, rename and readdir.
+    /// Number of the data file in the file table. It is not used for create, remove, rename and
+    /// readdir.
     pub file: u32,
     /// Byte offset of a transfer.
     pub offset_bytes: u64,
-    /// Bytes of a transfer; 0 otherwise.
+    /// Size of a transfer in bytes; 0 if the operation is not a transfer.
     pub size_bytes: u32,
     /// Number of the small file that is created, removed or renamed; see [`super::name_text`].
     pub name: u64,
-    /// Number of the name after a rename.
+    /// Number of the small file after a rename.
     pub new_name: u64,
 }
 
@@ -47,23 +48,24 @@ impl Op {
     }
 }
 
-/// Name under which operations are recorded.
+/// A class of operations that are recorded together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// Name, such as `matrix.read`.
     pub name: String,
-    /// Kind of the operations; durable writes are recorded as writes, both kinds of sync as `sync`.
+    /// Kind of the operations. Durable writes are recorded as writes, and both kinds of sync as
+    /// `sync`.
     pub kind: OpKind,
-    /// Event up to which each operation is timed.
+    /// Event at which the latency of each operation ends.
     pub end: LatencyEnd,
 }
 
-/// Event up to which an operation is timed.
+/// Event at which the latency of an operation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyEnd {
     /// End of the operation.
     Completion,
-    /// End of the flush that made a write durable.
+    /// End of the flush that makes a write durable.
     Flush,
     /// Arrival of the first byte of a read.
     FirstByte,
@@ -80,8 +82,8 @@ pub(super) fn class_of(kind: OpKind) -> u16 {
 }
 
 /// Returns all classes of a stream, in the order of [`Op::class`]: read, write, sync and the
-/// metadata operations. In a stream that flushes, a class of durable writes follows, which has no
-/// separate operations.
+/// metadata operations. In a stream that flushes, a class of durable writes follows. Its latencies
+/// are those of the writes including their flush.
 #[must_use]
 pub fn classes(stream: &str, sync: SyncKind) -> Vec<Class> {
     let flushes = sync.flushes();

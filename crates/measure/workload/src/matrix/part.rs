@@ -1,4 +1,4 @@
-//! The operations of some clients of a stream.
+//! The operations of the clients that one thread drives.
 
 use std::ops::Range;
 
@@ -16,16 +16,16 @@ use crate::trace::{Cursor, Event, TraceOperation};
 pub struct StreamPart {
     config: StreamConfig,
     clients: Range<u32>,
-    /// By share; `None` for shares that none of these clients uses.
+    /// Addresses of each share; `None` for shares that none of these clients uses.
     walks: Vec<Option<AddressWalks>>,
     each: Vec<Client>,
     read_sizes: Vec<u32>,
     write_sizes: Vec<u32>,
-    /// Position in the trace, for a stream that replays one.
+    /// Position in the trace, for a stream that replays a trace.
     cursor: Option<Cursor>,
 }
 
-/// State of one client's choices.
+/// State of the random choices of one client.
 #[derive(Clone, Debug)]
 struct Client {
     share: u32,
@@ -48,10 +48,11 @@ fn chosen(sizes: &[SizeShare]) -> (Vec<u32>, Vec<f64>) {
 }
 
 impl StreamPart {
-    /// Creates the clients `clients` of the stream, but only those below [`StreamConfig::clients`].
+    /// Creates the clients with the numbers `clients`, as far as they are below
+    /// [`StreamConfig::clients`].
     ///
     /// # Errors
-    /// A [`MatrixError`] with the reason.
+    /// [`MatrixError`].
     pub fn new(config: StreamConfig, clients: Range<u32>) -> Result<Self, MatrixError> {
         config.check()?;
         let clients = clients.start..clients.end.min(config.clients);
@@ -92,7 +93,7 @@ impl StreamPart {
         let config = &self.config;
         let shares = config.files.shares.max(1);
         let share = client % shares;
-        // Clients share, share + shares, share + 2 * shares… use it.
+        // The clients with the numbers share, share + shares, share + 2 * shares… use this share.
         let on_share = (config.clients - share).div_ceil(shares);
         let walk = self.walks[share as usize]
             .as_ref()?
@@ -126,8 +127,8 @@ impl StreamPart {
         self.cursor.as_ref().is_some_and(Cursor::is_at_end)
     }
 
-    /// Returns the next operation of a client (its number in the stream); `None` if it is not in
-    /// this part.
+    /// Returns the next operation of a client, which is given by its number in the stream. `None`
+    /// if the client is not in this part.
     #[inline]
     pub fn next(&mut self, client: u32) -> Option<Op> {
         if let Some(cursor) = &mut self.cursor {
@@ -166,7 +167,7 @@ impl StreamPart {
     }
 }
 
-/// Returns an operation of a trace, on the stream's file.
+/// Converts an operation of a trace to an operation on the stream's file.
 fn replayed(config: &StreamConfig, event: Event) -> Op {
     let file = config.files.first_file;
     let kind = match event.requested {
@@ -184,7 +185,7 @@ fn replayed(config: &StreamConfig, event: Event) -> Op {
 }
 
 impl Client {
-    /// Counts a write and decides whether a sync follows.
+    /// Counts a write, and decides whether a sync follows it.
     fn write_kind(&mut self, config: &StreamConfig, file: u32) -> OpKind {
         match config.sync.kind {
             SyncKind::None => OpKind::Write,

@@ -4,7 +4,7 @@ use super::{Class, LatencyEnd, OpKind, StreamConfig, classes};
 use crate::step::{self, ClassGroup};
 
 impl StreamConfig {
-    /// Returns the classes of its operations, in the order of [`super::Op::class`].
+    /// Returns the classes of the stream's operations, in the order of [`super::Op::class`].
     #[must_use]
     pub fn classes(&self) -> Vec<Class> {
         let mut all = classes(&self.name, self.sync.kind);
@@ -18,15 +18,15 @@ impl StreamConfig {
         all
     }
 
-    /// Returns the index into [`StreamConfig::classes`] of the writes with the flush that each
-    /// waits for; `None` if the stream does not flush.
+    /// Returns the index in [`StreamConfig::classes`] of the class of durable writes, whose
+    /// latencies include the flush; `None` if the stream does not flush.
     #[must_use]
     pub fn durable_class(&self) -> Option<u16> {
         self.class_until(LatencyEnd::Flush)
     }
 
-    /// Returns the index into [`StreamConfig::classes`] of the reads until their first byte; `None`
-    /// if the target does not report its arrival.
+    /// Returns the index in [`StreamConfig::classes`] of the class of latencies to the first byte;
+    /// `None` if the target does not report the arrival of the first byte.
     #[must_use]
     pub fn first_byte_class(&self) -> Option<u16> {
         self.class_until(LatencyEnd::FirstByte)
@@ -36,7 +36,7 @@ impl StreamConfig {
         u16::try_from(self.classes().iter().position(|class| class.end == end)?).ok()
     }
 
-    /// Returns the largest transfer.
+    /// Returns the largest transfer size in bytes.
     #[must_use]
     pub fn size_bytes_max(&self) -> u32 {
         let largest = self.all_sizes_bytes().into_iter().max().unwrap_or(0);
@@ -44,7 +44,7 @@ impl StreamConfig {
     }
 }
 
-/// Returns the classes of all streams, in the order of the streams.
+/// Returns the classes of all streams, stream after stream.
 #[must_use]
 pub fn stream_classes(streams: &[StreamConfig]) -> Vec<step::Class> {
     let mut all = Vec::new();

@@ -1,10 +1,11 @@
 //! A sample of all blocks, whose content every run tracks and checks.
 //!
-//! Tracking every block needs five bytes of memory for each, and checking every read needs CPU time
-//! that a generator may lack, so both are optional ([`super::Tracker`]). In each group of 256
-//! consecutive units, one unit is always tracked, chosen by a hash of its address. `n` checks miss
-//! a damaged share `p` of the data with probability `(1 - p)^n`: 300 checks find one block in a
-//! hundred with 95 %. The sample depends on the run, so that no storage can predict it.
+//! To track every block takes five bytes of memory for each block, and to check every read takes
+//! CPU time that a generator may lack. Both are therefore optional ([`super::Tracker`]). One unit
+//! in each group of 256 consecutive units is always tracked; a hash of its address selects it. If a
+//! share `p` of the data is damaged, `n` checks miss it with probability `(1 - p)^n`: for one
+//! damaged block in a hundred, 300 checks find it with a probability of 95 %. The sample depends on
+//! the run, so that no storage can predict it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +15,24 @@ use crate::address::mix;
 use crate::content::{Content, ContentError};
 use crate::stamp::{DamageCounts, Finding, Generations, ReadStart, Ticket, Verdict, Verifier};
 
-/// Largest number of units per sampled unit, as a power of two.
+/// Largest number of units for each sampled unit, as a power of two.
 const PERIOD_BITS_MAX: u32 = 8;
-/// If operations reach fewer units than this times the period, the period is shorter.
+/// If operations reach fewer units than this number times the period, a shorter period is used.
 const SAMPLED_MIN: u64 = 64;
 
-/// Sampled units with their expected content. Shared by all threads.
+/// The sampled units with their expected content. All threads share it.
 #[derive(Debug)]
 pub struct Sample {
     seed: u64,
-    /// Units of a group, as a power of two.
+    /// Number of units in a group, as a power of two.
     period_bits: u32,
-    /// By file, the number of its first unit when the units of all files are numbered
-    /// consecutively; and the total.
+    /// For each file: the number of its first unit, if the units of all files are numbered
+    /// consecutively. The last entry is the total.
     first_units: Box<[u64]>,
-    /// One entry per group.
+    /// Generations of the sampled units: one entry for each group.
     generations: Generations,
-    /// True if the layout wrote everything: the first write of a unit then happened before the run.
+    /// True if the layout wrote every unit, so that the first write of a unit happened before the
+    /// run.
     laid_out: AtomicBool,
 }
 
@@ -42,8 +44,8 @@ struct SampledUnit {
 }
 
 impl Sample {
-    /// Creates a sample of files with the given numbers of units, of which operations reach
-    /// `reached_units` in total. `seed` selects the sample.
+    /// Creates a sample of files with the given numbers of units. Operations reach `reached_units`
+    /// units in total. `seed` selects the sample.
     #[must_use]
     pub fn new(units: impl Iterator<Item = u64>, reached_units: u64, seed: u64) -> Self {
         let period_bits = (reached_units / SAMPLED_MIN).max(1).ilog2().min(PERIOD_BITS_MAX);
@@ -64,15 +66,15 @@ impl Sample {
         self.laid_out.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the sampled unit of a group, in the numbering of all files. The last group may be
-    /// shorter and have no sampled unit.
+    /// Returns the sampled unit of a group, in the numbering over all files. The last group may be
+    /// shorter, and then have no sampled unit.
     #[inline]
     fn picked(&self, group: u64) -> u64 {
         let within = mix(self.seed, group) & ((1 << self.period_bits) - 1);
         (group << self.period_bits) + within
     }
 
-    /// Returns the sampled units among `units` units of a file from `first` on.
+    /// Returns the sampled units among the `units` units of a file that start with unit `first`.
     #[inline]
     fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = SampledUnit> + '_ {
         let bounds = self.first_units.get(file as usize..file as usize + 2);
@@ -86,8 +88,8 @@ impl Sample {
         })
     }
 
-    /// Returns the sampled units of a transfer of `units` units of a file from `first` on, by their
-    /// numbers in the transfer.
+    /// Returns the numbers, in the file, of the sampled units in a transfer of `units` units that
+    /// starts with unit `first`.
     pub fn units_within(
         &self,
         file: u32,
@@ -97,15 +99,16 @@ impl Sample {
         self.within(file, first, units).map(|picked| picked.unit)
     }
 
-    /// Returns true if a transfer of `units` units from `first` on contains a sampled unit.
+    /// Returns true if a transfer of `units` units that starts with unit `first` contains a sampled
+    /// unit.
     #[must_use]
     #[inline]
     pub fn touches(&self, file: u32, first: u64, units: u64) -> bool {
         self.within(file, first, units).next().is_some()
     }
 
-    /// Returns sampled units that were written after the layout, by file and number: at most `most`
-    /// of them, evenly spread.
+    /// Returns sampled units that were written after the layout, each as file and unit number.
+    /// Returns at most `most` units, which are evenly spread.
     #[must_use]
     pub fn written(&self, most: usize) -> Vec<(u32, u64)> {
         let first = if self.laid_out.load(Ordering::Relaxed) { 2 } else { 1 };
@@ -130,7 +133,7 @@ impl Sample {
 struct Entry {
     picked: SampledUnit,
     ticket: Option<Ticket>,
-    /// State at the start of a read.
+    /// State of the unit at the start of a read.
     start: ReadStart,
 }
 
@@ -145,9 +148,9 @@ struct Slot {
 /// Results of checking sampled units.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SampleCounts {
-    /// Reads with at least one sampled unit.
+    /// Number of reads with at least one sampled unit.
     pub reads: u64,
-    /// Units that were checked, by verdict.
+    /// Number of checked units with each verdict.
     pub counts: DamageCounts,
     /// First damaged unit.
     pub first_finding: Option<Finding>,
@@ -174,7 +177,8 @@ impl Sampler {
         size_max_bytes: u32,
     ) -> Self {
         let units_max = (size_max_bytes as usize).div_ceil(content.unit_bytes());
-        // Avoids allocations per operation: a transfer touches one group more than it fills.
+        // The capacity avoids an allocation for each operation. A transfer can touch one group more
+        // than it fills.
         let entries_max = (units_max >> sample.period_bits) + 2;
         let slot = || Slot { entries: Vec::with_capacity(entries_max), ..Slot::default() };
         Self {
@@ -192,8 +196,8 @@ impl Sampler {
         self.found
     }
 
-    /// Resets the counts when the measured phase starts. Damage that was found earlier is
-    /// preserved.
+    /// Resets the counts when the measured phase starts. Damage that was found earlier remains
+    /// recorded.
     pub fn measure_begins(&mut self) {
         self.found.reads = 0;
         self.found.counts.good = 0;
@@ -216,8 +220,8 @@ impl Sampler {
         let generations = &sample.generations;
         let slot = free.last().and_then(|number| slots.get_mut(*number as usize));
         let Some(slot) = slot else {
-            // More operations than announced are in flight, so the content of these units after the
-            // write is unknown.
+            // More operations are in flight than `in_flight_max`, so the content of these units
+            // after the write is unknown.
             picked.for_each(|picked| generations.give_up(picked.group));
             return None;
         };
@@ -267,8 +271,8 @@ impl Sampler {
         })
     }
 
-    /// Fills the buffer of a write: started sampled units with their generation, all others with
-    /// `other`.
+    /// Fills the buffer of a write. Sampled units whose write is tracked get their generation, all
+    /// other units get `other`.
     ///
     /// # Errors
     /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
@@ -284,7 +288,7 @@ impl Sampler {
         self.content.fill(slot.file, offset_bytes, generation, out)
     }
 
-    /// Records the end of a write: acknowledged or failed.
+    /// Records the end of a write, which was acknowledged or failed.
     #[inline]
     pub fn end_write(&mut self, write: InFlight, acknowledged: bool) {
         let Some(slot) = self.slots.get_mut(write.number() as usize) else { return };
@@ -304,7 +308,7 @@ impl Sampler {
         }
     }
 
-    /// Checks every byte of the sampled units in a read's data. Returns `false` if a unit is
+    /// Checks every byte of the sampled units in the data of a read. Returns `false` if a unit is
     /// damaged.
     #[must_use]
     pub fn end_read(&mut self, read: InFlight, data: &[u8]) -> bool {

@@ -1,9 +1,9 @@
-//! Content of writes, and the check of reads.
+//! Generates the content of writes, and checks reads.
 //!
-//! A write is counted when its address is chosen, and settled when it completes. A read records,
-//! for each unit, the oldest generation that was possible when it was issued. When it completes,
-//! any generation from this one to the newest one that was started in the meantime is correct.
-//! Reads can therefore be checked while writes are in flight.
+//! A write is counted when its address is chosen, and its units are known again when it completes.
+//! When a read is issued, the oldest possible generation of each unit is recorded. When the read
+//! completes, any generation from the recorded one to the newest started one is correct. Reads can
+//! therefore be checked while writes are in flight.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ struct Slot {
     units: usize,
 }
 
-/// Content and checks of one thread's operations. The generations are shared by all.
+/// Generates and checks the content of one thread's operations. All threads share the generations.
 #[derive(Debug)]
 pub struct Tracker {
     content: Content,
     files: Arc<[Generations]>,
     slots: Box<[Slot]>,
     free: Vec<u32>,
-    /// By slot: the tickets of a write, one per unit.
+    /// For each slot: the tickets of a write, one for each unit.
     tickets: Box<[Option<Ticket>]>,
-    /// By slot: the state at the start of a read, one per unit.
+    /// For each slot: the state of each unit at the start of a read.
     starts: Box<[ReadStart]>,
     units_max: usize,
-    /// Number of untracked writes, which is their generation.
+    /// Number of untracked writes. It is used as their generation.
     untracked_writes: u32,
     counts: DamageCounts,
     first_finding: Option<Finding>,
@@ -39,7 +39,7 @@ pub struct Tracker {
 
 impl Tracker {
     /// Creates a tracker for up to `in_flight_max` concurrent operations of up to `size_max_bytes`
-    /// each. `files` has the generations of the files, by their number in the file table.
+    /// each. `files` contains the generations of the files, in the order of the file table.
     #[must_use]
     pub fn new(
         content: Content,
@@ -75,8 +75,8 @@ impl Tracker {
         self.first_finding
     }
 
-    /// Allocates a slot for a transfer; `None` if all are in use or the transfer is not whole
-    /// units.
+    /// Allocates a slot for a transfer; `None` if all slots are in use, or the transfer does not
+    /// consist of whole units.
     fn take(&mut self, file: u32, offset_bytes: u64, size_bytes: u32) -> Option<(u32, u64)> {
         let size = size_bytes as usize;
         let first = self.content.first_unit(offset_bytes, size).ok()?;
@@ -91,7 +91,7 @@ impl Tracker {
 
     /// Counts a write. `None` if the write cannot be tracked: too many writes are in flight (in
     /// total, or 14 on one of its units), or it does not consist of whole units of a known file.
-    /// The tracker then gives up these units.
+    /// The tracker then stops tracking these units.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -125,9 +125,9 @@ impl Tracker {
             let ticket = self.files[file as usize].begin(first + i as u64);
             self.tickets[base + i] = ticket;
             if ticket.is_none() {
-                // Writes that were started for the earlier units never reach the target. An older
-                // generation may look the same as the failed write, so the content of the unit
-                // stays uncertain until the next write.
+                // The writes that were started for the preceding units never reach the target. An
+                // older generation may look the same as the failed write, so the content of the
+                // unit stays uncertain until the next write.
                 self.slots[number as usize].units = i;
                 self.end_write(InFlight::from_number(number), false);
                 return None;
@@ -164,7 +164,7 @@ impl Tracker {
         self.content.fill(slot.file, slot.offset_bytes, generation, out)
     }
 
-    /// Records the end of a write: acknowledged or failed.
+    /// Records the end of a write, which was acknowledged or failed.
     #[inline]
     pub fn end_write(&mut self, write: InFlight, acknowledged: bool) {
         let Some(slot) = self.slots.get(write.0 as usize).copied() else { return };
@@ -186,7 +186,7 @@ impl Tracker {
     }
 
     /// Records the generations that a read may return. `None` for the same reasons as in
-    /// [`Tracker::begin_write`]: the read is then not checked.
+    /// [`Tracker::begin_write`]; the read is then not checked.
     #[must_use]
     #[inline]
     pub fn begin_read(
@@ -211,15 +211,15 @@ impl Tracker {
         }
     }
 
-    /// Checks every byte of a read. `false` if a unit is damaged; see [`Tracker::counts`] and
-    /// [`Tracker::first_finding`]. Content without stamps passes unchecked.
+    /// Checks every byte of a read. Returns `false` if a unit is damaged; see [`Tracker::counts`]
+    /// and [`Tracker::first_finding`]. Content without stamps is not checked.
     #[must_use]
     pub fn end_read(&mut self, read: InFlight, data: &[u8]) -> bool {
         self.end_parts(read, data, |slot, first| std::iter::once((first, slot.units as u64)))
     }
 
-    /// Like [`Tracker::end_read`], but only for sampled units: checking all of a large read needs
-    /// more CPU time than the read itself.
+    /// Like [`Tracker::end_read`], but checks only sampled units, because a check of a whole large
+    /// read takes more CPU time than the read itself.
     #[must_use]
     pub fn end_sampled_read(&mut self, read: InFlight, data: &[u8], sample: &Sample) -> bool {
         self.end_parts(read, data, |slot, first| {
@@ -227,7 +227,8 @@ impl Tracker {
         })
     }
 
-    /// Checks ranges of a read's units, each given by its first unit and their number.
+    /// Checks ranges of a read's units. Each range is given by its first unit and its number of
+    /// units.
     fn end_parts<P: Iterator<Item = (u64, u64)>>(
         &mut self,
         read: InFlight,

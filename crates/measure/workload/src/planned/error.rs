@@ -9,12 +9,12 @@ pub enum PlannedError {
     #[error("{0}")]
     Numbers(String),
     /// Recorded arrivals are not readable.
-    #[error("reading recorded arrivals: {0}")]
+    #[error("cannot read recorded arrivals: {0}")]
     Arrivals(SysError),
 }
 
 impl PlannedError {
-    /// Numbers that the workload rejects, with its own message.
+    /// Creates the error for numbers that the workload rejects, with the message of the workload.
     pub fn numbers(says: impl std::fmt::Display) -> Self {
         Self::Numbers(says.to_string())
     }

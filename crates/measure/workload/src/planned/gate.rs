@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Times between which a stream runs, on the driver's clock. The runner sets them when the event
-/// happens; the driving threads read them.
+/// Times between which a stream runs, on the driver's clock. The runner sets these times when the
+/// event happens, and the driver's threads read them.
 #[derive(Debug)]
 pub struct StreamGate {
     from_ns: AtomicU64,
@@ -27,13 +27,13 @@ impl StreamGate {
         self.to_ns.store(to_ns, Ordering::Release);
     }
 
-    /// Returns the start of the stream; `None` if its event has not happened.
+    /// Returns the start of the stream; `None` if its event has not happened yet.
     #[must_use]
     pub fn from_ns(&self) -> Option<u64> {
         Some(self.from_ns.load(Ordering::Acquire)).filter(|ns| *ns < u64::MAX)
     }
 
-    /// Returns the end of the stream; `None` if it has none yet.
+    /// Returns the end of the stream; `None` if no end is set yet.
     #[must_use]
     pub fn to_ns(&self) -> Option<u64> {
         Some(self.to_ns.load(Ordering::Acquire)).filter(|ns| *ns < u64::MAX)

@@ -1,4 +1,4 @@
-//! Start times of a stream's operations, from the plan.
+//! Start times of a stream's operations, as the plan specifies them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,24 +11,25 @@ use super::gate::StreamGate;
 use crate::arrival::{Rate, Recording, Schedule, Warp};
 use crate::trace::Replay;
 
-/// Times at which operations start, in nanoseconds from the start, ascending.
+/// Times at which operations start, in nanoseconds from the start of the phase, in ascending order.
 pub type StartTimes = Box<dyn Iterator<Item = u64> + Send>;
 
 /// Rule by which the clients of a group start operations.
 pub enum Pace {
     /// Each client always has `depth` operations outstanding.
     Closed {
-        /// Operations in flight per client.
+        /// Number of operations in flight per client.
         depth: u32,
     },
-    /// Each client starts `depth` operations at once, when its previous batch has completed.
+    /// Each client starts a batch of `depth` operations at the same time, when its previous batch
+    /// has completed.
     Barrier {
-        /// Operations per batch.
+        /// Number of operations per batch.
         depth: u32,
     },
-    /// Like closed, with a pause after each completion.
+    /// Like `Closed`, with a pause after each completion.
     Thinking {
-        /// Operations in flight per client.
+        /// Number of operations in flight per client.
         depth: u32,
         /// Length of the pause.
         think_ns: u64,
@@ -37,10 +38,10 @@ pub enum Pace {
     Open {
         /// One schedule per client.
         arrivals: Vec<StartTimes>,
-        /// Maximum number of operations in flight, all clients together.
+        /// Maximum number of operations in flight over all clients.
         places: u32,
     },
-    /// Another pace that only runs between two times, which a gate determines.
+    /// Another pace that starts operations only between two times, which a gate determines.
     Gated {
         gate: Arc<StreamGate>,
         /// Pace while the gate is open.
@@ -60,7 +61,7 @@ impl std::fmt::Debug for Pace {
     }
 }
 
-/// Schedule of a rate cap.
+/// Start times that a rate cap permits.
 pub struct CapTurns(pub StartTimes);
 
 impl std::fmt::Debug for CapTurns {
@@ -69,13 +70,13 @@ impl std::fmt::Debug for CapTurns {
     }
 }
 
-/// Limit of the buffers of a group in an open loop.
+/// Maximum size of the buffers of a group in an open loop.
 const OPEN_ARENA_BYTES: u64 = 64 << 20;
 /// Maximum number of operations that one thread of an open loop has in flight.
 const OPEN_PLACES_MAX: u64 = 1024;
 
-/// Start times of a stream's operations: one per stream, with a [`StreamPace::group`] for each
-/// thread.
+/// Start times of a stream's operations. Each stream has one, and each thread gets its clients'
+/// part with [`StreamPace::group`].
 #[derive(Debug)]
 pub struct StreamPace {
     schedule: Option<Schedule>,
@@ -90,8 +91,8 @@ pub struct StreamPace {
 }
 
 impl StreamPace {
-    /// Creates the pace of a plan's stream, whose operations are at most `size_bytes_max`. `read`
-    /// returns the text of a file of recorded arrivals.
+    /// Creates the pace of a plan's stream. Its operations have at most `size_bytes_max` bytes.
+    /// `read` returns the text of a file of recorded arrivals.
     ///
     /// # Errors
     /// A rate is invalid, or the recording cannot be read.
@@ -121,7 +122,7 @@ impl StreamPace {
                 let warp = Warp::Bursts { on_ns: *on_ns, off_ns: *off_ns };
                 Some(Schedule::Poisson { rate: rate(*rate_per_s)?, warp })
             }
-            // A trace stores its times with its operations ([`replayed`]).
+            // A trace contains the times of its operations ([`replayed`]).
             Arrival::Recorded { .. } if stream.trace.is_some() => None,
             Arrival::Recorded { file } => {
                 Some(Schedule::Recorded(recording(Path::new(file), read)?))
@@ -140,19 +141,20 @@ impl StreamPace {
         })
     }
 
-    /// Starts at the times of a trace, if the stream replays one.
+    /// Uses the start times of a trace, if the stream replays a trace.
     #[must_use]
     pub fn replaying(self, replay: Option<&Arc<Replay>>) -> Self {
         Self { replay: replay.cloned(), ..self }
     }
 
-    /// Returns true if operations start even if earlier ones are unfinished.
+    /// Returns true if operations start at their times even if earlier operations have not
+    /// completed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Returns the starts of the clients `clients`, and their cap.
+    /// Returns the pace of the clients `clients`, and their rate cap.
     #[must_use]
     pub fn group(&self, clients: &[u32]) -> (Pace, Option<CapTurns>) {
         let depth = self.depth.max(1);
@@ -183,8 +185,8 @@ impl StreamPace {
     }
 }
 
-/// Start times of a trace's operations: at the recorded times with at most `depth` in flight, or
-/// always with `depth` in flight.
+/// Returns the pace of a trace's operations: either they start at the recorded times with at most
+/// `depth` in flight, or `depth` operations are always in flight.
 fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
     if !replay.at_times() {
         return Pace::Closed { depth };
@@ -198,7 +200,7 @@ fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
     Pace::Open { arrivals: vec![turns], places: depth }
 }
 
-/// Schedules of several clients, merged in order of time.
+/// Merges the start times of several clients in ascending order.
 fn merged(turns: Vec<StartTimes>) -> StartTimes {
     let mut heads: Vec<_> = turns.into_iter().map(Iterator::peekable).collect();
     Box::new(std::iter::from_fn(move || {

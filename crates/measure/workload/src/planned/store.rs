@@ -1,20 +1,20 @@
-//! Converts the plan's numbers for the mail store.
+//! Converts the plan's mail store to a configuration.
 
 use plimsoll_plan as plan;
 
 use super::PlannedError;
 use crate::mailbox::{DatabaseConfig, MailboxConfig, Mix, Pace};
 
-/// Shares of a mix are exact to a hundredth of a percent.
+/// The shares of a mix are exact to a hundredth of a percent.
 const MIX_SCALE: f64 = 100.0;
-/// Weights of a bias are exact to a thousandth.
+/// The weights of a bias are exact to a thousandth.
 const BIAS_SCALE: f64 = 1000.0;
 
 /// Creates the store's configuration. Databases are assigned to `database_directories` in rotation,
-/// and logs to the `log_directories` after them.
+/// and logs to the remaining directories.
 ///
 /// # Errors
-/// A number is too large for a store.
+/// A number is too large for a mail store.
 pub fn config(
     mailbox: &plan::Mailbox,
     seed: u64,

@@ -1,5 +1,5 @@
-//! Conversion of the plan's streams to the workload's. A plan gives the same operations for files,
-//! devices, NFS and S3.
+//! Converts the plan's streams to the workload's streams. The operations of a plan are the same for
+//! files, devices, NFS and S3.
 
 use plimsoll_plan as plan;
 
@@ -7,15 +7,15 @@ use super::PlannedError;
 use crate::content::{ContentSpec, unit_bytes_for};
 use crate::matrix::{FileSet, StreamConfig};
 
-/// Small files of each client at the start of a stream with metadata operations.
+/// Number of small files that each client has at the start of a stream with metadata operations.
 const NAMES_PER_CLIENT: u32 = 64;
 
 /// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014), which gives each stream a different
 /// seed.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Creates the streams of `matrix` on a file table with the files of all streams in order. On a
-/// device, which is one file for all, `device_bytes` is its size.
+/// Creates the streams of `matrix`. The file table contains the files of all streams in order. A
+/// device is a single file, which all streams share; `device_bytes` is its size.
 ///
 /// # Errors
 /// A size is too large for one transfer, or there are too many files for one table.
@@ -90,8 +90,8 @@ fn config(
     })
 }
 
-/// Rounds a file's size down to whole records, if records are not whole sectors. Otherwise the size
-/// does not change.
+/// Rounds the size of a file down to whole records, if records are not whole sectors. Otherwise
+/// returns the size unchanged.
 fn whole_records(file_size_bytes: u64, mut sizes_and_offsets: Vec<u64>) -> u64 {
     sizes_and_offsets.retain(|bytes| *bytes > 0);
     match unit_bytes_for(&sizes_and_offsets).map(u64::from) {
@@ -102,8 +102,8 @@ fn whole_records(file_size_bytes: u64, mut sizes_and_offsets: Vec<u64>) -> u64 {
     }
 }
 
-/// Returns the content of a stream's files. `unit_bytes` is the unit of the whole data set, `run`
-/// the number of the run.
+/// Returns the content of a stream's files. `unit_bytes` is the unit size of the whole data set,
+/// and `run` the number of the run.
 #[must_use]
 pub fn content(
     stream: &plan::Stream,
@@ -121,8 +121,8 @@ pub fn content(
     }
 }
 
-/// Returns the unit of stamps and content: the largest size of which every transfer of every sweep
-/// point, every boundary and every file size is a multiple.
+/// Returns the unit size of stamps and content. It is the largest size of which every transfer size
+/// of every sweep point, every alignment and every file size is a multiple.
 ///
 /// # Errors
 /// No unit size is possible: the sizes are neither whole sectors nor multiples of one record size.
@@ -135,8 +135,8 @@ pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32
     }
     numbers.retain(|number| *number > 0);
     unit_bytes_for(&numbers).ok_or_else(|| {
-        let says = "sizes, offsets, boundaries and files must be multiples of 512 bytes, or of one record \
-                    of at least 512 bytes, such as 2300";
+        let says = "sizes, offsets, alignments and file sizes must be multiples of 512 bytes, or \
+            of one record of at least 512 bytes, such as 2300";
         PlannedError::Numbers(says.to_owned())
     })
 }

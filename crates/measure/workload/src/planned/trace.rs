@@ -8,7 +8,7 @@ use super::PlannedError;
 use crate::matrix::StreamConfig;
 use crate::trace::{Replay, Trace};
 
-/// Maps a trace to the file of the stream that replays it, for a measured phase of `measure_ns`.
+/// Maps a trace to the file of the stream that replays it. The measured phase lasts `measure_ns`.
 ///
 /// # Errors
 /// The stream has no trace, or no operation of the trace fits in the file.
@@ -29,7 +29,7 @@ pub fn lay(
         .map_err(PlannedError::numbers)?;
     let largest = replay.size_bytes_max();
     if config.all_sizes_bytes().last().is_none_or(|planned| *planned < u64::from(largest)) {
-        // Rounding up to a boundary can make an operation larger than in the trace.
+        // The alignment can make an operation larger than in the trace.
         config
             .sizes
             .push(plan::SizeShare { size_bytes: largest.into(), share_percent: f64::MIN_POSITIVE });

@@ -1,4 +1,4 @@
-//! Expected content and findings.
+//! Expected content of units, and damage that was found.
 
 use core::fmt;
 
@@ -7,15 +7,15 @@ use super::{Origin, Stamp};
 /// Expected content of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedContent {
-    /// Newest started generation; 0 means that the unit was not written in this run and has no
-    /// expected content.
+    /// Newest generation whose write was started; 0 means that the unit was not written in this
+    /// run, and has no expected content.
     pub generation: u32,
-    /// Number of older generations that are also possible, because a write was in flight, failed or
-    /// overlapped with another.
+    /// Number of older generations that are also possible, because a write was in flight, failed,
+    /// or overlapped with another write.
     pub back: u32,
-    /// Whether a write of the unit is in flight.
+    /// True if a write of the unit is in flight.
     pub in_flight: bool,
-    /// Whether a read already returned this generation intact.
+    /// True if a read has already returned this generation intact.
     pub seen: bool,
 }
 
@@ -31,7 +31,8 @@ impl ExpectedContent {
         self.generation.saturating_sub(self.back)
     }
 
-    /// Returns the state that a read needs at its end, if this is the expectation at its start.
+    /// Returns the state to record when a read starts with this expectation. It is needed when the
+    /// read ends.
     #[must_use]
     pub fn read_start(&self) -> ReadStart {
         ReadStart { oldest: self.oldest(), settled: (!self.in_flight).then_some(self.generation) }
@@ -43,37 +44,41 @@ impl ExpectedContent {
 pub struct ReadStart {
     /// Oldest generation that the read may return.
     oldest: u32,
-    /// Newest generation; `None` if a write was in flight.
+    /// Newest generation when the read started; `None` if a write was in flight then.
     settled: Option<u32>,
 }
 
 impl ReadStart {
-    /// Returns what the read may return, given the expectation at its end.
+    /// Returns the content that the read may return. `now` is the expectation at the end of the
+    /// read.
     #[must_use]
     pub fn expected(self, now: ExpectedContent) -> ExpectedContent {
         ExpectedContent { back: now.generation - self.oldest.min(now.oldest()), ..now }
     }
 
-    /// Returns true if no write overlapped the read. Only then does its data remain on the target:
-    /// of two writes in flight, the older one may reach the target after the read.
+    /// Returns true if no write overlapped the read. Only then is it certain that the data remains
+    /// on the target: if two writes are in flight, the older one may reach the target after the
+    /// read.
     #[must_use]
     pub fn was_alone(self, now: ExpectedContent) -> bool {
         !now.in_flight && self.settled == Some(now.generation)
     }
 }
 
-/// Kind of damage to a unit. The kinds exclude each other; each describes how it is recognised.
+/// Kind of damage to a unit. The kinds are mutually exclusive; the text of each kind describes how
+/// it is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// Every sector has the generation before the expected one, and no read has returned the
-    /// expected one yet: the last acknowledged write did not reach the target. Content of an
+    /// Every sector has the generation before the expected generation, and no read has returned the
+    /// expected generation yet. The last acknowledged write did not reach the target. Content of an
     /// earlier run counts as generation 0.
     Lost {
-        /// Its generation.
+        /// Generation of the unit.
         found: u32,
     },
-    /// Every sector has the same older generation: at least two before the expected one, or any
-    /// older one if a read already returned the expected one. Old data is visible again.
+    /// Every sector has the same older generation. It is at least two before the expected
+    /// generation, or any older generation if a read has already returned the expected generation.
+    /// Old data is visible again.
     Stale {
         /// Generation of the old data; 0 is content of an earlier run.
         found: u32,
@@ -81,9 +86,9 @@ pub enum Damage {
     /// Each sector is intact and has the correct address, but the sectors are from different
     /// writes.
     Torn {
-        /// Sectors of the expected generation.
+        /// Number of sectors of the expected generation.
         sectors_new: u8,
-        /// Sectors of older generations.
+        /// Number of sectors of older generations.
         sectors_old: u8,
         sectors_zero: u8,
     },
@@ -94,7 +99,8 @@ pub enum Damage {
         meant: Stamp,
         sectors: u8,
     },
-    /// At least one sector was never written at this address, and is not zeroes.
+    /// At least one sector has content that was never written at this address, and is not all
+    /// zeroes.
     Corrupt {
         /// Number of sectors with this damage.
         sectors: u8,
@@ -103,18 +109,18 @@ pub enum Damage {
         /// Number of differing bits.
         bits: u32,
     },
-    /// Every byte is zero.
+    /// Every byte of the unit is zero.
     Unwritten,
-    /// Every sector has a generation that was not started yet: the record of generations is older
-    /// than the data, or another program writes to the target under this run's number.
+    /// Every sector has a generation whose write was not started yet. The record of generations is
+    /// older than the data, or another program writes to the target with the number of this run.
     Ahead {
-        /// Its generation.
+        /// Generation of the unit.
         found: u32,
     },
 }
 
 impl Damage {
-    /// Returns the word for the kind.
+    /// Returns the word for the kind of damage.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -132,12 +138,12 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost { found: 0 } => f.write_str("lost: it holds data of an earlier run"),
+            Self::Lost { found: 0 } => f.write_str("lost: the unit has data of an earlier run"),
             Self::Lost { found } => {
-                write!(f, "lost: it holds generation {found}, the previous one")
+                write!(f, "lost: the unit still has generation {found}, the previous one")
             }
-            Self::Stale { found: 0 } => f.write_str("stale: it holds data of an earlier run"),
-            Self::Stale { found } => write!(f, "stale: it holds generation {found}"),
+            Self::Stale { found: 0 } => f.write_str("stale: the unit has data of an earlier run"),
+            Self::Stale { found } => write!(f, "stale: the unit has generation {found}"),
             Self::Torn { sectors_new, sectors_old, sectors_zero } => write!(
                 f,
                 "torn: {sectors_new} sectors are new, {sectors_old} old, {sectors_zero} zero"
@@ -150,16 +156,16 @@ impl fmt::Display for Damage {
                     meant.target, meant.generation
                 ),
                 Origin::Shared(id) => {
-                    write!(f, "misdirected: {sectors} sectors are of duplicate content {id}")
+                    write!(f, "misdirected: {sectors} sectors contain duplicate content {id}")
                 }
             },
             Self::Corrupt { sectors, first_byte, bits } => write!(
                 f,
                 "corrupt: {bits} bits differ in {sectors} sectors, the first in byte {first_byte}"
             ),
-            Self::Unwritten => f.write_str("unwritten: it holds zeros"),
+            Self::Unwritten => f.write_str("unwritten: the unit contains only zeros"),
             Self::Ahead { found } => {
-                write!(f, "ahead: it holds generation {found}, which is not recorded")
+                write!(f, "ahead: the unit has generation {found}, of which there is no record")
             }
         }
     }
@@ -168,12 +174,12 @@ impl fmt::Display for Damage {
 /// Result of checking a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Exactly the expected generation.
+    /// The unit has exactly the expected generation.
     Good,
-    /// One of several possible generations, or a mixture of generations that an unfinished write
-    /// may leave.
+    /// The unit has one of several possible generations, or a mixture of generations that an
+    /// unfinished write may leave.
     Possible,
-    /// There was no expectation.
+    /// There was no expectation for the unit.
     Unknown,
     /// The unit is damaged.
     Damaged(Damage),
@@ -183,7 +189,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub target: u32,
-    /// Offset of the unit in it.
+    /// Offset of the unit in the target.
     pub offset_bytes: u64,
     pub expected: ExpectedContent,
     /// Kind of damage.
@@ -201,11 +207,11 @@ impl fmt::Display for Finding {
 /// Number of units of each verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DamageCounts {
-    /// As expected.
+    /// Number of units with exactly the expected content.
     pub good: u64,
-    /// Units that have one of several possible generations.
+    /// Number of units that have one of several possible generations.
     pub possible: u64,
-    /// Without an expectation.
+    /// Number of units without an expectation.
     pub unknown: u64,
     /// [`Damage::Lost`].
     pub lost: u64,
@@ -242,7 +248,7 @@ impl DamageCounts {
         *field += 1;
     }
 
-    /// Adds other counts.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.good += other.good;
         self.possible += other.possible;
@@ -256,7 +262,7 @@ impl DamageCounts {
         self.ahead += other.ahead;
     }
 
-    /// Returns the damaged units of any kind.
+    /// Returns the number of damaged units, over all kinds of damage.
     #[must_use]
     pub fn damaged(&self) -> u64 {
         self.lost

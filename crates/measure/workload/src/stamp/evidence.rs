@@ -9,7 +9,7 @@ use super::format::key_of;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Explanation {
     pub(super) stamp: Stamp,
-    /// Bit `i`: sector `i` is exactly that write's.
+    /// Bit `i` is set if sector `i` is exactly that of the write.
     pub(super) sectors: u8,
 }
 
@@ -17,7 +17,7 @@ pub(super) struct Explanation {
 pub(super) struct Evidence<'a> {
     unit: &'a [u8],
     pub(super) explanations: Vec<Explanation>,
-    /// Bit `i`: sector `i` is all zeros.
+    /// Bit `i` is set if sector `i` is all zeros.
     pub(super) zero: u8,
 }
 
@@ -35,13 +35,13 @@ impl<'a> Evidence<'a> {
         Self { unit, explanations: Vec::new(), zero }
     }
 
-    /// Mask of every sector of the unit.
+    /// Returns the mask of all sectors of the unit.
     pub(super) fn all(&self) -> u8 {
         let sectors = self.unit.len().div_ceil(SECTOR_BYTES).min(SECTORS_MAX);
         (u16::MAX >> (16 - sectors)) as u8
     }
 
-    /// Tries a write, and records the sectors that it explains.
+    /// Compares the unit with a write, and records the sectors that the write explains.
     pub(super) fn consider(&mut self, stamp: Stamp) {
         let known = self.explanations.iter().any(|e| e.stamp == stamp);
         if known || self.explanations.len() >= TRIES_MAX {
@@ -60,13 +60,13 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Inverts the generator for each sector's first bytes under a run's key, and returns the
+    /// For the first bytes of each sector, inverts the generator with the key of a run. Returns the
     /// counters at which the unit would have started.
     pub(super) fn counters(&self, run: u64) -> Vec<(u64, u64)> {
         let key = key_of(run);
         let mut found = Vec::new();
         for (i, sector) in self.unit.chunks(SECTOR_BYTES).enumerate() {
-            // The first sector starts with the stamp: two blocks.
+            // The first sector starts with the stamp, which has two blocks.
             let skip = if i == 0 { 2 } else { 0 };
             let Some(block) = sector.get(16 * skip..).and_then(|rest| rest.first_chunk()) else {
                 continue;
@@ -78,13 +78,13 @@ impl<'a> Evidence<'a> {
         found
     }
 
-    /// Returns the sectors that some write explains, or that are zeroes.
+    /// Returns the mask of the sectors that a write explains or that are all zeroes.
     pub(super) fn explained(&self) -> u8 {
         self.explanations.iter().fold(self.zero, |all, e| all | e.sectors)
     }
 
-    /// Compares the unit with the write that explains most of it. Returns the first differing byte
-    /// and the number of differing bits. Uses `otherwise` if no write explains any sector.
+    /// Compares the unit with the write that explains most sectors. Returns the first differing
+    /// byte and the number of differing bits. Uses `otherwise` if no write explains any sector.
     pub(super) fn difference(&self, otherwise: Stamp) -> (u16, u32) {
         let best = self.explanations.iter().max_by_key(|e| e.sectors.count_ones());
         let made = best.map_or(otherwise, |e| e.stamp).render(self.unit.len()).unwrap_or_default();

@@ -11,8 +11,8 @@
 //! | 24-27 | generation; of a duplicate, 0 or 1 |
 //! | 28-31 | target |
 //!
-//! Bytes 4 to 31 are then combined with a mask derived from the CRC. Otherwise the fields that are
-//! equal in all stamps of a run would compress: 4 % of a unit of 512 bytes.
+//! Bytes 4 to 31 are then combined with a mask that is derived from the CRC. Without the mask, the
+//! fields that are equal in all stamps of a run would be compressible: 4 % of a unit of 512 bytes.
 
 use plimsoll_sys::simd::{self, Kernels, STAMP_BYTES, Shape};
 
@@ -24,34 +24,34 @@ const DUPLICATE: u8 = 0x80;
 /// Marks the counters of duplicates, which have no address.
 const SHARED_BIT: u64 = 1 << 63;
 
-/// Counters (of 16 bytes) in the largest unit.
+/// Number of counters (each for 16 bytes) in the largest unit.
 const UNIT_COUNTERS: u64 = 256;
 
-/// Origin of a unit's content, in addition to run, target and generation.
+/// Origin of a unit's content, which identifies it together with run, target and generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// Content of one address: the byte offset in the target.
+    /// The content belongs to one address: the byte offset in the target.
     Place(u64),
-    /// Content that several addresses share: its number.
+    /// Several addresses share the content: the number of the content.
     Shared(u64),
 }
 
 /// Identity of a unit of content, which determines all of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
-    /// Number of the run that wrote it. Numbers differ between runs, because their data would
-    /// otherwise be equal.
+    /// Number of the run that wrote the unit. Each run has a different number, because the data of
+    /// two runs would otherwise be equal.
     pub run: u64,
     /// Target (file or device) of the write.
     pub target: u32,
-    /// Number of writes to the address in this run, including this one; for a duplicate, the number
-    /// of its content (one of two).
+    /// Number of writes to the address in this run, including this write. For a duplicate, it says
+    /// which of its two contents this is.
     pub generation: u32,
-    /// Address of the unit, or number of its content.
+    /// Address of the unit, or number of its shared content.
     pub origin: Origin,
-    /// Sectors of 512 bytes, 1 to 8.
+    /// Number of sectors of 512 bytes, 1 to 8.
     pub sectors: u8,
-    /// Incompressible parts of 32 bytes, 1 to 16 for each sector.
+    /// Number of incompressible parts of 32 bytes, 1 to 16 for each sector.
     pub random_parts: u8,
 }
 
@@ -60,14 +60,14 @@ pub(crate) fn key_of(run: u64) -> [u64; 2] {
     [mix(run, 0), mix(run, 1)]
 }
 
-/// Returns the filler word of compressible content. None of its bytes is zero, so that it differs
-/// from unwritten space.
+/// Returns the filler word of compressible content. It has no zero bytes, so that it differs from
+/// unwritten space.
 pub(crate) fn filler_of(run: u64) -> u64 {
     mix(run, 2) | 0x0101_0101_0101_0101
 }
 
-/// Returns the stamp as four words. Whole words are important: assembling the stamp from bytes
-/// takes 28 ns.
+/// Returns the stamp as four words. Whole words are important for speed: to assemble the stamp from
+/// bytes takes 28 ns.
 type Words = [u64; 4];
 
 /// Combines everything except the CRC with the mask of a CRC. A second call restores the words.
@@ -110,7 +110,7 @@ impl Stamp {
         bytes_of(&words)
     }
 
-    /// Parses a stamp at the start of a unit; `None` if there is no stamp, or a damaged one.
+    /// Parses a stamp at the start of a unit; `None` if there is no stamp, or the stamp is damaged.
     #[must_use]
     pub fn decode(unit: &[u8]) -> Option<Self> {
         let bytes: &[u8; STAMP_BYTES] = unit.first_chunk()?;
@@ -134,11 +134,12 @@ impl Stamp {
             sectors: sectors & !DUPLICATE,
             random_parts: (head >> 56) as u8,
         };
-        // A stamp of an impossible unit is not ours, even if its checksum is right.
+        // If the stamp describes an impossible unit, another program wrote it, even if its checksum
+        // is right.
         Shape::new(stamp.sectors.into(), stamp.random_parts.into(), 0).map(|_| stamp)
     }
 
-    /// Returns the start of the unit's content in the generator.
+    /// Returns the counter of the generator at which the unit's content starts.
     #[inline]
     pub(crate) fn counter(&self) -> (u64, u64) {
         let high = u64::from(self.target) << 32 | u64::from(self.generation);
@@ -149,8 +150,8 @@ impl Stamp {
         (high, low)
     }
 
-    /// Returns the target, generation and origin whose content starts at a counter of the
-    /// generator; `None` if no unit of `unit_bytes` starts at this counter.
+    /// Returns the target, generation and origin of the unit whose content starts at a counter of
+    /// the generator; `None` if no unit of `unit_bytes` starts at this counter.
     pub(crate) fn from_counter(
         (high, low): (u64, u64),
         unit_bytes: u64,
@@ -174,13 +175,14 @@ impl Stamp {
         usize::from(self.sectors) * simd::SECTOR_BYTES
     }
 
-    /// Returns the layout of the unit; `None` for an impossible shape.
+    /// Returns the layout of the unit; `None` if the shape is impossible.
     #[must_use]
     pub fn shape(&self) -> Option<Shape> {
         Shape::new(self.sectors.into(), self.random_parts.into(), filler_of(self.run))
     }
 
-    /// Fills the part of a unit after its whole sectors: less than a sector, incompressible.
+    /// Fills the part of a unit after its whole sectors. It is shorter than a sector, and
+    /// incompressible.
     #[inline]
     pub(crate) fn fill_tail(&self, kernels: Kernels, tail: &mut [u8]) {
         let (high, low) = self.counter();
@@ -188,7 +190,7 @@ impl Stamp {
         kernels.fill_at(key_of(self.run), high, low.wrapping_add(sectors_counters), tail);
     }
 
-    /// Returns true if `tail` is exactly the part of this unit after its whole sectors.
+    /// Returns true if `tail` is exactly the part that follows this unit's whole sectors.
     #[inline]
     pub(crate) fn has_tail(&self, kernels: Kernels, tail: &[u8]) -> bool {
         if tail.is_empty() {
@@ -200,7 +202,8 @@ impl Stamp {
         expected == tail
     }
 
-    /// Creates the unit again, of `size_bytes`. `None` for an impossible shape, or another size.
+    /// Generates the unit of this stamp again. `None` if the shape is impossible, or the size of
+    /// the unit is not `size_bytes`.
     #[must_use]
     pub(crate) fn render(&self, size_bytes: usize) -> Option<Vec<u8>> {
         let kernels = Kernels::best();

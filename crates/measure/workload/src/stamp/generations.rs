@@ -1,6 +1,6 @@
-//! Expected generation of each unit: five bytes a unit.
+//! Expected generation of each unit, in five bytes per unit.
 //!
-//! Four bytes count the writes; one states the certainty:
+//! Four bytes count the writes of the unit. The fifth byte describes the certainty of the count:
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -8,8 +8,8 @@
 //! | 3-5 | how many generations back are possible as well (7: any) |
 //! | 7 | the current generation was read back intact |
 //!
-//! Threads share it without a lock: a compare-and-swap locks an entry for the few instructions that
-//! change it.
+//! Threads share the entries without a global lock: a compare-and-swap locks one entry for the few
+//! instructions that change it.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -23,16 +23,16 @@ const BACK_SHIFT: u8 = 3;
 const BACK: u8 = 0x07 << BACK_SHIFT;
 const BACK_MAX: u8 = 7;
 const SEEN: u8 = 0x80;
-/// Count of a unit that is no longer tracked.
+/// Value of the count for a unit that is no longer tracked.
 const GIVEN_UP: u32 = u32::MAX;
 
-/// Returns the number of writes in flight.
+/// Returns the number of writes in flight from a state byte.
 #[inline]
 const fn flight_of(state: u8) -> u8 {
     state & 0x07 | (state & 0x40) >> 3
 }
 
-/// Returns the bits of a number of writes in flight.
+/// Returns the bits of the state byte for a number of writes in flight.
 #[inline]
 const fn flight_bits(flight: u8) -> u8 {
     flight & 0x07 | (flight & 0x08) << 3
@@ -47,20 +47,20 @@ pub struct Generations {
 
 /// Ticket for a started write, which the caller must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a write that is begun must be ended, or the unit stays unsure"]
+#[must_use = "a started write must be ended, or its unit stays uncertain"]
 pub struct Ticket {
     pub unit: u64,
     /// Generation to write.
     pub generation: u32,
-    /// True if no other write of the unit was in flight.
+    /// True if no other write of the unit was in flight when this write started.
     alone: bool,
 }
 
 impl Generations {
-    /// Bytes of memory for one unit.
+    /// Memory for one unit, in bytes.
     pub const BYTES_PER_UNIT: usize = 5;
 
-    /// Creates generations of unwritten units.
+    /// Creates the generations of unwritten units.
     #[must_use]
     pub fn new(units: usize) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Generations {
     }
 
     /// Starts a write: counts it and returns its generation. `None` if the unit does not exist,
-    /// already has 14 writes in flight, or had 2^32 - 1 writes; its content is then unknown
+    /// already has 14 writes in flight, or had 2^32 - 1 writes. Its content is then unknown
     /// ([`Generations::give_up`]).
     #[inline]
     pub fn begin(&self, unit: u64) -> Option<Ticket> {
@@ -128,8 +128,8 @@ impl Generations {
         });
     }
 
-    /// Ends a write that failed or was abandoned. The content of the unit is unsure until the next
-    /// write.
+    /// Ends a write that failed or was abandoned. The content of the unit is uncertain until the
+    /// next write.
     pub fn fail(&self, ticket: Ticket) {
         self.change(ticket.unit, |_, state| {
             let flight = flight_of(*state).saturating_sub(1);
@@ -137,8 +137,8 @@ impl Generations {
         });
     }
 
-    /// Stops tracking a unit: from now on [`Generations::begin`] refuses it, and it has no expected
-    /// content.
+    /// Stops tracking a unit. From then on, [`Generations::begin`] returns `None` for the unit, and
+    /// it has no expected content.
     pub fn give_up(&self, unit: u64) {
         self.change(unit, |count, state| {
             count.store(GIVEN_UP, Ordering::Relaxed);
@@ -146,8 +146,9 @@ impl Generations {
         });
     }
 
-    /// Records that a read without an overlapping write ([`super::ReadStart::was_alone`]) returned
-    /// the current generation intact: from then on, an older generation is stale rather than lost.
+    /// Records that a read returned the current generation intact, while no write overlapped it
+    /// ([`super::ReadStart::was_alone`]). From then on, an older generation is reported as stale
+    /// rather than lost.
     #[inline]
     pub fn saw(&self, unit: u64, generation: u32) {
         self.change(unit, |count, state| {
@@ -185,8 +186,8 @@ impl Generations {
         }
     }
 
-    /// Returns the entries as bytes (count little-endian, then state), for a file that outlives the
-    /// process.
+    /// Passes the bytes of each entry (count in little-endian order, then state) to `each`, for a
+    /// file that outlives the process.
     pub fn save(&self, mut each: impl FnMut([u8; Self::BYTES_PER_UNIT])) {
         for (count, state) in self.counts.iter().zip(&self.states) {
             let [a, b, c, d] = count.load(Ordering::Relaxed).to_le_bytes();
@@ -194,8 +195,8 @@ impl Generations {
         }
     }
 
-    /// Parses the bytes of [`Generations::save`]. Writes in flight at that time ended unsure.
-    /// Ignores bytes after the last whole entry.
+    /// Parses the bytes of [`Generations::save`]. The outcome of writes that were in flight at that
+    /// time is uncertain. Bytes after the last whole entry are ignored.
     #[must_use]
     pub fn load(bytes: &[u8]) -> Self {
         let (entries, _) = bytes.as_chunks::<{ Self::BYTES_PER_UNIT }>();
@@ -247,8 +248,8 @@ mod tests {
         g.end(b);
         g.end(a);
         assert_eq!(g.expected(0), expected(3, 2, false, false));
-        // Either generation may have reached the target last; a read of the newer one ends the
-        // uncertainty.
+        // Either generation may have reached the target last. A read that returns the newer
+        // generation ends the uncertainty.
         g.saw(0, 2);
         assert_eq!(g.expected(0).back, 2);
         g.saw(0, 3);

@@ -1,6 +1,6 @@
-//! Verification of read data.
+//! Verification of data that was read.
 //!
-//! The common case generates the expected unit again and compares it in one pass. Only a unit that
+//! Normally, the expected unit is generated again and compared in one pass. Only a unit that
 //! differs is examined sector by sector.
 
 use super::evidence::Evidence;
@@ -14,7 +14,7 @@ pub struct Verifier<'a> {
     earlier_runs: &'a [u64],
 }
 
-/// Result of examining a unit without knowing its expected content.
+/// Result of examining a unit whose expected content is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inspection {
     /// The unit is intact: it matches its stamp exactly.
@@ -27,12 +27,12 @@ pub enum Inspection {
     },
     /// The unit is all zeros.
     Zero,
-    /// The unit has no stamp: foreign data, or a damaged stamp.
+    /// The unit has no valid stamp: its data is from another program, or the stamp is damaged.
     Foreign,
 }
 
-/// Checks one unit by its own stamp. `unit` starts with at least one whole unit; a truncated unit
-/// is damaged.
+/// Checks one unit against its own stamp. `unit` must start with a whole unit; a truncated unit
+/// counts as damaged.
 #[must_use]
 pub fn inspect(unit: &[u8]) -> Inspection {
     let Some(stamp) = Stamp::decode(unit) else {
@@ -51,25 +51,25 @@ pub fn inspect(unit: &[u8]) -> Inspection {
 }
 
 impl<'a> Verifier<'a> {
-    /// Creates a verifier of `content`; `None` if that has no stamps.
+    /// Creates a verifier of `content`; `None` if the content has no stamps.
     ///
-    /// Sets the numbers of earlier runs that wrote to the same targets, with content of the same
-    /// specification. Without them, a torn write over an earlier run's data is reported as corrupt
-    /// unless the first sector is the earlier run's.
+    /// `earlier_runs` are the numbers of earlier runs that wrote content of the same specification
+    /// to the same targets. If they are missing, a torn write over data of an earlier run is
+    /// reported as corrupt, unless the first sector is from the earlier run.
     #[must_use]
     pub fn new(content: &'a Content, earlier_runs: &'a [u64]) -> Option<Self> {
         content.has_stamps().then_some(Self { content, earlier_runs })
     }
 
-    /// Returns the bytes of a unit.
+    /// Returns the size of a unit in bytes.
     #[must_use]
     pub fn unit_bytes(&self) -> usize {
         self.content.unit_bytes()
     }
 
     /// Checks every byte read from `offset_bytes` of `target`. `expected` returns the expected
-    /// content of each unit (by its number in the target); `each` receives every unit whose verdict
-    /// is not [`Verdict::Good`]. Returns the number of good units.
+    /// content of the unit with a given number in the target. `each` receives every unit whose
+    /// verdict is not [`Verdict::Good`]. Returns the number of good units.
     ///
     /// # Errors
     /// [`ContentError::Misaligned`] if the data does not consist of whole units; then nothing was
@@ -100,7 +100,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// Like [`Verifier::check`], but returns the damaged units as findings; possible and unknown
-    /// units pass.
+    /// units are not damaged.
     ///
     /// # Errors
     /// See [`Verifier::check`].
@@ -122,7 +122,8 @@ impl<'a> Verifier<'a> {
         Ok(found)
     }
 
-    /// Judges one unit. Slow: for units that differ from the expectation.
+    /// Determines the verdict of one unit. This is slow, so use it for units that differ from the
+    /// expectation.
     #[must_use]
     pub fn judge(
         &self,
@@ -134,8 +135,8 @@ impl<'a> Verifier<'a> {
         if expected.generation == 0 {
             return Verdict::Unknown;
         }
-        // The content before the first write is unknown: until that write is settled, any content
-        // is accepted.
+        // The content before the first write is unknown, so any content is accepted until that
+        // write has ended.
         if expected.oldest() == 0 {
             let newest = self.content.stamp(target, unit, expected.generation);
             let is_good = self.content.is_unit(&newest, bytes);
@@ -156,7 +157,8 @@ struct Case<'a> {
     expected: ExpectedContent,
 }
 
-/// Number of generations before the possible ones that are tried without a hint in the data.
+/// Number of generations before the possible generations that are tried even if the data contains
+/// no hint of them.
 const LOOK_BACK: u32 = 8;
 /// Maximum number of writes whose mixture is examined. If more writes of a unit overlap, its content
 /// is unknown.
@@ -191,10 +193,10 @@ impl Case<'_> {
         }
     }
 
-    /// Returns true if each byte is that of a write that may have produced it. Linux does not
-    /// separate buffered operations on the same bytes: a read copies a page while a write changes
-    /// it, and io_uring may continue a write after another one. The unit may then change between two
-    /// writes at any byte.
+    /// Returns true if each byte is from one of the possible writes. Linux does not separate
+    /// buffered operations on the same bytes: a read copies a page while a write changes it, and
+    /// io_uring may continue a write after another one. The boundary between the data of two writes
+    /// may then be at any byte of the unit.
     fn is_mixture(&self, bytes: &[u8]) -> bool {
         if !(1..MIXTURE_MAX).contains(&self.expected.back) {
             return false;
@@ -206,8 +208,8 @@ impl Case<'_> {
         bytes.iter().enumerate().all(is_written)
     }
 
-    /// Tries the writes that may have produced these bytes: the expected write and earlier ones,
-    /// and the writes that stamp and sectors suggest. The order matters: the first write that
+    /// Tries the writes that may have produced these bytes: the expected write, earlier writes, and
+    /// the writes that the stamp and the sectors suggest. The order matters: the first write that
     /// explains the whole unit is the result.
     fn collect(&self, evidence: &mut Evidence<'_>, bytes: &[u8]) {
         let newest = self.expected.generation;
@@ -231,8 +233,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the generation of a write to this address, 0 if another run wrote it; `None` if the
-    /// write belongs to another address.
+    /// Returns the generation of a write to this address, or 0 if another run wrote it. `None` if
+    /// the write belongs to another address.
     fn generation_here(&self, stamp: &Stamp) -> Option<u32> {
         let here = match stamp.origin {
             Origin::Place(offset_bytes) => {
@@ -257,7 +259,7 @@ impl Case<'_> {
         }
     }
 
-    /// The whole unit is of one write.
+    /// Determines the verdict of a unit that is entirely from one write.
     fn whole(&self, stamp: Stamp) -> Verdict {
         let expected = &self.expected;
         let Some(found) = self.generation_here(&stamp) else {
@@ -273,12 +275,14 @@ impl Case<'_> {
         if found >= expected.oldest() {
             return Verdict::Possible;
         }
-        // One acknowledged write is missing; writes that are merely possible do not count.
+        // The unit is lost if exactly one acknowledged write is missing. Writes whose completion is
+        // uncertain do not count.
         let is_last = found + 1 == expected.oldest() && !expected.seen;
         Verdict::Damaged(if is_last { Damage::Lost { found } } else { Damage::Stale { found } })
     }
 
-    /// The sectors are from several writes, or some are from no known write.
+    /// Determines the verdict of a unit whose sectors are from several writes, or partly from no
+    /// known write.
     fn parts(&self, evidence: &Evidence<'_>) -> Verdict {
         let unexplained = evidence.all() & !evidence.explained();
         if unexplained != 0 {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{CHUNK_BYTES, Trace, TraceOperation, chunks};
 
-/// Maximum number of different sizes.
+/// Maximum number of different sizes in the statistics.
 const SIZES_MAX: usize = 64;
-/// Alignments to check: the block of most devices and file systems down to a sector.
+/// Alignments to check, from the block size of most devices and file systems down to a sector.
 const ALIGN_BYTES: [u64; 4] = [4096, 2048, 1024, 512];
 
 /// A transfer size and its frequency.
@@ -21,25 +21,25 @@ pub struct SizeCount {
 /// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Reads and writes.
+    /// Number of reads and writes.
     pub operations: u64,
     pub reads: u64,
     pub flushes: u64,
-    /// Bytes of both.
+    /// Bytes of reads and writes.
     pub bytes: u64,
     /// Bytes of reads.
     pub read_bytes: u64,
     /// Time from the first operation to the last.
     pub span_ns: u64,
-    /// End of the last byte in the address space.
+    /// End of the address space that the trace uses.
     pub extent_bytes: u64,
-    /// Bytes of the touched pieces.
+    /// Total size of the pieces that the trace touches.
     pub touched_bytes: u64,
-    /// Largest boundary up to 4 KiB of which every offset and size is a multiple; 512 if there is
-    /// none.
+    /// Largest alignment up to 4 KiB of which every offset and size is a multiple; 512 if there is
+    /// no such alignment.
     pub align_bytes: u64,
-    /// Sizes with their frequencies, the smallest first. If there are more than 64, the rarest
-    /// count with the next larger one in the list.
+    /// Sizes with their frequencies, the smallest first. If there are more than 64 sizes, the
+    /// rarest sizes are counted with the next larger size in the list.
     pub sizes: Vec<SizeCount>,
 }
 
@@ -82,7 +82,7 @@ impl Trace {
         figures
     }
 
-    /// Returns the touched pieces, in order.
+    /// Returns the numbers of the touched pieces in ascending order.
     pub(super) fn touched(&self) -> Vec<u64> {
         let mut all = HashSet::new();
         let mut last = None;
@@ -99,7 +99,7 @@ impl Trace {
     }
 }
 
-/// Returns the most frequent sizes, and the largest size. Other sizes are counted as the next
+/// Returns the most frequent sizes and the largest size. All other sizes are counted as the next
 /// larger size in the list.
 fn fold(sizes: BTreeMap<u64, u64>) -> Vec<SizeCount> {
     let mut all: Vec<SizeCount> =

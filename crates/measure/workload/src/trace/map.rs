@@ -8,8 +8,8 @@
 //! | scale | its piece times the target's pieces over the trace's; its place within the piece | the spread, alignment, runs within a piece |
 //! | fit | keep where the address space fits, else compact, else compact and then wrap | |
 //!
-//! An operation that would cross the target's end begins earlier by the excess. Offsets are rounded
-//! down and sizes up to the boundary in the plan.
+//! If an operation would cross the end of the target, its offset is decreased so that it ends
+//! there. Offsets are rounded down and sizes are rounded up to the alignment in the plan.
 
 use std::collections::HashSet;
 
@@ -20,27 +20,27 @@ use super::{CHUNK_BYTES, Event, Trace, chunks};
 /// Mapping of a trace to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Applied rule, in a word or two.
+    /// Name of the applied rule.
     pub rule: &'static str,
     /// Size of the target in bytes.
     pub target_bytes: u64,
     /// Size of the trace's address space in bytes.
     pub extent_bytes: u64,
-    /// Bytes of its touched pieces.
+    /// Total size of the pieces that the trace touches, in bytes.
     pub touched_bytes: u64,
-    /// Bytes of the target's pieces that operations reach.
+    /// Total size of the target's pieces that operations reach, in bytes.
     pub mapped_bytes: u64,
-    /// Operations that were moved to another address.
+    /// Number of operations that were moved to another address.
     pub moved: u64,
-    /// Operations with a target address that other addresses of the trace share.
+    /// Number of operations whose target address is shared by several addresses of the trace.
     pub folded: u64,
-    /// Operations whose offset or size was rounded.
+    /// Number of operations whose offset or size was rounded.
     pub rounded: u64,
-    /// Operations that were skipped, because they are after the end of the target.
+    /// Number of operations that were skipped because they are beyond the end of the target.
     pub outside: u64,
 }
 
-/// A rule with its parameters.
+/// A mapping rule with its parameters.
 enum Rule {
     Keep,
     Wrap,
@@ -79,10 +79,11 @@ impl Rule {
         }
     }
 
-    /// Returns the target address of a byte, and whether other bytes may share it.
+    /// Returns the target address of a byte of the trace, and whether other bytes may have the same
+    /// target address.
     fn place(&self, at: u64, target_bytes: u64) -> (u64, bool) {
         let dense = |touched: &[u64]| {
-            // It contains every piece in which an operation begins.
+            // The list contains every piece in which an operation begins.
             let rank = touched.binary_search(&(at / CHUNK_BYTES)).unwrap_or_else(|rank| rank);
             (rank as u64).saturating_mul(CHUNK_BYTES).saturating_add(at % CHUNK_BYTES)
         };
@@ -101,7 +102,8 @@ impl Rule {
     }
 }
 
-/// Maps a trace to `target_bytes`, at multiples of `align_bytes`.
+/// Maps a trace to a target of `target_bytes`, with offsets and sizes that are multiples of
+/// `align_bytes`.
 pub(super) fn map(
     mut trace: Trace,
     rule: TraceMap,
@@ -158,7 +160,8 @@ pub(super) fn map(
     (events, mapping)
 }
 
-/// Bytes of the distinct pieces of the target that operations reach; its last piece may be short.
+/// Returns the total size of the distinct pieces of the target that operations reach. The last
+/// piece of the target may be shorter.
 fn mapped_bytes(events: &[Event], target_bytes: u64) -> u64 {
     let mut pieces = HashSet::new();
     for event in events.iter().filter(|event| event.requested.moves()) {

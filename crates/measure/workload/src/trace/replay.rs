@@ -7,33 +7,33 @@ use plimsoll_plan::TraceSource;
 use super::map::map;
 use super::{Event, Mapping, Trace, TraceOperation};
 
-/// Error if no operation of a trace fits the target.
+/// Error: no operation of a trace fits on the target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no operation of the trace {file} fits into {target_bytes} bytes")]
 pub struct NothingFits {
-    /// The trace.
+    /// Path of the trace file.
     pub file: String,
     /// Size of the target in bytes.
     pub target_bytes: u64,
 }
 
-/// Operations due in the measured phase.
+/// Statistics of the operations that are due in the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayTotals {
-    /// Reads and writes.
+    /// Number of reads and writes.
     pub operations: u64,
     pub reads: u64,
     pub flushes: u64,
-    /// Bytes of reads and writes.
+    /// Number of bytes that are read and written.
     pub bytes: u64,
     /// Time from the first operation to the last.
     pub span_ns: u64,
 }
 
-/// A trace on a target.
+/// A trace that is mapped to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// Operations in order of time, with their start times.
+    /// The operations in the order of their start times.
     events: Vec<Event>,
     mapping: Mapping,
     due: ReplayTotals,
@@ -42,11 +42,11 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Maps a trace to `target_bytes`, at multiples of `align_bytes`, for a measured phase of
-    /// `measure_ns`.
+    /// Maps a trace to a target of `target_bytes`, with offsets and sizes that are multiples of
+    /// `align_bytes`, for a measured phase of `measure_ns`.
     ///
     /// # Errors
-    /// [`NothingFits`] if no operation of the trace fits the target.
+    /// [`NothingFits`] if no operation of the trace fits on the target.
     pub fn new(
         trace: Trace,
         source: &TraceSource,
@@ -75,38 +75,38 @@ impl Replay {
         Ok(Self { events, mapping, due, out_of_order, at_times })
     }
 
-    /// Returns its mapping to the target.
+    /// Returns the mapping of the trace to the target.
     #[must_use]
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
     }
 
-    /// Returns the operations due in the measured phase.
+    /// Returns the statistics of the operations that are due in the measured phase.
     #[must_use]
     pub fn due(&self) -> ReplayTotals {
         self.due
     }
 
-    /// Returns the number of operations that the trace file lists after an operation with a later
-    /// time.
+    /// Returns the number of operations that are out of order: the trace file lists them after an
+    /// operation with a later time.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// Returns whether operations start at the trace's times.
+    /// Returns true if operations start at the times of the trace.
     #[must_use]
     pub fn at_times(&self) -> bool {
         self.at_times
     }
 
-    /// Returns the operations on the target, in order of time.
+    /// Returns the operations on the target in the order of their start times.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// Returns the largest operation.
+    /// Returns the size of the largest operation in bytes.
     #[must_use]
     pub fn size_bytes_max(&self) -> u32 {
         self.events.iter().map(|event| event.size_bytes).max().unwrap_or(0)
@@ -119,7 +119,7 @@ impl Replay {
     }
 }
 
-/// Issues the operations of a replay, one after the other.
+/// Returns the operations of a replay, one after the other.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     replay: Arc<Replay>,
@@ -135,7 +135,7 @@ impl Cursor {
         Some(*event)
     }
 
-    /// Returns whether all operations were issued.
+    /// Returns true if all operations were issued.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.next >= self.replay.events.len()

@@ -40,7 +40,7 @@ fn offsets(replay: &Replay) -> Vec<u64> {
     replay.events().iter().map(|event| event.offset_bytes).collect()
 }
 
-/// A trace that touches little of a large device, in sequential runs.
+/// A trace that touches a small part of a large device, in sequential runs.
 fn sparse() -> Vec<Event> {
     vec![
         event(5, 100 * GIB, 4096),
@@ -69,7 +69,8 @@ fn figures_are_those_of_the_trace() {
     let sizes: Vec<(u64, u64)> = figures.sizes.iter().map(|s| (s.size_bytes, s.count)).collect();
     assert_eq!(sizes, [(4096, 3), (8192, 1), (65536, 1)]);
     assert_eq!(Trace::new(vec![event(0, 512, 1536)]).figures().align_bytes, 512);
-    // Many sizes: rare sizes are counted as the next larger size in the list, and none is lost.
+    // If there are many sizes, rare sizes are counted as the next larger size in the list. No
+    // operation is lost.
     let many = (1..=200u32).map(|i| event(u64::from(i), 0, 512 * i));
     let common = (0..100).map(|i| event(1_000 + i, 0, 4096));
     let figures = Trace::new(many.chain(common).collect()).figures();
@@ -97,7 +98,7 @@ fn one_that_does_not_is_laid_out_densely_and_its_runs_stay_runs() {
     let replay = laid(sparse(), TraceMap::Fit, 16 * MIB);
     assert_eq!((replay.mapping().rule, replay.mapping().folded), ("compact", 0));
     assert_eq!(replay.mapping().mapped_bytes, replay.mapping().touched_bytes);
-    // Pieces 0 and 1, then that at 100 GiB, then that at 500 GiB.
+    // The pieces are 0 and 1, then the piece at 100 GiB, then the piece at 500 GiB.
     let expected = [2 * MIB, 2 * MIB + 4096, 3 * MIB, MIB - 4096, 3 * MIB + 65536];
     assert_eq!(offsets(&replay), expected);
 }
@@ -161,8 +162,8 @@ fn a_faster_pace_has_its_times_in_proportion_and_a_shorter_phase_what_falls_into
 }
 
 proptest! {
-    /// Under every rule, operations are within the target, aligned, and ordered by time; a run of
-    /// operations within a piece stays a run; and dropped operations are counted.
+    /// Under every rule, operations are within the target, aligned, and ordered by time. A run of
+    /// operations within a piece remains a run, and dropped operations are counted.
     #[test]
     fn every_rule_keeps_to_the_target(
         places in prop::collection::vec((0u64..4_000_000, 1u32..400, 0u16..3, 0u64..1_000), 1..80),

@@ -14,7 +14,7 @@ struct Case {
 }
 
 impl Case {
-    /// Creates a ledger of three lines and reads it.
+    /// Creates a ledger with three lines and reads it.
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
@@ -37,8 +37,8 @@ impl Case {
         fs::write(self.ledger.path(), bytes).unwrap();
     }
 
-    /// Reads twice, because the first read must not cache an error, and returns the number of
-    /// lines.
+    /// Reads the ledger twice, because the first read must not cache an error. Returns the number
+    /// of lines.
     #[track_caller]
     fn lines(&self) -> usize {
         let fresh = self.ledger.read_links().unwrap();
@@ -49,7 +49,7 @@ impl Case {
         fresh.0.len()
     }
 
-    /// Asserts that both reads find the ledger broken at this line.
+    /// Asserts that the first and the second read report the ledger as broken at this line.
     #[track_caller]
     fn is_broken_at(&self, at: u64) {
         let fresh = self.ledger.read_links().unwrap_err().to_string();
@@ -63,7 +63,7 @@ impl Case {
         }
     }
 
-    /// True if the links are the same in memory: no line was parsed again.
+    /// Returns true if the links are the same in memory: no line was parsed again.
     fn is_shared_with(&self, earlier: &Arc<Vec<Link>>) -> bool {
         Arc::ptr_eq(earlier, &self.kept.read().unwrap().0)
     }
@@ -150,7 +150,7 @@ fn detects_appended_lines_that_break_the_chain() {
     assert_eq!(case.lines(), 5);
 }
 
-/// A killed writer leaves a torn line, and the next writer moves it to another file.
+/// If a writer is killed, a torn line remains, and the next writer moves it to another file.
 #[test]
 fn reports_a_torn_line_until_it_is_moved_away() {
     let case = Case::new();

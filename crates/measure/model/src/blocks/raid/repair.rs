@@ -1,14 +1,16 @@
 //! Lost drives of a group, and their rebuild (resilvering).
 //!
-//! - Until the loss of a drive is noticed, commands for it wait. Then the other drives of its group
-//!   serve its reads: another side of the mirror, or as many columns as the group has data. Writes
-//!   skip it.
-//! - A spare takes the place of the drive at once; otherwise the event's undo brings an empty drive.
-//!   It receives new writes, and its data is rebuilt `rebuild_bytes` at a time, `rebuild_active` at
-//!   once, from the other drives. It serves no reads until the rebuild has ended.
-//! - A group that lost more drives than its parity refuses all requests.
+//! - Until the loss of a drive is noticed, commands for the drive wait. Then other drives of its
+//!   group serve its reads: another side of the mirror, or as many columns as the group has data
+//!   columns. Writes skip the drive.
+//! - When the loss is noticed, a spare replaces the drive. Without a spare, the undo action of the
+//!   event provides an empty drive. The new drive receives new writes, and its data is rebuilt from
+//!   the other drives in parts of `rebuild_bytes`, `rebuild_active` parts at a time. It serves no
+//!   reads until the rebuild has ended.
+//! - A group that has lost more drives than its parity allows refuses all requests.
 //!
-//! The rebuild covers the data that was laid out, evenly over the drives, in the order of the disk.
+//! The rebuild restores the data that was placed before the run, which is spread evenly over the
+//! drives, in the order of disk addresses.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +22,11 @@ use crate::spec::{ModelError, Reader};
 
 /// Number of the file that a rebuild reads and writes.
 const REBUILD_FILE: u32 = (1 << 24) - 1;
-/// Bit of a notice: the rebuild of a drive starts; otherwise, a part of it has ended.
+/// Bit of a notice: if it is set, the rebuild of a drive starts; otherwise, a part of the rebuild
+/// has ended.
 const START: u64 = 1;
 
-/// State of a drive that is not whole.
+/// State of a drive that was lost, or is being rebuilt.
 #[derive(Clone, Copy, Debug)]
 enum Drive {
     Lost(Loss),
@@ -35,11 +38,11 @@ enum Drive {
     },
 }
 
-/// Use of a column by a command.
+/// State of the drive of a column.
 #[derive(Clone, Copy, Debug)]
 enum Column {
     Whole,
-    /// The loss is not noticed yet.
+    /// The drive is lost, but the system has not noticed it.
     Unnoticed(Loss),
     Lost,
     New,
@@ -51,7 +54,7 @@ pub(super) struct Repair {
     spares: u64,
     rebuild_active: u32,
     rebuild_bytes: u64,
-    /// Bytes of the layout.
+    /// Number of bytes that were placed before the run.
     stored_bytes: f64,
     drives: BTreeMap<u32, Drive>,
     rebuilt_bytes: u64,
@@ -69,7 +72,7 @@ impl Repair {
         })
     }
 
-    /// Returns true if no drive was lost or all are rebuilt.
+    /// Returns true if no drive was lost, or all lost drives have been rebuilt.
     #[inline]
     pub(super) fn is_whole(&self) -> bool {
         self.drives.is_empty()
@@ -102,7 +105,7 @@ impl Raid {
         !self.repair.drives.contains_key(&device)
     }
 
-    /// Returns true if a group lost more drives than its parity.
+    /// Returns true if a group has lost more drives than its parity allows.
     pub(super) fn is_lost(&self, group: u64) -> bool {
         let readable = (0..self.width).filter(|column| self.is_readable(group, *column));
         !self.repair.is_whole() && (readable.count() as u64) < self.width - self.parity
@@ -183,7 +186,8 @@ impl Raid {
                         self.repair.drives.remove(&device);
                     }
                     Some(Drive::Lost(_)) => self.start_rebuild(device, cx),
-                    // A spare has its place: the drive is the next spare.
+                    // A spare has already replaced the drive, so the returned drive becomes a
+                    // spare.
                     _ => self.repair.spares += 1,
                 }
             }

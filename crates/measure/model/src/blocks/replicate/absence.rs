@@ -1,15 +1,17 @@
-//! Nodes that an event takes away from a cluster, and that may come back.
+//! Nodes that a cluster loses through an event. They may return.
 //!
-//! - Until the loss is noticed, requests that need a copy of the node wait for it. Then reads use the
+//! - Until the loss is noticed, requests that need a copy on the node wait. Then reads use the
 //!   other copies, and writes go to the other copies alone.
-//! - `rebuild_after_s` after the notice, the node's copies are rebuilt on the other nodes, like those
-//!   of failed nodes.
-//! - A node that returns has the data of its loss. Its copies that were written meanwhile are stale:
-//!   they serve no reads until they are copied again. Copies that were rebuilt elsewhere stay there.
-//! - A disk that is lost inside a node takes its part of the node's data away. Copies with such a part
-//!   are like those of a lost node: other nodes serve the reads, and whole units are rebuilt there.
-//!   New data goes to the node's other disks. A disk returns with its data.
-//! - A request without a copy fails. Cold units with erasure coding are decoded.
+//! - `rebuild_after_s` after the notice, the node's copies are rebuilt on the other nodes, in the
+//!   same way as for failed nodes.
+//! - A node that returns has the data that it had when it was lost. Its copies of units written in
+//!   the meantime are stale: they serve no reads until they are copied again. Copies that were
+//!   rebuilt on other nodes stay there.
+//! - If a node loses a disk, it loses the data on that disk. A copy with data on the disk is
+//!   treated like a copy of a lost node: other nodes serve the reads, and whole units are rebuilt
+//!   on other nodes. New data goes to the node's other disks. A disk returns with its data.
+//! - A request fails if no copy of its data is left. Cold units with erasure coding are decoded
+//!   instead.
 
 use std::collections::BTreeMap;
 
@@ -21,21 +23,22 @@ use crate::blocks::request::{Action, Request, scatter};
 use crate::blocks::{Blocks, Context};
 use crate::core::NS_PER_S;
 
-/// Notice: the rebuild of a lost node starts.
+/// Value of the notice that the rebuild of a lost node starts.
 pub(super) const START: u64 = 1;
 
 /// File and unit.
 type Key = (u32, u64);
 
-/// Nodes that events took away.
+/// Nodes and disks that were removed by events.
 #[derive(Clone)]
 pub(super) struct Absence {
     rebuild_after_ns: u64,
-    /// By lost node: its loss.
+    /// For each lost node: its loss.
     lost: BTreeMap<u16, Loss>,
-    /// By lost disk, its node: its loss.
+    /// For each lost disk, with its node: its loss.
     disks: BTreeMap<(u16, Component), Loss>,
-    /// By node that was lost at some time: its units that were written meanwhile, and their number.
+    /// For each node that was lost at some time: the units that were written without it, and the
+    /// number of these units.
     stale: BTreeMap<u16, (Bits, u64)>,
 }
 
@@ -50,13 +53,13 @@ impl Absence {
         }
     }
 
-    /// Returns true while a node is lost.
+    /// Returns true if any node is currently lost.
     #[inline]
     pub(super) fn any_lost(&self) -> bool {
         !self.lost.is_empty()
     }
 
-    /// Returns true if a node was lost at any time.
+    /// Returns true if any node was lost at some time, or any disk is lost.
     #[inline]
     pub(super) fn any_touched(&self) -> bool {
         !self.stale.is_empty() || !self.disks.is_empty()
@@ -81,12 +84,12 @@ impl Absence {
         !self.lost.contains_key(&node) && !self.is_stale(node, key)
     }
 
-    /// Returns true if the copies of a node are to be rebuilt elsewhere.
+    /// Returns true if the copies of a node must be rebuilt on other nodes.
     pub(super) fn is_rebuilt(&self, node: u16, now_ns: u64) -> bool {
         self.lost.get(&node).is_some_and(|loss| self.is_due(loss, now_ns))
     }
 
-    /// Returns true if a copy of a unit on a node has to be made again.
+    /// Returns true if a node's copy of a unit must be copied again.
     pub(super) fn needs_copy(&self, node: u16, key: Key, now_ns: u64) -> bool {
         match self.lost.contains_key(&node) {
             true => self.is_rebuilt(node, now_ns),
@@ -94,7 +97,7 @@ impl Absence {
         }
     }
 
-    /// Returns true if there may be copies to make.
+    /// Returns true if some unit may need a new copy.
     pub(super) fn needs_rebuild(&self, now_ns: u64) -> bool {
         let stale =
             |(node, (_, count)): (&u16, &(Bits, u64))| *count > 0 && !self.lost.contains_key(node);
@@ -102,7 +105,8 @@ impl Absence {
         self.stale.iter().any(stale) || losses().any(|loss| self.is_due(loss, now_ns))
     }
 
-    /// Returns a node that is back with a stale copy of a unit, which is then current.
+    /// Returns a node that has returned with a stale copy of a unit. From this call on, the copy
+    /// counts as current.
     pub(super) fn take_stale(&mut self, nodes: &[u16], (file, unit): Key) -> Option<u16> {
         let back =
             |node: &&u16| !self.lost.contains_key(node) && self.is_stale(**node, (file, unit));
@@ -156,7 +160,7 @@ impl Replicate {
         });
     }
 
-    /// Returns the loss of a disk that has a part of a unit on a node.
+    /// Returns the loss of the disk that stores a part of a unit on a node.
     pub(super) fn disk_loss(&self, node: u16, (file, unit): Key, blocks: &Blocks) -> Option<Loss> {
         let loss = self.absence.disk_loss(node)?;
         let offset = unit * self.unit_bytes;
@@ -165,7 +169,8 @@ impl Replicate {
         blocks.is_lost(self.below, &whole).then_some(loss)
     }
 
-    /// Returns true if a copy of a unit on a node has to be made elsewhere, because a disk is lost.
+    /// Returns true if a node's copy of a unit must be rebuilt on another node, because a disk is
+    /// lost.
     pub(super) fn is_disk_rebuilt(
         &self,
         node: u16,
@@ -200,7 +205,7 @@ impl Replicate {
         }
         self.remote_reads += 1;
         cx.remote = true;
-        // Until the system notices a loss, it sends requests to the lost node too.
+        // Until the system notices a loss, it also sends requests to the lost node.
         let loss_of = |n: &u16| self.absence.lost.get(n).copied().or_else(|| disk(n));
         let unnoticed = |n: &u16| stored(n) && loss_of(n).is_some_and(|loss| !cx.is_noticed(loss));
         let hash = scatter(request.key(unit) ^ 0x5ca1e);
@@ -243,7 +248,7 @@ impl Replicate {
             return live;
         }
         if self.is_coded(&nodes) {
-            // A cold unit gets new nodes.
+            // A cold unit is placed on new nodes.
             let placed = self.choose(request, unit, false);
             if let Some(units) = self.places.get_mut(request.file as usize) {
                 units[unit as usize] = placed;
@@ -254,12 +259,13 @@ impl Replicate {
         live
     }
 
-    /// Returns true for a unit that is stored once, with parity elsewhere.
+    /// Returns true if a unit is stored once, with parity on other nodes.
     fn is_coded(&self, nodes: &[u16; COPIES]) -> bool {
         self.erasure_share > 0.0 && nodes.iter().filter(|n| **n != NOWHERE).count() == 1
     }
 
-    /// Returns the emptier of two nodes that a hash picks among the present ones without a copy.
+    /// Returns the emptier of two nodes. A hash picks the two among the nodes that are not lost and
+    /// have no copy.
     pub(super) fn emptier_present(
         &self,
         hash: u64,

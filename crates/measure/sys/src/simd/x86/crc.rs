@@ -27,7 +27,8 @@ fn word_at(data: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Returns the carry-less product. Fed to the CRC instruction it is `register * by * x^33`.
+/// Returns the carry-less product. After the CRC instruction has processed it, the result is
+/// `register * by * x^33`.
 #[target_feature(enable = "pclmulqdq,sse2")]
 #[inline]
 fn product(register: u32, by: u32) -> u64 {

@@ -9,7 +9,7 @@ use super::super::poison::Place;
 use super::super::store::Store;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
-/// Writes every page of the first database, front to back, and flushes it.
+/// Writes every page of the first database, from front to back, and flushes the database.
 pub type Create = Machine<CreateSteps>;
 
 /// Steps of [`Create`].

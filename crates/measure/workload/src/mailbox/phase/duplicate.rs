@@ -1,4 +1,4 @@
-//! Duplicates the first database of a store to the others.
+//! Duplicates the first database of a store to the other databases.
 
 use crate::step::{ClassGroup, IoKind};
 
@@ -26,12 +26,12 @@ pub struct DuplicateSteps {
     databases: usize,
     flushes_issued: usize,
     flushes_done: usize,
-    /// Directories of the pages that each lane has read.
+    /// For each lane: the directories of the pages that it has read.
     read: Vec<Vec<Directory>>,
 }
 
 impl Duplicate {
-    /// Duplicates the first database of `store` to all others.
+    /// Duplicates the first database of `store` to all other databases.
     pub fn new(store: Store, io: PhaseIo) -> Self {
         let steps = DuplicateSteps {
             chunk_pages: chunk_pages(&store, io),
@@ -84,7 +84,7 @@ impl DuplicateSteps {
         true
     }
 
-    /// Creates the pages of the database at `to` from the pages that the lane has read.
+    /// Renders pages of the database at `to`, as copies of the pages that the lane has read.
     fn restamp(
         &self,
         store: &mut Store,
@@ -95,7 +95,7 @@ impl DuplicateSteps {
         let g = store.geometry;
         let file = store.database_file(to);
         let state = store.databases.get_mut(to)?;
-        // A smaller database has no space for pages after its end.
+        // A smaller database has no space for the pages after its end.
         let count = count.min(state.config.pages_max.saturating_sub(first));
         let pages = (first..first + count).zip(self.read.get(lane.number)?);
         for (page, &directory) in pages {
@@ -193,7 +193,7 @@ impl Steps for DuplicateSteps {
         }
         let to = request.place + 1;
         let target = store.databases.get_mut(to)?;
-        // A copy of a smaller file would need other keys, so all databases have the same size.
+        // A copy of a smaller file would need different keys, so all databases have the same size.
         target.pages_used = target.config.pages_initial;
         self.restamp(store, lane, (to, first, count), ctx)
     }

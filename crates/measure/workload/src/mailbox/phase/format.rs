@@ -1,4 +1,5 @@
-//! Writes the log files of every database in full, so that the load only overwrites.
+//! Writes the log files of every database completely, so that the load only overwrites existing
+//! blocks.
 
 use crate::step::{ClassGroup, IoKind};
 
@@ -9,8 +10,8 @@ use super::super::record::{BlockHead, NO_RECORD, format_block, seal_block};
 use super::super::store::{LogPosition, Store};
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 
-/// Formats the logs: filler without repeats, and one block that records the start of the log. Its
-/// writes have the class `log_format`, which is not part of the load.
+/// Formats the logs. They contain a filler without repeats, and one block that records the start of
+/// the log. Its writes have the class `log_format`, which is not part of the load.
 pub type Format = Machine<FormatSteps>;
 
 /// Steps of [`Format`].

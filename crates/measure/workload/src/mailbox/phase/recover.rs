@@ -15,20 +15,21 @@ use super::ring;
 use super::ring::Chain;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 
-/// Reads each database's log, and every page that the log changed since the checkpoint. It rewrites
-/// pages that differ from the log, flushes, and appends a block that records this. That block
-/// starts a new epoch of the log.
+/// Reads each database's log, and every page that the log changed since the checkpoint. Recovery
+/// rewrites pages that differ from the log, flushes them, and appends a block that records the
+/// recovery. That block starts a new epoch of the log.
 ///
-/// A crash during recovery is harmless: the next recovery starts again with the same result.
+/// A crash during recovery is harmless, because the next recovery starts again and has the same
+/// result.
 pub type Recover = Machine<RecoverSteps>;
 
 /// Start of the replay by [`Recover`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayFrom {
-    /// From the checkpoint: only the required part.
+    /// At the checkpoint: only the required part of the log is replayed.
     Checkpoint,
-    /// At least this number of log files before the end, if they still exist; every page is
-    /// rewritten. The soft recovery phase uses this for its I/O.
+    /// At least this number of log files before the end, if they still exist. Every page in these
+    /// files is rewritten. The soft recovery phase uses this to generate its I/O.
     LogFiles(u32),
 }
 
@@ -56,7 +57,7 @@ pub struct RecoverSteps {
     place: usize,
     stage: Stage,
     chain: Option<Chain>,
-    /// Pages to check, last first.
+    /// Pages that remain to be checked, the last page first.
     left: Vec<u32>,
     pages_total: u64,
     requested: bool,
@@ -65,8 +66,9 @@ pub struct RecoverSteps {
 }
 
 impl Recover {
-    /// Recovers the databases of `store`. Of the states, it uses only the generation maps, and
-    /// derives all other data from the log. [`PhaseIo::chunk_bytes`] is the size of log reads.
+    /// Recovers the databases of `store`. Of the state in `store`, recovery uses only the
+    /// generation maps; it derives all other data from the log. [`PhaseIo::chunk_bytes`] is the
+    /// size of log reads.
     pub fn new(store: Store, from: ReplayFrom, io: PhaseIo) -> Self {
         let log_file_bytes = u64::from(store.config.log_file_bytes);
         let (read, closed) = match from {
@@ -92,7 +94,7 @@ impl Recover {
     }
 }
 
-/// Sets the mark of a page that matches the log to its generation.
+/// Sets the mark of a page that matches the log to the generation of the page.
 fn settle(state: &mut DatabaseState, page: u32, generation: u32) {
     state.generation_map.set(page, Mark::at(generation));
 }
@@ -128,8 +130,8 @@ impl RecoverSteps {
         self.stage = Stage::Pages;
     }
 
-    /// Compares a page that was read with its last change in the log. A page that must be written
-    /// is rendered into the lane's buffer.
+    /// Compares a page that was read with its last change in the log. If the page must be written,
+    /// renders it into the lane's buffer.
     fn judge(
         &self,
         store: &mut Store,
@@ -154,7 +156,7 @@ impl RecoverSteps {
         let checked = check(&g, id, page, mark, bytes);
         let head = own(&g, id, page, bytes);
         if replayed.start_lsn < chain.checkpoint && got == g.page_bytes {
-            // A crash cannot explain this: the page was durable.
+            // A crash cannot explain this difference, because the page was durable.
             if let Err(fault) = checked {
                 ctx.fail(id, Place::Page(page), Failure::Page(fault));
                 return None;
@@ -230,7 +232,7 @@ impl RecoverSteps {
     }
 }
 
-/// Returns the page that was read, if it is whole and this store's page of that number.
+/// Returns the page that was read, if it is whole and is page number `page` of this store.
 fn own(g: &Geometry, database: u32, page: u32, bytes: &[u8]) -> Option<PageHead> {
     let place = (g.run_id, database, page);
     parse(g, bytes).filter(|head| (head.run_id, head.database, head.page) == place)

@@ -1,9 +1,10 @@
-//! Reads a log back: determines its end, and its last record for each page since a position.
+//! Reads a log back: determines its end, and the last record of each page after a position.
 //!
-//! No record states the end of the log. It is determined in two steps. Blocks that a crash left
-//! after the start of a newer epoch are discarded. Of the chains of consecutive blocks, the log is
-//! the last chain that contains the checkpoint named by its own last block. Chains after a gap (an
-//! earlier write was lost) do not contain their checkpoint.
+//! No record contains the end of the log, so it is determined in two steps. First, blocks of an
+//! older epoch that a crash left after the start of a newer epoch are discarded. Second, the
+//! remaining blocks form chains of consecutive blocks. The log is the last chain that contains the
+//! checkpoint recorded in its own last block. A chain after a gap (an earlier write was lost) does
+//! not contain its checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +26,11 @@ use super::{Lane, Notes, Request};
 const RECORD_BYTES_MAX: usize = 1 << 20;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// Determines the log among the blocks of a ring, given in any order.
+/// Determines which blocks of a ring are the log. The blocks may be in any order.
 pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
     heads.sort_unstable_by_key(|head| (head.lsn, head.epoch));
-    // A crash left this older block after the end that recovery determined. It must not fill a gap
-    // among the blocks of the newer epoch.
+    // A crash left this older block after the end of the log. It must not fill a gap between blocks
+    // of the newer epoch.
     let mut epoch = 0;
     heads.retain(|head| {
         epoch = epoch.max(head.epoch);
@@ -46,7 +47,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
         }
         let (start_lsn, end_lsn) = (heads[first].lsn, last.lsn + BLOCK);
         first = i + 1;
-        // The checkpoint may be the end of the log, with nothing to replay.
+        // The checkpoint may be the end of the log. Then there is nothing to replay.
         if last.checkpoint >= start_lsn && last.checkpoint <= end_lsn {
             let BlockHead { checkpoint, pages_used, clean, .. } = last;
             best =
@@ -67,10 +68,10 @@ pub(crate) struct LastChange {
 /// Assembles records from blocks in order.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
-    /// Bytes of an incomplete record, and its start.
+    /// Bytes of an incomplete record, and the log position of its start.
     partial: Vec<u8>,
     partial_start: u64,
-    /// Records that start here or later are counted.
+    /// Log position from which records are counted.
     count_from_lsn: u64,
     pub changes: u64,
     pub pages: BTreeMap<u32, LastChange>,
@@ -83,7 +84,7 @@ impl Parser {
         let Some(mut rest) = block.get(BLOCK_HEADER_BYTES..used) else { return };
         let first = usize::from(head.first_record);
         if self.partial.is_empty() || first == 0 {
-            // A record that a crash cut short is followed by a block that starts with a new record.
+            // After a record that a crash cut short, the next block starts with a new record.
             self.partial.clear();
             match rest.get(first..) {
                 Some(records) => rest = records,
@@ -99,8 +100,8 @@ impl Parser {
                 have @ 0..4 => 4 - have,
                 have => match u32_at(&self.partial, 0) as usize {
                     size @ RECORD_HEADER_BYTES..RECORD_BYTES_MAX if size > have => size - have,
-                    // A store never writes such a record, but the checksum is right: another
-                    // program wrote the block.
+                    // A store never writes such a record. The checksum is right, so another program
+                    // wrote the block.
                     _ => return self.partial.clear(),
                 },
             };
@@ -126,14 +127,14 @@ impl Parser {
     }
 }
 
-/// Records of a log to read.
+/// Which records of a log to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFrom {
-    /// Records after the checkpoint.
+    /// The records after the checkpoint.
     Checkpoint,
-    /// Records in this many bytes before the end, and those after the checkpoint.
+    /// The records in this number of bytes before the end, and all records after the checkpoint.
     Back(u64),
-    /// All that still exist; those after the checkpoint are counted.
+    /// All existing records. Only the records after the checkpoint are counted.
     All,
 }
 
@@ -147,9 +148,9 @@ pub(crate) struct LogReader {
     heads: Vec<BlockHead>,
     ring: Ring,
     read_from: ReadFrom,
-    /// True if no write was in flight when the log was last closed.
+    /// True if it is known that no write was in flight when the log was last closed.
     pub closed: bool,
-    /// Position up to which the log's own blocks prove that it was durable.
+    /// Log position up to which the blocks of the log prove that it was durable.
     pub proven_durable_lsn: u64,
     stage: Stage,
     pub parser: Parser,
@@ -157,9 +158,9 @@ pub(crate) struct LogReader {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Reading the whole ring for the headers of its blocks.
+    /// The reader reads the whole ring, for the headers of its blocks.
     Heads,
-    /// Reading the blocks from this position on for their records.
+    /// The reader reads the blocks from `next_lsn` on, for their records.
     Records {
         chain: Chain,
         from_lsn: u64,
@@ -209,7 +210,7 @@ impl LogReader {
         self.parser = Parser::default();
     }
 
-    /// Returns the next read; `None` before a completion, or at the end of the log.
+    /// Returns the next read; `None` if a completion is needed first, or at the end of the log.
     pub fn next(&mut self, store: &Store, alone: bool, notes: &mut Notes) -> Option<Request> {
         if let Stage::Heads = self.stage {
             let ring_bytes = store.ring_bytes();
@@ -222,12 +223,13 @@ impl LogReader {
                 return Some(request);
             }
             if self.reads_open == 0 {
-                // Every file of the log is empty.
+                // All files of the log are empty.
                 self.heads_read(store, true, notes);
             }
         }
         match self.stage {
-            // A record may span blocks, so blocks are read in order: one read at a time.
+            // A record may span several blocks, so blocks are read in order, with one read at a
+            // time.
             Stage::Records { chain, next_lsn, .. } if alone && next_lsn < chain.end_lsn => {
                 Some(self.read(store, next_lsn, chain.end_lsn))
             }
@@ -235,8 +237,8 @@ impl LogReader {
         }
     }
 
-    /// Returns the first position from `lsn` on that exists in its file; `end` if there is none
-    /// before `end`.
+    /// Returns the first log position at or after `lsn` whose byte exists in its file; `end` if
+    /// there is no such position before `end`.
     fn readable(&self, store: &Store, mut lsn: u64, end: u64) -> u64 {
         let file_bytes = u64::from(store.config.log_file_bytes);
         while lsn < end {
@@ -303,13 +305,14 @@ impl LogReader {
         }
     }
 
-    /// Handles the end of the ring: determines the log in the ring, and lists the missing blocks.
+    /// Called after the whole ring was read: determines the log in the ring, and lists the missing
+    /// blocks.
     fn heads_read(&mut self, store: &Store, has_bytes: bool, notes: &mut Notes) {
         let state = &store.databases[self.place];
         let chain = if has_bytes {
             find_chain(&mut self.heads)
         } else {
-            // A driver without data: the last machine recorded the position of the log.
+            // The driver has no data, but the previous machine recorded the position of the log.
             let LogPosition { next_lsn, checkpoint, epoch } = state.log;
             let start_lsn = next_lsn.saturating_sub(store.ring_bytes()).max(LogPosition::FIRST_LSN);
             Some(Chain {
@@ -349,7 +352,7 @@ impl LogReader {
         };
     }
 
-    /// Without data, estimates the number of pages that a log of this length would have changed.
+    /// Without data, chooses random pages as the pages that a log of this length changed.
     fn assume_changes(&mut self, store: &Store, log_bytes: u64) {
         let state = &store.databases[self.place];
         let mut choices = Choices::new(store.config.seed, u64::from(state.config.id) << 33);
@@ -401,14 +404,15 @@ mod tests {
     #[test]
     fn a_log_ends_at_its_first_gap() {
         assert_eq!(ends(blocks(5..20, 1, 8)), Some((5, 20)));
-        // Block 17 was lost and the two after it were not.
+        // Block 17 was lost, but the two blocks after it were written.
         let gap = [blocks(5..17, 1, 8), blocks(18..20, 1, 8)].concat();
         assert_eq!(ends(gap.clone()), Some((5, 17)));
-        // After recovery, a newer epoch fills the gap; blocks after it belong to the older epoch.
+        // After a recovery, blocks of a newer epoch fill the gap. The blocks after them belong to
+        // the older epoch.
         let filled = [gap, blocks(17..18, 2, 18)].concat();
         assert_eq!(ends(filled.clone()), Some((5, 18)));
-        // Two blocks of the newer epoch were in flight and only the second survived. The block of
-        // the older epoch in the gap belongs to neither.
+        // Two blocks of the newer epoch were in flight, and only the second one was written. The
+        // block of the older epoch in the gap is not part of the log.
         let gap = [filled, blocks(19..20, 2, 18)].concat();
         let gap = gap.into_iter().filter(|head| (head.lsn / BLOCK, head.epoch) != (19, 1));
         assert_eq!(ends(gap.collect()), Some((5, 18)));
@@ -418,7 +422,7 @@ mod tests {
     #[test]
     fn a_chain_without_its_checkpoint_is_no_log() {
         assert_eq!(ends(blocks(15..20, 1, 8)), None);
-        // Blocks of the previous round of the ring are before the gap.
+        // Before the gap, there are blocks of the previous round of the ring.
         let old = [blocks(2..6, 1, 1), blocks(8..20, 1, 9)].concat();
         assert_eq!(ends(old), Some((8, 20)));
     }
@@ -433,7 +437,7 @@ mod tests {
 
     type WrittenBlock = (BlockHead, Vec<u8>);
 
-    /// Appends records of these sizes, with flushes at the given places. Returns the written
+    /// Appends records of these sizes, with flushes after the given records. Returns the written
     /// blocks, and the position after each record.
     fn write(records: &[(u32, bool)]) -> (Vec<WrittenBlock>, Vec<(u64, u64)>) {
         let databases = vec![DatabaseConfig::new(0, 0, 0, 100)];
@@ -505,8 +509,8 @@ mod tests {
             }
         }
 
-        /// A log truncated after any block has the records that end before. A log that continues
-        /// after a recovery is read to its new end.
+        /// A log that is truncated after any block contains the records that end before the cut. A
+        /// log that continues after a recovery is read to its new end.
         #[test]
         fn a_cut_log_gives_what_was_whole(records in records(), cut in 0usize..80) {
             let (written, ends) = write(&records);
@@ -523,7 +527,7 @@ mod tests {
             prop_assert_eq!(parser.changes as usize, whole + records.len());
         }
 
-        /// Arbitrary blocks: parsing them is safe.
+        /// Arbitrary blocks can be parsed safely.
         #[test]
         fn any_payload_can_be_parsed(
             bytes in proptest::collection::vec(any::<u8>(), 4096),

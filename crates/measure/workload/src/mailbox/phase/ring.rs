@@ -1,9 +1,9 @@
-//! Determines which blocks of a log's ring must exist, and the damage of missing ones.
+//! Determines which blocks of a log's ring must exist, and the damage of missing blocks.
 //!
 //! Every block between two positions was acknowledged and must not be overwritten before the next
-//! round of the ring. The later position is the end of the log. The earlier position is a ring's
-//! length before it, plus the distance that writes could reach after the end at a crash: a block is
-//! submitted at most a log buffer after the durable end.
+//! round of the ring. The later position is the end of the log. The earlier position is one ring
+//! length before the end. It is later if the log crashed, because writes in flight at the crash may
+//! have overwritten older blocks: up to one log buffer after the durable end.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use super::Notes;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// A log in a ring.
+/// The log in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// First existing block.
+    /// Position of the first existing block.
     pub start_lsn: u64,
     /// End of the last block.
     pub end_lsn: u64,
@@ -29,46 +29,46 @@ pub(crate) struct Chain {
     pub pages_used: u32,
     /// Highest epoch of any block in the ring.
     pub epoch: u32,
-    /// First existing position of that epoch.
+    /// First existing position of the highest epoch.
     pub epoch_lsn: u64,
-    /// The last block records that the store was closed.
+    /// True if the last block records that the store was closed.
     pub clean: bool,
 }
 
-/// Returns the first position from which every block up to the end must exist. `closed`: no write
-/// was in flight when the log was last closed.
+/// Returns the position from which every block up to the end must exist. `closed` is true if no
+/// write was in flight when the log was last closed.
 pub(crate) fn whole_from(store: &Store, chain: &Chain, closed: bool) -> u64 {
     let (ring, buffer) = (store.ring_bytes(), u64::from(store.config.log_buffer_bytes));
     let reach = if closed && chain.clean { 0 } else { buffer };
     let from = (chain.end_lsn + reach).saturating_sub(ring).max(LogPosition::FIRST_LSN);
-    // At the start of an epoch, a crash had interrupted the writes after this position.
+    // Before a new epoch started, a crash had interrupted writes. They may have overwritten the
+    // blocks before this position.
     let crashed = chain.epoch > LogPosition::formatted().epoch;
     let cut = if crashed { (chain.epoch_lsn + buffer).saturating_sub(ring) } else { 0 };
     from.max(cut)
 }
 
-/// Returns the position up to which the log's own blocks prove that it was durable. If a block is a
-/// buffer's length after the end of the chain, all blocks before it were acknowledged when it was
-/// submitted.
+/// Returns the position up to which the blocks of the log prove that it was durable. When a block
+/// was submitted, all blocks more than one buffer length before it had been acknowledged.
 pub(crate) fn proven_durable_lsn(store: &Store, heads: &[BlockHead], chain: &Chain) -> u64 {
     let buffer = u64::from(store.config.log_buffer_bytes);
     let last = heads.iter().filter(|head| head.epoch == chain.epoch).map(|head| head.lsn).max();
     last.map_or(0, |lsn| (lsn + BLOCK).saturating_sub(buffer))
 }
 
-/// Returns the position up to `end_lsn` whose block belongs at byte `at` of the ring.
+/// Returns the last log position before `end_lsn` whose block belongs at byte `at` of the ring.
 pub(crate) fn lsn_at(at: u64, end_lsn: u64, ring_bytes: u64) -> Option<u64> {
     let back = (end_lsn % ring_bytes + ring_bytes - at - BLOCK) % ring_bytes;
     (end_lsn - BLOCK.min(end_lsn)).checked_sub(back)
 }
 
-/// Blocks of a ring, which are judged once the end of the log is known.
+/// The blocks of a ring, which are checked when the end of the log is known.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
     ring_bytes: u64,
     seen: Vec<RingBlock>,
-    /// Misplaced blocks: their position in the log, by the byte of the ring at which they were
-    /// found.
+    /// Misdirected blocks: for the byte of the ring at which each was found, its position in the
+    /// log.
     misdirected: BTreeMap<u64, u64>,
 }
 
@@ -78,9 +78,9 @@ enum RingBlock {
     /// The block cannot be read: the file ends before it.
     #[default]
     Nothing,
-    /// A block of this log at its right place, of some round.
+    /// A block of this log in its correct slot, from any round.
     Block,
-    /// Another content.
+    /// The slot contains something else, which is damage of this kind.
     Other(Damage),
 }
 
@@ -93,8 +93,8 @@ impl Ring {
         self.seen.resize((ring_bytes / BLOCK) as usize, RingBlock::Nothing);
     }
 
-    /// Records the block at byte `at` of the ring. Returns the header of a block if the block
-    /// belongs at this position.
+    /// Records the block at byte `at` of the ring. Returns its header if the block belongs at this
+    /// position.
     pub fn note(
         &mut self,
         g: &Geometry,
@@ -115,8 +115,8 @@ impl Ring {
         head
     }
 
-    /// Checks that every block of `from..end` exists; `heads` are those of the log, by position. A
-    /// file that is too short is listed instead of its missing blocks.
+    /// Checks that every block of `from..end` exists. `heads` are the headers of the log, sorted by
+    /// position. If a file is too short, lists the file instead of its missing blocks.
     pub fn check(
         &self,
         database: u32,

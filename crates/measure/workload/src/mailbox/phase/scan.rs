@@ -11,22 +11,22 @@ use super::super::store::{LogPosition, Store};
 use super::ring::lsn_at;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
-/// Reads every page in use, front to back, database after database, and checks each against its
-/// generation. After a damaged page, it lists the page and continues.
+/// Reads every page in use, from front to back, database after database, and checks the generation
+/// of each page. A damaged page is listed, and the scan continues.
 ///
 /// The checksum phase reads the logs first. Every block of the last round of the ring was
-/// acknowledged, so it must be the block of its position. This detects damage to the log that the
-/// load did not detect.
+/// acknowledged, so each slot must contain the block that belongs there. This detects damage to the
+/// log that the load did not detect.
 pub type Scan = Machine<ScanSteps>;
 
-/// Purpose of a scan, which determines its class.
+/// Purpose of a scan, which determines the class of its I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanKind {
     /// The checksum phase: classes `checksum_read` and `log_check_read`.
     Checksum,
-    /// Reading every page to warm caches, and checking it: class `checksum_read`.
+    /// Reads and checks every page, to warm caches: class `checksum_read`.
     Warm,
-    /// Streaming backup, reading whole databases: class `backup_read`.
+    /// Streaming backup, which reads whole databases: class `backup_read`.
     Backup,
 }
 
@@ -36,9 +36,10 @@ pub struct ScanSteps {
     kind: ScanKind,
     chunk_pages: u32,
     page_bytes: u32,
-    /// Number of the database whose log is read next; after the last, if none remains.
+    /// Number of the database whose log is read next. It equals the number of databases if no log
+    /// remains.
     log_place: usize,
-    /// Next byte of its ring.
+    /// Next byte to read in the ring of this log.
     log_byte: u64,
     chunks: Chunks,
     open_chunks: u64,
@@ -67,7 +68,7 @@ impl Scan {
 }
 
 impl ScanSteps {
-    /// Returns the next read of a log; `None` at the end of all logs.
+    /// Returns the next read of a log; `None` after all logs were read.
     fn log_read(&mut self, store: &Store) -> Option<Request> {
         if self.log_byte >= store.ring_bytes() {
             (self.log_place, self.log_byte) = (self.log_place + 1, 0);

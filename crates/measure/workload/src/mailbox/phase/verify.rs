@@ -1,4 +1,5 @@
-//! Proves that every durably committed change exists, or names the missing changes. Writes nothing.
+//! Proves that every durably committed change exists, or lists the missing changes. This phase only
+//! reads.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ use super::{Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 /// commit. A page that is in the log after the checkpoint may be in any state that a crash can
 /// leave: the log determines its content. A page that the log mentions only before the checkpoint
 /// must contain that change. Any other page must have the generation that the generation map last
-/// acknowledged. If the map is not reliable, the page must be whole and in its place, and is
+/// acknowledged. If the map is not reliable, the page must be whole and at its position, and is
 /// counted as unknown.
 pub type Verify = Machine<VerifySteps>;
 
@@ -35,7 +36,7 @@ enum Stage {
     Ended,
 }
 
-/// Commits that a witness recorded as acknowledged: the last of each slot.
+/// Commits that a witness recorded as acknowledged: the last commit of each slot.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectedCommits(BTreeMap<(u32, u32), BTreeMap<u8, Commit>>);
 
@@ -49,12 +50,12 @@ impl ExpectedCommits {
         }
     }
 
-    /// Checks a page's slots, and removes its commits.
+    /// Checks the slots of a page against the expected commits, and removes these commits.
     fn take(&mut self, database: u32, page: u32, directory: &Directory, notes: &mut Notes) {
         for commit in self.0.remove(&(database, page)).unwrap_or_default().into_values() {
             let slot = usize::from(commit.slot);
             let (found, live) = (directory.version(slot), directory.is_live(slot));
-            // A later version was committed lazily, or was not yet acknowledged.
+            // A later version is correct: it was committed lazily, or was not yet acknowledged.
             if found > commit.version || found == commit.version && live == commit.live {
                 notes.report.commits_found += 1;
             } else {
@@ -80,9 +81,9 @@ pub struct VerifySteps {
     stage: Stage,
     end_lsn: u64,
     checkpoint: u64,
-    /// Whether the generation map of the current database is reliable.
+    /// True if the generation map of the current database is reliable.
     map_trusted: bool,
-    /// Last change of each page in the log, for the whole existing log.
+    /// Last change of each page in the whole existing log.
     replayed: BTreeMap<u32, LastChange>,
     next_page: u32,
     open_chunks: u32,
@@ -90,9 +91,9 @@ pub struct VerifySteps {
 }
 
 impl Verify {
-    /// Creates the verification of the databases of `store`. Of the states, it uses only the
-    /// generation maps, and derives all other data from the log. `expected` are further commits
-    /// that must exist.
+    /// Creates the verification of the databases of `store`. Of the state in `store`, it uses only
+    /// the generation maps; it derives all other data from the log. `expected` contains further
+    /// commits that must exist.
     pub fn new(store: Store, expected: ExpectedCommits, io: PhaseIo) -> Self {
         let steps = VerifySteps {
             chunk_pages: chunk_pages(&store, io),
@@ -111,8 +112,8 @@ impl Verify {
         Self::with(store, io.depth, steps)
     }
 
-    /// States that the store was closed and has had no writes since. Then all blocks of the rings
-    /// must exist.
+    /// Declares that the store was closed and not written since then. In this case, all blocks of
+    /// the rings must exist.
     #[must_use]
     pub fn of_closed(mut self) -> Self {
         self.steps.reader.closed = true;
@@ -197,7 +198,7 @@ impl VerifySteps {
             }
             (Err(fault), None) => {
                 notes.find(id, Place::Page(page), Failure::Page(fault));
-                // A page of an older generation still shows which commits are missing.
+                // A page of an older generation still shows which of its commits are missing.
                 match parse(g, bytes).filter(|head| (head.database, head.page) == (id, page)) {
                     Some(head) => head.directory,
                     None => Directory::default(),
@@ -207,8 +208,9 @@ impl VerifySteps {
         self.expected.take(id, page, &directory, notes);
     }
 
-    /// Determines the proof of a whole page that the log need not restore: its last change in the
-    /// log, which the checkpoint promised to be in the file; otherwise the map; otherwise none.
+    /// Determines what proves that a whole page is current if the log need not restore it. The
+    /// proof is its last change in the log, which is before the checkpoint and must therefore be in
+    /// the file. Otherwise it is the map, or there is no proof.
     fn settled(
         &self,
         id: u32,

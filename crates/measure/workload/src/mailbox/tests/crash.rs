@@ -1,7 +1,7 @@
 //! Crashes lose, reorder or tear unflushed data. No acknowledged commit may be missing.
 //!
 //! The witness, outside the store, receives each durable commit when the store acknowledges it. A
-//! failure prints the seed of its history. `CRASH_SEED=n` repeats that one alone, and
+//! failure prints the seed of its history. `CRASH_SEED=n` repeats only that history, and
 //! `CRASH_SHAPES=n` tries `n` random shapes.
 
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ impl Witness for Notebook {
     }
 }
 
-/// A prepared store, copied for each history.
+/// A prepared store, which is copied for each history.
 struct Base {
     config: MailboxConfig,
     disk: Disk,
@@ -56,7 +56,7 @@ struct History {
     log_stalls: u64,
     log_blocks_checked: u64,
     pages_unknown: u64,
-    /// Recovered stores that would need another recovery.
+    /// Number of recovered stores that would need another recovery.
     unfinished: u64,
     findings: Vec<Finding>,
 }
@@ -120,7 +120,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             reported.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
         }
         if seed.is_multiple_of(4) {
-            // With maps from before the load, like after a crash of the host.
+            // The maps are from before the load, as after a crash of the host.
             let old: Vec<SharedGenerationMap> =
                 base.maps.iter().map(SharedGenerationMap::untrusted).collect();
             let mut verify = Verify::new(store(&config, &old), expected(), PHASE_IO);
@@ -129,7 +129,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             reported.log_blocks_checked += verify.report().log_blocks_checked;
             reported.pages_unknown += verify.report().pages_unknown;
         }
-        // Recovery may crash too, and then starts again.
+        // Recovery may also crash, and then starts again.
         loop {
             let from = ReplayFrom::Checkpoint;
             let mut recover = Recover::new(store(&config, &maps), from, PHASE_IO);
@@ -164,7 +164,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
     reported
 }
 
-/// Runs histories until there were `crashes`, on two threads, and fails at the first loss.
+/// Runs histories on two threads until there were `crashes` crashes, and fails at the first loss.
 fn survive(config: &MailboxConfig, crashes: u64) -> History {
     if let Some(seed) = std::env::var("CRASH_SEED").ok().and_then(|seed| seed.parse().ok()) {
         let reported = history(&Base::new(config.clone()), seed, Mutant::None);
@@ -208,7 +208,7 @@ fn catch(mutant: Mutant, shows: impl Fn(&Finding) -> bool) -> u64 {
     panic!("{mutant:?} was not noticed in 200 histories");
 }
 
-/// A store with such slow page writes that its log is repeatedly full.
+/// A store whose page writes are so slow that its log is repeatedly full.
 fn tight(seed: u64) -> MailboxConfig {
     MailboxConfig {
         checkpoint_step_bytes: TIGHT_STEP,
@@ -349,7 +349,7 @@ fn a_page_written_before_its_log_is_caught() {
     catch(Mutant::PageBeforeLog, ahead);
 }
 
-/// `fdatasync` after plain log writes, instead of durable writes.
+/// A store that uses `fdatasync` after plain log writes, instead of durable writes.
 #[test]
 fn nothing_is_lost_with_flushed_logs() {
     let config = MailboxConfig { durability: Durability::Fdatasync, ..small(7) };
@@ -357,7 +357,7 @@ fn nothing_is_lost_with_flushed_logs() {
     assert!(all.acknowledged > 5_000 && all.rebuilt > 500, "{all:?}");
 }
 
-/// Pages of the real size, in which 64 sectors can tear in more ways.
+/// A store with pages of the default size, whose 64 sectors can tear in more ways.
 #[test]
 fn nothing_is_lost_with_pages_of_32_kib() {
     let config = MailboxConfig {

@@ -1,4 +1,5 @@
-//! Every machine that reads detects, names and locates deliberate damage to a closed store.
+//! Deliberate damage to a closed store: every machine that reads the store detects it, and reports
+//! its kind and location.
 
 use super::disk::{Disk, NextStep};
 use super::fixture::{PHASE_IO, SharedGenerationMap, finish, maps, prepared, small, store};
@@ -9,8 +10,8 @@ use crate::mailbox::{
 
 const PAGE: usize = 32 << 10;
 
-/// A store with pages of 32 KiB that was loaded and closed, and its files at three times: after
-/// creation, after a first load, and after a second load.
+/// A store with pages of 32 KiB that was loaded and closed. It has copies of its files at three
+/// times: after creation, after a first load, and after a second load.
 struct ClosedStore {
     config: MailboxConfig,
     maps: Vec<SharedGenerationMap>,
@@ -84,7 +85,7 @@ impl ClosedStore {
         let (page, damage) = expected[0];
         assert!(said.starts_with("database 1, page "), "{said}");
         assert!(said.contains(&format!("page {page}:")) && said.contains(damage.name()), "{said}");
-        // The load finds it by a read or by maintenance, and ends.
+        // The load finds the damage by a read or by maintenance, and ends.
         let sessions: Vec<u32> = (0..self.config.sessions).collect();
         let mut group = Group::new(Box::new(scan).into_store(), &sessions).unwrap();
         disk.run(&mut group, |_, _| NextStep::On);
@@ -114,7 +115,7 @@ fn damage_by_hand_is_named() {
         ClosedStore::page(disk, 4).copy_from_slice(&nine);
         ClosedStore::page(disk, 9).copy_from_slice(&four);
     });
-    // The same page of another database.
+    // The page is replaced by the same page of another database.
     closed.assert_found(&[(5, Damage::Misdirected)], |disk| {
         let other = disk.bytes("db00.edb")[5 * PAGE..][..PAGE].to_vec();
         ClosedStore::page(disk, 5).copy_from_slice(&other);
@@ -136,7 +137,8 @@ fn older_versions_are_stale_or_lost() {
         head.generation -= 1;
         render(&geometry, &head, ClosedStore::page(disk, page));
     });
-    // An older store on the same storage: whole and right, but of another run.
+    // The page is from an older store on the same storage. It is whole and correct, but from
+    // another run.
     closed.assert_found(&[(page, Damage::Stale)], |disk| {
         let config = MailboxConfig { run_id: 99, ..closed.config.clone() };
         let geometry = *store(&closed.config, &closed.maps).geometry();
@@ -160,7 +162,7 @@ fn mixed_sectors_are_torn() {
             now[from..to].copy_from_slice(&before[from..to]);
         });
     }
-    // A torn page that was then changed is corrupt.
+    // A torn page of which further bytes were changed is corrupt.
     closed.assert_found(&[(page, Damage::Corrupt)], |disk| {
         let older = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
         let now = ClosedStore::page(disk, page);
@@ -169,7 +171,7 @@ fn mixed_sectors_are_torn() {
     });
 }
 
-/// A log without its end, and a map that records acknowledged commits after that end.
+/// The end of the log is missing, and the map records acknowledged commits after the remaining log.
 #[test]
 fn a_log_that_ends_early_is_noticed() {
     let closed = closed();

@@ -1,8 +1,8 @@
 //! A simulated disk in virtual time, with a volatile cache that a crash loses.
 //!
 //! Reads see every completed write. A write is durable if it was issued as a durable write, or if
-//! it completed before a later flush was issued. After a crash, every other write (also one in
-//! flight) may have any of its sectors: all, none, the first ones, or any subset.
+//! it completed before a later flush was issued. After a crash, any sectors of every other write,
+//! also of a write in flight, may be on the disk: all, none, the first ones, or any subset.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -39,7 +39,7 @@ struct File {
     volatile: Vec<Volatile>,
 }
 
-/// Count and bytes of one class of I/O.
+/// Number and bytes of the I/Os of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub count: u64,
@@ -54,16 +54,16 @@ pub struct Disk {
     pub latency: Latency,
     choices: Choices,
     pub now_ns: u64,
-    /// By class name without the database.
+    /// Counts for each class name without the database.
     pub tallies: BTreeMap<String, Tally>,
     pub groups: BTreeMap<ClassGroup, Tally>,
-    /// Hash of every issued I/O, for comparing runs.
+    /// Hash over all issued I/Os, to compare runs.
     pub trace: u64,
-    /// Injected results of I/Os, by number: an `errno`, or fewer bytes.
+    /// Injected results, for the numbers of I/Os: an `errno`, or a smaller number of bytes.
     pub failures: BTreeMap<u64, Result<u32, i32>>,
-    /// Faulty writes that are acknowledged, by number.
+    /// Faults of acknowledged writes, for the numbers of I/Os.
     pub lies: BTreeMap<u64, WriteFault>,
-    /// Numbers of the log writes issued.
+    /// Numbers of the log writes that were issued.
     pub log_writes: Vec<u64>,
     /// Kind of the last failed I/O.
     pub failed: Option<IoKind>,
@@ -85,12 +85,12 @@ pub enum WriteFault {
     Misdirected,
 }
 
-/// Action of the driver after an event.
+/// What the driver does after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     On,
     Stop,
-    /// Stops, and drops everything in flight.
+    /// Stops, and drops all I/Os in flight.
     Crash,
 }
 
@@ -286,7 +286,7 @@ impl Disk {
         }
     }
 
-    /// Acknowledges a write but executes it wrongly.
+    /// Acknowledges a write, but executes it with a fault.
     fn land_otherwise(&mut self, landed: &InFlight, lie: WriteFault) -> u32 {
         let (mut at, mut bytes) = (landed.io.offset_bytes as usize, landed.bytes.clone());
         let file_bytes = self.files[landed.file].visible.len();

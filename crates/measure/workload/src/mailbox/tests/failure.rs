@@ -1,4 +1,4 @@
-//! After an I/O error, a run ends: it issues no further I/O, and its results are preserved.
+//! After an I/O error, a run ends: it issues no further I/O, and its results remain available.
 
 use super::disk::NextStep;
 use super::fixture::{PHASE_IO, finish, maps, prepared, small, store};
@@ -10,7 +10,8 @@ use crate::step::{IoKind, StepWorkload};
 
 const EIO: i32 = 5;
 
-/// If any I/O of a run fails, in any way, the run ends with that failure, and the store recovers.
+/// If any I/O of a run fails in any way, the run ends with that failure, and the store can be
+/// recovered.
 #[test]
 fn the_first_failure_ends_the_run() {
     let config = MailboxConfig { durability: plimsoll_plan::Durability::Fdatasync, ..small(41) };
@@ -38,7 +39,7 @@ fn the_first_failure_ends_the_run() {
         }
         assert!(!poison.is_corruption() && !group.is_closed());
         places.insert(core::mem::discriminant(&poison.place));
-        // A further step returns nothing.
+        // A further step returns no I/O.
         let mut out = Vec::new();
         let mut arena = crate::step::HeapArena(vec![0; group.arena_size_bytes() as usize]);
         assert_eq!(group.step(disk.now_ns, &[], &mut arena, &mut out), crate::step::Wait::Done);

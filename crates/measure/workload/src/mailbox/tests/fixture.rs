@@ -17,7 +17,7 @@ impl SharedGenerationMap {
         Self(Arc::new(Mutex::new(MemoryGenerationMap::new(pages))), true)
     }
 
-    /// Returns an independent map with the same content.
+    /// Returns an independent copy of the map.
     pub fn copy(&self) -> Self {
         Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), self.1)
     }
@@ -50,15 +50,15 @@ impl GenerationMap for SharedGenerationMap {
     }
 }
 
-/// Latencies of the same order, so that events occur in every order.
+/// Latencies of similar size, so that events occur in every order.
 pub const LATENCY: Latency =
     Latency { read_ns: 200_000, write_ns: 300_000, durable_ns: 100_000, flush_ns: 500_000 };
 
-/// I/Os of phases on small stores.
+/// Size and queue depth of the I/Os of phases on small stores.
 pub const PHASE_IO: PhaseIo = PhaseIo { chunk_bytes: 32 << 10, depth: 3 };
 
-/// A store so small that every event is frequent: pages of 4 KiB, a cache smaller than the
-/// database, a log ring that is overwritten every few dozen commits.
+/// A store that is so small that every event is frequent. It has pages of 4 KiB, a cache smaller
+/// than the database, and a log ring that is overwritten every few dozen commits.
 pub fn small(seed: u64) -> MailboxConfig {
     let databases = (0..2).map(|id| DatabaseConfig::new(id, 0, 1, 36)).collect();
     MailboxConfig {
@@ -81,7 +81,7 @@ pub fn small(seed: u64) -> MailboxConfig {
     }
 }
 
-/// Returns the maps of a store, by position.
+/// Returns the maps of a store, in the order of its databases.
 pub fn maps(config: &MailboxConfig) -> Vec<SharedGenerationMap> {
     config.databases.iter().map(|d| SharedGenerationMap::new(d.pages_max)).collect()
 }
@@ -104,7 +104,7 @@ pub fn finish<P: Phase>(disk: &mut Disk, mut phase: P) -> Store {
     Box::new(phase).into_store()
 }
 
-/// Creates, formats and duplicates.
+/// Creates, formats and duplicates the databases of a store.
 pub fn prepared(config: &MailboxConfig, maps: &[SharedGenerationMap]) -> (Disk, Store) {
     let mut disk = Disk::new(config.seed, LATENCY);
     let store = finish(&mut disk, Create::new(store(config, maps), PHASE_IO));

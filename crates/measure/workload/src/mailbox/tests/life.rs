@@ -1,4 +1,5 @@
-//! The life of a store without failures: created, loaded, closed, scanned, verified, loaded again.
+//! The life of a store without failures: it is created, loaded, closed, scanned, verified, and
+//! loaded again.
 
 use super::disk::NextStep;
 use super::fixture::{PHASE_IO, finish, maps, prepared, small};

@@ -38,7 +38,7 @@ fn counters(group: &Group) -> Counters {
     all
 }
 
-/// Counts over 60 s after the warm-up.
+/// Counts of the 60 s after the warm-up.
 #[derive(Debug)]
 struct Shape {
     counted: Counters,
@@ -99,7 +99,7 @@ fn measure(config: &MailboxConfig, latency: Latency) -> Shape {
     after.unwrap()
 }
 
-/// Prints the figures next to the published ones.
+/// Prints the measured figures next to the published figures.
 fn show(name: &str, shape: &Shape) {
     println!(
         "{name}: reads to writes {:.3}, log write {:.0} B, log sequential {:.4}, database to log \
@@ -151,13 +151,14 @@ fn the_shape_of_a_small_store() {
     assert!(near(shape.of("commits_lazy"), commits * 0.7, 0.02));
 }
 
-/// 40 GiB in eight databases: with this size, the cache hardly matters.
+/// 40 GiB in eight databases. At this size, the cache has hardly any effect.
 #[test]
 fn the_shape_of_a_large_store() {
     assert_shape("8 x 5 GiB, 16 sessions", &config(8, 163_840, 16), DISK);
 }
 
-/// A log whose flushes take as long as reads, and reads that are much faster than the log.
+/// One disk has log flushes that take as long as reads, another has reads that are much faster than
+/// the log.
 #[test]
 fn the_shape_does_not_depend_on_the_disk() {
     let slow_log = Latency { durable_ns: 5_000_000, ..DISK };
@@ -166,7 +167,7 @@ fn the_shape_does_not_depend_on_the_disk() {
     assert_shape("fast reads", &config(4, 65536, 8), fast_reads);
 }
 
-/// Each further copy reads the whole log in large pieces, and the load does not change.
+/// Each further copy reads the whole log in large pieces, and the other I/O does not change.
 #[test]
 fn each_copy_reads_the_log() {
     let alone = measure(&config(2, 32768, 8), DISK);
@@ -190,8 +191,8 @@ fn the_open_loop_carries_its_target() {
     assert!((1.5..=2.0).contains(&ratio), "reads to writes {ratio}");
 }
 
-/// With a target rate above the capability of any disk of this kind, sessions are always late.
-/// Latency counts from the arrival, so it grows, and the rate is that of the disk.
+/// The target rate is above the maximum rate of the disk, so sessions are always late. Latency
+/// counts from the arrival, so it grows, and the achieved rate is the maximum rate of the disk.
 #[test]
 fn the_open_loop_does_not_wait_for_the_disk() {
     let pace = Pace::Target { rate_ios_per_s: 20_000.0 };
@@ -211,8 +212,8 @@ fn the_open_loop_does_not_wait_for_the_disk() {
     assert!(lag_ns > 10 * SECOND, "arrivals waited for the disk: lag of only {lag_ns} ns");
     let rate = ios_at_stop.unwrap() as f64 / 20.0;
     assert!(rate < 2000.0, "{rate}");
-    // Operations that had arrived were started for another minute. The remaining arrivals count as
-    // backlog, and no arrival is after the stop.
+    // Operations that had arrived before the stop were started for another minute. The remaining
+    // arrivals count as backlog. No arrival is after the stop.
     assert!(disk.now_ns >= 20 * SECOND + BACKLOG_NS, "ended at {} ns", disk.now_ns);
     let mut left = Vec::new();
     group.never_started(&mut |_, due_ns| left.push(due_ns));
@@ -262,7 +263,7 @@ fn a_seed_decides_everything() {
     assert_ne!(trace(1).0, trace(2).0);
 }
 
-/// Machines for whole stores also run without data, with the same I/Os.
+/// The phases over whole stores also run without data, with the same I/Os.
 #[test]
 fn phases_run_without_data() {
     let config = MailboxConfig { cache_bytes: 32 << 20, ..config(2, 2048, 4) };
@@ -298,8 +299,8 @@ fn phases_run_without_data() {
     assert!(disk.tallies["recovery_write"].count > 500);
 }
 
-/// A log write without its flush is not durable, and a limit on log writes applies to the two
-/// together.
+/// A log write without its flush is not durable. A limit on log writes applies to the write and its
+/// flush together.
 #[test]
 fn each_log_write_lasts_until_the_end_of_its_flush() {
     for durability in [Durability::Dsync, Durability::Fdatasync] {
@@ -330,7 +331,8 @@ fn each_log_write_lasts_until_the_end_of_its_flush() {
     }
 }
 
-/// With an interval, a second has one burst of writes, and as many writes per read as without.
+/// With an interval of 1 s, each second has one burst of writes. The number of writes per read is
+/// the same as without an interval.
 #[test]
 fn writes_come_in_bursts() {
     let run = |write_interval_ns| {

@@ -1,5 +1,5 @@
-//! Log writes that the target acknowledges but drops, tears, flips or misdirects. The load does not
-//! read the log back (`copies = 1`), so only a later read can detect the fault.
+//! Log writes that the target acknowledges, but drops, tears, corrupts or misdirects. The load does
+//! not read the log back (`copies = 1`), so only a later read can detect the fault.
 
 use plimsoll_plan::Durability;
 
@@ -21,7 +21,7 @@ struct Base {
     maps: Vec<SharedGenerationMap>,
 }
 
-/// End of the load.
+/// How the load ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Closed,
@@ -63,7 +63,7 @@ impl Base {
         (disk, maps)
     }
 
-    /// Returns the store after its load, whatever its log contains.
+    /// Returns the store after its load, regardless of the content of its log.
     fn left(&self, maps: &[SharedGenerationMap]) -> Store {
         let mut store = store(&self.config, maps);
         for state in &mut store.databases {
@@ -109,7 +109,8 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
             let checked = base.verify(&honest, &maps, End::Closed);
             assert_eq!(checked.findings(), []);
             assert!(checked.report().log_blocks_checked > 60, "{:?}", checked.report());
-            // Of the last twenty writes, each log has some, and none of them was overwritten later.
+            // Each log has some of the last twenty writes, and none of these writes was overwritten
+            // later.
             let of_last = below(choices.bits(), 20) as usize;
             let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
             let (disk, maps) = base.load(seed, End::Closed, Some((victim, lie)));
@@ -134,7 +135,7 @@ fn no_lie_about_what_recovery_needs_is_believed() {
         let seed = number / 4;
         let (honest, maps) = base.load(seed, End::Crashed, None);
         assert_eq!(base.verify(&honest, &maps, End::Crashed).findings(), []);
-        // The last of these writes may have been in flight, and then nothing is missing.
+        // The last of these writes may have been in flight. In this case, nothing is missing.
         let of_last = 8 + below(choices.bits(), 8) as usize;
         let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
         let (disk, maps) = base.load(seed, End::Crashed, Some((victim, lie)));
@@ -145,8 +146,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
             of_log(&base.recover(&disk, &maps, ReplayFrom::Checkpoint)),
             "recovery: {reported}"
         );
-        // The log proves the loss if there are blocks far enough after the gap, and never reports a
-        // loss wrongly.
+        // The log proves the loss if there are blocks far enough after the gap. A loss is never
+        // reported wrongly.
         let untrusted: Vec<SharedGenerationMap> =
             maps.iter().map(SharedGenerationMap::untrusted).collect();
         let verify = base.verify(&honest, &untrusted, End::Crashed);
@@ -154,8 +155,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
     }
 }
 
-/// A map that is older than the data, like after a crash of the host, causes no findings; damage
-/// that the log proves is reported separately from unproven suspicions.
+/// A map that is older than the data, as after a crash of the host, causes no findings. Damage that
+/// the log proves is reported separately from suspected damage.
 #[test]
 fn a_map_that_is_not_trusted_never_accuses() {
     let base = Base::new(Durability::Dsync);

@@ -45,7 +45,7 @@ fn one_unit_of_each_group_is_sampled() {
     assert_eq!((of(1, 300, 256), of(2, 0, 256)), (0, 0), "nothing is there");
     let alone = (0..units).filter(|unit| sample.touches(0, *unit, 1)).count();
     assert_eq!(alone, 256);
-    // The position in a group varies.
+    // The position of the sampled unit varies from group to group.
     let first: Vec<u64> = sample.within(0, 0, units).map(|picked| picked.unit % 256).collect();
     assert!(first.iter().any(|at| *at < 64) && first.iter().any(|at| *at > 192));
 }
@@ -112,7 +112,7 @@ fn what_cannot_be_followed_is_given_up_and_never_accused() {
     assert!(sampler.end_read(read, &[0xA7; 4096]));
     assert_eq!(sampler.found().counts.damaged(), 0);
     assert!(sampler.sample.written(9).is_empty());
-    // More in flight than announced.
+    // More operations are in flight than `in_flight_max`.
     let held: Vec<_> = (1..9).map(|unit| sampler.begin_read(0, unit * 4096, 4096)).collect();
     assert!(held.iter().all(Option::is_some));
 }
@@ -148,7 +148,7 @@ fn small_files_are_sampled_as_one() {
     assert!(sampler.sample.written(9).is_empty());
 }
 
-/// Of two writes in flight, the older one may reach the target last.
+/// If two writes are in flight, the older one may reach the target last.
 #[test]
 fn a_read_beside_two_writes_does_not_settle_which_came_last() {
     let mut sampler = sampler(&[1], 4, UNIT as u32);

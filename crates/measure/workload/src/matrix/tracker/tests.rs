@@ -31,7 +31,7 @@ fn what_was_written_is_read_and_what_was_not_is_found() {
         assert!(tracker.end_read(read, &disk[..65_536]), "{round}");
     }
     assert_eq!(tracker.counts().good, 48);
-    // An acknowledged write that did not reach the disk.
+    // An acknowledged write did not reach the disk.
     let write = tracker.begin_write(1, 0, SIZE).unwrap();
     tracker.end_write(write, true);
     let read = tracker.begin_read(1, 0, 65_536).unwrap();
@@ -42,8 +42,8 @@ fn what_was_written_is_read_and_what_was_not_is_found() {
     assert_eq!(first.damage, Damage::Lost { found: 3 });
 }
 
-/// Only a sample is checked: checking all of a large read would need more time in the driver than
-/// in the device.
+/// Only a sample is checked, because a check of a whole large read would take more time in the
+/// driver than the device takes for the read.
 #[test]
 fn of_a_sampled_read_the_sample_is_checked_and_nothing_else() {
     let mut tracker = tracker(64, 4);
@@ -90,8 +90,8 @@ fn reads_beside_writes_may_find_either() {
     assert!(tracker.counts().torn >= 1);
 }
 
-/// Of two writes in flight, the older one may reach the target last. A read before that returns the
-/// newer one, and must not make the older one an error.
+/// If two writes are in flight, the older one may reach the target last. A read before that returns
+/// the newer content. The older content must still not be an error later.
 #[test]
 fn a_read_beside_two_writes_does_not_settle_which_came_last() {
     let mut tracker = tracker(64, 4);
@@ -106,7 +106,7 @@ fn a_read_beside_two_writes_does_not_settle_which_came_last() {
     assert!(tracker.end_read(during, &new));
     let after = tracker.begin_read(0, 0, SIZE).unwrap();
     assert!(tracker.end_read(after, &old), "{:?}", tracker.first_finding());
-    // A read without a write beside it settles it.
+    // A read that no write overlaps determines the content of the unit.
     let alone = tracker.begin_read(0, 0, SIZE).unwrap();
     assert!(tracker.end_read(alone, &new));
     let then = tracker.begin_read(0, 0, SIZE).unwrap();
@@ -135,7 +135,7 @@ fn failed_writes_leave_a_doubt() {
     assert!(!tracker.end_read(read, &disk));
 }
 
-/// Unwritten units are not judged, and operations that cannot be tracked are rejected.
+/// Unwritten units get no verdict, and operations that cannot be tracked are rejected.
 #[test]
 fn limits_are_kept() {
     let mut tracker = tracker(64, 2);

@@ -57,7 +57,7 @@ fn damaged(
             ("stale", unit_of(content, target, unit, generation - back))
         }
         2 => {
-            // Any mixture of sectors: at least one new, at least one not.
+            // A random mixture of sectors, of which at least one is new and at least one is not.
             let back = 1 + dice.below(u64::from(generation) - 1) as u32;
             let old = unit_of(content, target, unit, generation - back);
             let mut torn = good.clone();
@@ -114,7 +114,8 @@ fn damaged(
     }
 }
 
-/// 10,000 damaged units of the six kinds, in content of several shapes: each is named correctly.
+/// Damages 10,000 units in six ways, in content of several shapes. The kind of each damage is
+/// determined correctly.
 #[test]
 fn ten_thousand_damaged_units_are_named_right() {
     let mut dice = Dice { seed: 2026, throws: 0 };
@@ -138,7 +139,7 @@ fn ten_thousand_damaged_units_are_named_right() {
         let Verdict::Damaged(damage) = verdict else { panic!("{i}: {name} is {verdict:?}") };
         assert_eq!(damage.name(), name, "{i}: generation {generation}, {damage}");
         counts.add(&verdict);
-        // The fast check detects it too.
+        // The fast check also detects the damage.
         let offset = at.1 * content.unit_bytes() as u64;
         let found = verifier.findings(at.0, offset, &bytes, |_| expected).unwrap();
         assert_eq!(found.len(), 1);
@@ -147,7 +148,8 @@ fn ten_thousand_damaged_units_are_named_right() {
     assert_eq!(counts.damaged(), 10_000);
 }
 
-/// 1,000 single bits flipped in a read of 1 MiB: all found, in the right unit, at the right byte.
+/// Flips 1,000 single bits in reads of 1 MiB. All are found, in the right unit and at the right
+/// byte.
 #[test]
 fn a_thousand_single_bits_are_all_found() {
     let mut dice = Dice { seed: 5, throws: 0 };
@@ -173,8 +175,8 @@ fn a_thousand_single_bits_are_all_found() {
     }
 }
 
-/// Records of 2300 bytes, like those of etcd: 500 single bits flipped, in whole sectors and after
-/// them.
+/// Records of 2300 bytes, like those of etcd. 500 single bits are flipped, in whole sectors and
+/// after them.
 #[test]
 fn single_bits_of_records_that_are_not_whole_sectors_are_found() {
     let mut dice = Dice { seed: 6, throws: 0 };
@@ -244,8 +246,9 @@ fn unfinished_writes_may_leave_either_or_a_mixture() {
     assert_eq!(verifier.judge(0, 0, &zeros, ExpectedContent::exactly(1)), damage);
 }
 
-/// A case of the adversary, and buffered reads beside writes: the kernel copies both at the same
-/// time, at any byte. Without overlapping writes, the same mixture is damage.
+/// A case of the adversary: buffered reads overlap with writes. The kernel copies the data of both
+/// at the same time, so they can mix at any byte. Without overlapping writes, the same mixture is
+/// damage.
 #[test]
 fn overlapping_operations_may_mix_writes_at_any_byte() {
     for unit_bytes in [4096u32, 2300] {
@@ -285,7 +288,7 @@ fn an_earlier_run_is_told_from_this_one() {
     assert_eq!(verifier.judge(0, 9, &old, ExpectedContent::exactly(1)), lost);
     let stale = Verdict::Damaged(Damage::Stale { found: 0 });
     assert_eq!(verifier.judge(0, 9, &old, ExpectedContent::exactly(2)), stale);
-    // A write torn over it: the earlier run must be known.
+    // A torn write over data of an earlier run is only recognised if the earlier run is known.
     let mut torn = unit_of(&now, 0, 9, 1);
     torn[3584..].copy_from_slice(&old[3584..]);
     let expected = ExpectedContent::exactly(1);
@@ -312,8 +315,8 @@ fn part_of_a_misdirected_write_is_named_with_its_place() {
     assert_eq!(meant.origin, Origin::Place(1000 * 4096));
 }
 
-/// A duplicate alternates between two contents. This detects an odd number of lost writes, and
-/// content of another number.
+/// A duplicate alternates between two contents. This makes it possible to detect an odd number of
+/// lost writes, and content of another number.
 #[test]
 fn duplicates_show_a_lost_write_and_a_wrong_content() {
     let content = content(&ContentSpec { duplicate_share: 0.5, ..spec(8) });
