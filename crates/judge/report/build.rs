@@ -1,13 +1,13 @@
 //! Computes the id of this build: a digest of all sources that turn evidence into a verdict and a
-//! report, and of the versions of their dependencies. Bundles record it. A report that differs from
-//! the one that the same build writes was changed.
+//! report, and of the versions of their dependencies. Bundles record it. If a report differs from
+//! the report that the same build writes, it was changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Sources of the crates that determine the derived files: plan, evidence, judge and report.
 const CRATES: [&str; 4] = ["../../ask/plan/src", "../evidence/src", "../judge/src", "src"];
-/// Further files that determine them: the rendering code and the dependency versions.
+/// Further files that determine the derived files: the rendering code and the dependency versions.
 const FILES: [&str; 2] = ["../../run/runner/src/render.rs", "../../../Cargo.lock"];
 
 fn main() {
@@ -15,14 +15,14 @@ fn main() {
     let mut files = Vec::new();
     for name in CRATES {
         let sources = here.join(name);
-        // Without them, different builds would have the same id.
+        // Without these files, different builds would have the same id.
         assert!(sources.is_dir(), "{} is not a directory", sources.display());
         println!("cargo:rerun-if-changed={}", sources.display());
         collect(&sources, &mut files);
     }
     for name in FILES {
         let file = here.join(name);
-        // A missing file would make cargo repeat the build each time.
+        // If a file were missing, cargo would repeat the build each time.
         if file.is_file() {
             println!("cargo:rerun-if-changed={}", file.display());
             files.push(file);

@@ -5,8 +5,9 @@
 //! `value` (a CPU share, or the increase of a device counter). I/Os in flight or due at the end of
 //! the measured phase have separate class rows, named `CLASS.drained`, in the later interval in
 //! which they completed or were abandoned. They are included in the phase's latencies, but not in
-//! its rates. An empty cell is unknown. Sums can be added over intervals and classes, so that every
-//! mean is computed from sums, never from means.
+//! its rates. An empty cell is unknown. A run of Plimsoll writes no row for a class
+//! without completed I/Os, so a missing row means zero. Sums can be added over intervals and
+//! classes, so that every mean is computed from sums, never from means.
 
 use std::io::{BufRead, Write};
 

@@ -9,7 +9,7 @@ use crate::{
 /// Known format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
-    /// fio's JSON, alone or inside kubestr's.
+    /// fio's JSON, alone or inside the JSON of kubestr.
     FioJson,
     /// fio's terse output.
     FioTerse,
@@ -39,7 +39,7 @@ pub enum Format {
     Io500Result,
     /// IO500's `result_summary.txt`.
     Io500Summary,
-    /// IO500: times of each rank of a phase.
+    /// IO500: the times of a phase on each rank.
     Io500Ranks,
     /// MLPerf Storage: summary of a run.
     MlperfSummary,
@@ -59,9 +59,9 @@ pub enum Format {
     WarpText,
     /// Vector-database benchmark: JSON.
     VectorDb,
-    /// warp's CSV of segments.
+    /// warp's CSV with a row for each segment.
     WarpSegments,
-    /// warp's CSV of operations.
+    /// warp's CSV with a row for each operation.
     WarpOperations,
     /// mdtest's text output.
     Mdtest,
@@ -90,7 +90,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the name for people.
+    /// Returns the name that is shown to users.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -137,10 +137,10 @@ impl Format {
     }
 }
 
-/// Test for a format on the start of a text.
+/// Test whether the start of a text has a format.
 type Is = fn(&str) -> bool;
 
-/// JSON formats, by names that only they contain.
+/// JSON formats, recognised by names that only they contain.
 const JSON: &[(Is, Format)] = &[
     (|text| text.contains("\"fio version\""), Format::FioJson),
     (elbencho::is_json, Format::ElbenchoJson),
@@ -205,8 +205,8 @@ pub fn detect(head: &[u8]) -> Option<Format> {
     first(JSON).filter(|_| holds_json(text)).or_else(|| first(OTHERS))
 }
 
-/// True if an object starts a line. The source code of a program may contain every name of a
-/// format.
+/// Returns true if a line starts with an object. Without this check, the source code of a program
+/// could match, because it may contain every name of a format.
 fn holds_json(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with('{'))
 }

@@ -1,8 +1,7 @@
 //! diskspd (Microsoft): XML (`-Rxml`) and text output.
 //!
-//! Amounts are exact per thread and target, times have two decimals, and latencies have three
-//! decimals of a millisecond. The profile describes the workload: text lines, or the XML element
-//! `Profile`.
+//! Amounts are exact for each thread and target. Times have two decimals, and latencies (in ms)
+//! have three. The profile describes the workload: text lines, or the XML element `Profile`.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Point,
@@ -16,7 +15,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 
-/// True for diskspd's XML.
+/// Returns true if the text is diskspd's XML.
 #[must_use]
 pub fn is_xml(text: &str) -> bool {
     text.contains("<Results>")
@@ -25,7 +24,7 @@ pub fn is_xml(text: &str) -> bool {
             || text.contains("<Tool>"))
 }
 
-/// True for diskspd's text.
+/// Returns true if the text is diskspd's text.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("actual test time:") && text.contains("Total IO")
@@ -54,7 +53,7 @@ fn number(
 /// Reads the XML: one result per time span.
 ///
 /// # Errors
-/// The text is not XML, or has no results.
+/// The text is not XML, or contains no results.
 pub fn read_xml(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let start = text.find("<Results").ok_or("it has no <Results>")?;
     let end = text.rfind("</Results>").ok_or("it ends before </Results>: it was cut off")?;
@@ -67,7 +66,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         .unwrap_or_default();
     let spans: Vec<Node<'_, '_>> = root.children().filter(|n| n.has_tag_name("TimeSpan")).collect();
     if spans.is_empty() {
-        return Err("it has no time span".into());
+        return Err("it contains no time span".into());
     }
     let version = child(root, "System")
         .and_then(|system| child(system, "Tool"))
@@ -167,7 +166,7 @@ fn setting(target: Node<'_, '_>, threads: f64) -> Setting {
     }
 }
 
-/// Reads the latencies and intervals of all threads together.
+/// Reads the latencies and intervals over all threads.
 fn total(reported: &mut ToolResult, span: Node<'_, '_>, window: Option<Figure>, place: &str) {
     let mut part =
         Part { name: "total".into(), window_ns: window, is_total: true, ..Part::default() };
@@ -231,14 +230,14 @@ fn counts(reported: &ToolResult, kind: &Kind) -> Vec<Figure> {
     alike.filter_map(|(_, operation)| operation.count.first().cloned()).collect()
 }
 
-/// The overall mean is between those of the threads.
+/// The overall mean is between the means of the threads.
 fn mean(reported: &mut ToolResult, kind: &Kind, total: Option<Figure>) {
     let alike =
         reported.operations().filter(|(part, operation)| !part.is_total && operation.kind == *kind);
     let of: Vec<Figure> =
         alike.flat_map(|(_, o)| o.latencies.iter().filter_map(|l| l.mean_ns.clone())).collect();
     if let Some(total) = total.filter(|_| !of.is_empty()) {
-        let what = format!("mean latency of {} of all threads", kind.word());
+        let what = format!("mean latency of {} over all threads", kind.word());
         reported.combined.push(Aggregate {
             what,
             formula: Formula::Between,
@@ -277,7 +276,7 @@ fn intervals(span: Node<'_, '_>, place: &str) -> Vec<Series> {
 /// Reads the text: one result per time span.
 ///
 /// # Errors
-/// The text has no figures.
+/// The text contains no figures.
 pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let requested = profile_in_text(&lines);
@@ -313,12 +312,12 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     for (index, reported) in all.iter_mut().enumerate() {
         reported.source.place = several.then(|| format!("time span {}", index + 1));
     }
-    if all.is_empty() { Err("it has no measured time span".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it contains no measured time span".into()) } else { Ok(all) }
 }
 
 enum Section {
     None,
-    /// Rows of threads, with the column names.
+    /// Rows of the threads, with the column names.
     Io(Kind, Vec<String>),
     Percentiles,
 }
@@ -341,7 +340,7 @@ fn text_line(
             let total = line.strip_prefix("total:");
             let cells: Vec<&str> = total.unwrap_or(line).split('|').map(str::trim).collect();
             let is_row = total.is_some() || cells.len() > 3 && cells[0].parse::<u32>().is_ok();
-            // The later sections split the first one into reads and writes.
+            // The later sections divide the figures of the first section into reads and writes.
             if !is_row || columns.is_empty() || *kind == Kind::All {
                 return;
             }
@@ -393,7 +392,7 @@ fn text_line(
     }
 }
 
-/// Reads and writes of a thread share its queue depth, so they must be in one part.
+/// Reads and writes of a thread share the thread's queue depth, so they must be in the same part.
 fn merge(reported: &mut ToolResult, part: Part) {
     let same = |other: &&mut Part| {
         other.rank == part.rank
@@ -420,7 +419,7 @@ fn sums(reported: &mut ToolResult, total: &Part) {
         for (word, pick) in quantities {
             let parts = of(pick);
             if let Some(sum) = pick(operation).filter(|_| !parts.is_empty()) {
-                let what = format!("{word} of {} of all threads", operation.kind.word());
+                let what = format!("{word} of {} over all threads", operation.kind.word());
                 combined.push(Aggregate {
                     what,
                     formula: Formula::Sum,
@@ -468,7 +467,7 @@ fn percentiles_line(reported: &mut ToolResult, line: &str, number: usize) {
     }
 }
 
-/// Returns the profile in the text, by the words that it uses.
+/// Returns the profile of the workload, recognised by the words in the text.
 fn profile_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
     let mut options = std::collections::BTreeMap::new();
     for line in lines {

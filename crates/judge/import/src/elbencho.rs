@@ -1,8 +1,8 @@
 //! elbencho (S. Breuner): CSV (`--csvfile`) and JSON (`--jsonfile`), one row or object per phase.
 //!
-//! Both have the work done until the first thread ended, and until the last thread ended. Both
-//! truncate rates to whole numbers. Latencies are of the work until the last thread ended, in whole
-//! microseconds.
+//! Both formats contain two sets of figures: until the first thread ended, and until the last
+//! thread ended. Rates are truncated to whole numbers. Latencies are in whole microseconds, and
+//! include all work until the last thread ended.
 
 use plimsoll_evidence::tool_result::{
     Bin, Durability, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Setting, Stage,
@@ -18,22 +18,22 @@ const NS_PER_US: f64 = 1e3;
 /// Line after each phase of the terminal table.
 const END: &str = "---";
 
-/// True for elbencho's CSV.
+/// Returns true if the text is elbencho's CSV.
 #[must_use]
 pub fn is_csv(text: &str) -> bool {
     text.lines().any(|line| line.contains(",operation,time ms [first],time ms [last],"))
 }
 
-/// True for elbencho's JSON: one object per line.
+/// Returns true if the text is elbencho's JSON: one object per line.
 #[must_use]
 pub fn is_json(text: &str) -> bool {
     text.contains("\"phase_type\"") && text.contains("\"last_done\"") && text.contains("\"config\"")
 }
 
-/// Reads all rows of a CSV file. The header may repeat before later rows.
+/// Reads all rows of a CSV file. The header may be repeated before later rows.
 ///
 /// # Errors
-/// The file has no rows.
+/// The file contains no rows.
 pub fn read_csv(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut header: Vec<&str> = Vec::new();
     let mut all = Vec::new();
@@ -44,14 +44,11 @@ pub fn read_csv(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             continue;
         }
         if header.is_empty() {
-            return Err(format!("line {} is before the header", index + 1));
+            return Err(format!("line {} precedes the header", index + 1));
         }
         if cells.len() != header.len() {
             let (is, should) = (cells.len(), header.len());
-            return Err(format!(
-                "line {} has {is} cells where the header names {should}",
-                index + 1
-            ));
+            return Err(format!("line {} has {is} cells, but the header has {should}", index + 1));
         }
         let row = Columns::of(&header, cells, index + 1);
         let mut reported = of_row(&row, file);
@@ -61,22 +58,23 @@ pub fn read_csv(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     if all.is_empty() { Err("it has a header but no rows".into()) } else { Ok(all) }
 }
 
-/// True for elbencho's terminal table.
+/// Returns true if the text is elbencho's terminal table.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("OPERATION") && line.contains("FIRST DONE"))
         && (text.contains("Elapsed ms") || text.contains("Elapsed time"))
 }
 
-/// Reads the terminal table: one result per phase that moved or created something.
+/// Reads the terminal table: one result for each phase that transferred data or created files.
 ///
 /// # Errors
-/// The text has no phase with results.
+/// The text contains no phase with results.
 pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all: Vec<ToolResult> = Vec::new();
     let mut command: Option<&str> = None;
     // A line of dashes ends a phase. If another phase begins before this line, or figures follow
-    // it, several programs wrote at once, and a line could belong to any of them.
+    // it, several programs wrote at the same time. Any line may then belong to any of these
+    // programs.
     let divided = text.lines().any(|line| line.trim() == END);
     let (mut open, mut mixed) = (false, false);
     let mut left_aside = Vec::new();
@@ -136,11 +134,11 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     });
     if let Some(first) = all.first_mut().filter(|_| !left_aside.is_empty()) {
         first.remarks.push(format!(
-            "{} phases were skipped: several programs wrote at once",
+            "{} phases were skipped: several programs wrote their output at the same time",
             left_aside.len()
         ));
     }
-    if all.is_empty() { Err("it has no phase of elbencho with figures".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it contains no elbencho phase with figures".into()) } else { Ok(all) }
 }
 
 /// Parses a time such as `5m0s` or `1h2m3s`, truncated to its last unit.
@@ -168,7 +166,7 @@ fn duration(text: &str, place: &str) -> Option<Figure> {
     (step_ns > 0.0).then(|| Figure::truncated(total_ns, step_ns, place))
 }
 
-/// Reads a line of a phase. The value at the end of the last thread is in the last column.
+/// Reads a line of a phase. The last column contains the value at the end of the last thread.
 fn text_line(operation: &mut Operation, name: &str, values: &str, place: &str) {
     let cut = |unit| figure(values.split_whitespace().last()?, Digits::Cut, unit, place);
     match name {
@@ -200,7 +198,7 @@ fn text_line(operation: &mut Operation, name: &str, values: &str, place: &str) {
     }
 }
 
-/// Returns the setting in the command line: threads, depth, pattern and page cache.
+/// Returns the settings in the command line: threads, depth, pattern and page cache.
 fn setting_of_command(command: &str) -> Setting {
     let words: Vec<&str> = command.split_whitespace().collect();
     let has = |any: &[&str]| words.iter().any(|word| any.contains(word));
@@ -208,7 +206,7 @@ fn setting_of_command(command: &str) -> Setting {
         let at = words.iter().position(|word| any.contains(word))?;
         figure(words.get(at + 1)?, Digits::Exact, 1.0, any[0])
     };
-    // The defaults are one thread with one operation in flight, multiplied by the hosts.
+    // By default, each host has one thread with one operation in flight.
     let one = |name: &str| Figure::exact(1.0, name);
     let alone = !has(&["--hosts", "--hostsfile"]);
     let threads = value(&["-t", "--threads"]).unwrap_or_else(|| one("-t"));
@@ -310,7 +308,7 @@ fn setting(
     random: Option<bool>,
     command: Option<&str>,
 ) -> Setting {
-    // Threads are per host, and the depth is per thread.
+    // The number of threads is per host, and the depth is per thread.
     let threads = hosts.zip(threads).map(|(hosts, threads)| threads.scaled(hosts.value.max(1.0)));
     let most = threads.clone().zip(depth).map(|(threads, depth)| depth.scaled(threads.value));
     let paced = command
@@ -347,7 +345,7 @@ pub fn read_json(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             all.push(reported);
         }
     }
-    if all.is_empty() { Err("it has no phase of elbencho".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it contains no elbencho phase".into()) } else { Ok(all) }
 }
 
 fn of_object(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
@@ -406,7 +404,7 @@ fn of_object(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// Reads minimum, mean and maximum in us, and bins named by their bounds (`32-38.1`).
+/// Reads minimum, mean and maximum in us, and the bins, whose names are their bounds (`32-38.1`).
 fn of_latency(at: &JsonNode<'_, '_>, bins: &JsonNode<'_, '_>) -> Option<Latency> {
     let us = |name: &str| at.key(name).truncated().map(|us| us.scaled(NS_PER_US));
     latency(Stage::Total, |l| {

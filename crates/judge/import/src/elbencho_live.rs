@@ -1,8 +1,9 @@
-//! elbencho's live statistics (`--livecsv`): one row per interval, with the work done so far and
-//! the rates of the interval.
+//! elbencho's live statistics (`--livecsv`): one row per interval, with the work since the start
+//! and the rates of the interval.
 //!
 //! The last row of a phase is its result; the earlier rows show its progress. Rows of single
-//! workers are skipped: `Total` is their sum. Rates and latencies are truncated to whole numbers.
+//! workers are skipped, because the row `Total` is their sum. Rates and latencies are truncated to
+//! whole numbers.
 
 use plimsoll_evidence::tool_result::{
     Figure, Kind, Latency, Operation, Part, Point, Quantity, Series, Stage, ToolResult,
@@ -16,10 +17,11 @@ const NS_PER_US: f64 = 1e3;
 /// Columns that identify the format.
 const COLUMNS: [&str; 7] =
     ["ISO Date", "Phase", "RuntimeMS", "Rank", "DoneBytes", "MiB/s", "Lat IO us"];
-/// Relative error of an interval's length: rows are written about once per interval.
+/// Relative error of an interval's length, because rows are written only approximately once per
+/// interval.
 const INTERVAL_SLACK: f64 = 0.02;
 
-/// True for a table of this kind.
+/// Returns true if the text is a table of elbencho's live statistics.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(is_header)
@@ -44,7 +46,7 @@ struct Row {
 /// Reads all phases of a file.
 ///
 /// # Errors
-/// The file has no row of a phase.
+/// The file contains no row of a phase.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut header: Vec<&str> = Vec::new();
     let mut phases: Vec<(String, Vec<Row>)> = Vec::new();
@@ -86,7 +88,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         }
     }
     if phases.is_empty() {
-        return Err("it has a header but no rows".into());
+        return Err("it contains a header but no rows".into());
     }
     Ok(phases.iter().map(|(phase, rows)| of_phase(phase, rows, file)).collect())
 }
@@ -148,7 +150,7 @@ fn interval_s(rows: &[Row], index: usize) -> f64 {
     (rows[index].ms - before) / 1e3
 }
 
-/// Adds up a rate over the intervals; `None` if a row lacks it, or if nothing was done.
+/// Adds up a rate over the intervals. `None` if a row lacks the rate, or if no work was done.
 fn summed(
     rows: &[Row],
     unit: f64,
@@ -166,7 +168,7 @@ fn summed(
     (sum > 0.0).then(|| figure.scaled(unit))
 }
 
-/// Returns the mean of the intervals' latencies, weighted by their operations.
+/// Returns the mean of the intervals' latencies, weighted by the operations of each interval.
 fn mean_latency(rows: &[Row], field: &str) -> Option<Latency> {
     let (mut sum_us, mut operations) = (0.0, 0.0);
     for (index, row) in rows.iter().enumerate() {

@@ -1,5 +1,5 @@
 //! Import of fio jobs as plans. Each job becomes a stream of the matrix. Options that cannot be
-//! converted are listed with their meaning. A bare `k` is 1024 only in this module.
+//! converted are listed with their meaning. Only in this module, a bare `k` is 1024.
 
 mod ending;
 mod engine;
@@ -22,20 +22,21 @@ pub use prepare::{Include, Variable, prepare};
 use steady::SteadyState;
 use stream::Draft;
 
-/// Remark on a job file that names no target.
-pub const NO_PLACE: &str =
-    "names no place: the target is the working directory; change target.path";
+/// Remark on a job file without a target.
+pub const NO_PLACE: &str = "does not specify a directory or device: the target is the working directory; change \
+     target.path";
 
 /// fio job converted to a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioImport {
     /// The plan. Comments in its text list the options that could not be converted.
     pub plan: Plan,
-    /// Options that could not be converted, one sentence each.
+    /// Options that could not be converted, with a sentence for each.
     pub notes: Vec<String>,
 }
 
-/// Converts a fio job to a plan. `job_name` is the file name in messages and the plan's name.
+/// Converts a fio job to a plan. `job_name` is the name of the file in messages, and the name of
+/// the plan.
 ///
 /// # Errors
 /// A line cannot be parsed, an option has an invalid value, or no job can be converted (none reads
@@ -48,7 +49,7 @@ pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
 }
 
 /// Converts a fio job to plans that run one after another. A job with `stonewall` waits for the
-/// jobs before it. Each plan has the name of its first section.
+/// jobs before it. Each plan is named after its first section.
 ///
 /// # Errors
 /// See [`import_fio`].
@@ -68,29 +69,30 @@ pub fn import_stages(text: &str, job_name: &str) -> Result<Vec<(String, FioImpor
     Ok(imported)
 }
 
-/// Returns the groups of sections that run together, in order of execution.
+/// Returns the groups of sections that run at the same time, in order of execution.
 fn stages(jobs: &[job::Job]) -> impl Iterator<Item = &[job::Job]> {
     let waits =
         |job: &job::Job| job.options.get("stonewall").is_some_and(|opt| values::flag(&opt.value));
     jobs.chunk_by(move |_, next| !waits(next))
 }
 
-/// Returns the job if all its sections run together.
+/// Returns the job if all its sections run at the same time.
 fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
     let Some(second) = job.drafts.iter().skip(1).find(|draft| draft.begins_stage) else {
         return Ok(job);
     };
     let message = format!(
-        "[{}] waits for the jobs before it (stonewall): a plan runs its streams together",
+        "[{}] waits for the jobs before it (stonewall), but a plan runs all its streams at the \
+         same time",
         printable(&second.name)
     );
-    let help = "run them one after the other: plimsoll run JOB; write a plan for each: plimsoll plan import JOB \
-                --out DIR; or name the `sections` of one"
+    let help = "run the stages one after the other: plimsoll run JOB; or create a plan for each \
+        stage: plimsoll plan import JOB --out DIR; or list the `sections` of a single stage"
         .to_owned();
     Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)])
 }
 
-/// Parsed job: its streams, and its settings for the other sections of a plan.
+/// A parsed job: its streams, and its settings for the other sections of a plan.
 pub(crate) struct FioJob {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) place: place::Place,
@@ -109,7 +111,7 @@ pub(crate) struct FioJob {
 /// Reads the job that a plan names, for [`Plan::load`].
 ///
 /// # Errors
-/// The first error in the job.
+/// Returns the first error in the job.
 pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobFault> {
     let fault = |errors: Vec<PlanError>| {
         let first = errors.into_iter().next();
@@ -130,7 +132,7 @@ pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobF
     })
 }
 
-/// Parses a size as on fio's command line: a bare `k` is 1024.
+/// Parses a size as fio does on its command line: a bare `k` is 1024.
 #[must_use]
 pub fn size_bytes(text: &str) -> Option<u64> {
     values::size(text, 1024)
@@ -145,10 +147,11 @@ pub fn time_ns(text: &str) -> Option<u64> {
 const FIO: &str = "
 ## fio jobs
 
-A fio job becomes streams of the matrix, by `plimsoll plan import` or in `[workload.fio]`. A bare `k` is
-1024 there, as in fio. An imported plan contains the streams and needs no job. The bundle of a
-`[workload.fio]` plan has the job as sealed `job.fio`; every command that reads the bundle resolves plan
-and job again and compares them with the run. These are all options of fio 3.33 to 3.42.
+`plimsoll plan import` and `[workload.fio]` convert a fio job to streams of the matrix. In a job, a bare
+`k` is 1024, as in fio. An imported plan contains the streams and needs no job. The bundle of a
+`[workload.fio]` plan contains the job as sealed `job.fio`. Every command that reads the bundle resolves
+plan and job again, and compares the result with the plan of the run. The following lists contain all
+options of fio 3.33 to 3.42.
 
 ";
 
@@ -158,12 +161,13 @@ pub fn plan_reference() -> String {
     format!("{}{FIO}{}", reference_markdown(), options::options_markdown())
 }
 
-/// Reads a job. `only` has the names of the sections to use; if it is empty, all are used.
+/// Reads a job. `only` contains the names of the sections to use. If it is empty, all sections are
+/// used.
 pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>> {
     let jobs = job::parse(text)?;
     if let Some(missing) = only.iter().find(|name| jobs.iter().all(|j| j.name != **name)) {
         let message = format!("has no section [{missing}]");
-        let help = "name sections that the job has".to_owned();
+        let help = "use names of sections in the job file".to_owned();
         return Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)]);
     }
     let taken: Vec<_> =
@@ -171,7 +175,7 @@ pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>
     together(text, &taken)
 }
 
-/// Combines sections that run together.
+/// Combines sections that run at the same time.
 fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
     let mut notes = Notes::default();
     let mut errors = Vec::new();
@@ -184,24 +188,26 @@ fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
     }
     if drafts.is_empty() && errors.is_empty() {
         let listed = notes.clone().into_sentences().join("; ");
-        let message = format!("has nothing that can be converted: {listed}");
+        let message = format!("contains no job that can be converted: {listed}");
         let help = "import a job that reads or writes files or a device".to_owned();
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
     }
-    // Sections that run together are one measurement. The converter can only find them after it
-    // knows the stages.
+    // Sections that run at the same time are one measurement. The converter can find these sections
+    // only after it knows the stages.
     let together = |a: &Draft, b: &Draft| {
         !b.begins_stage
             && a.steady.map(SteadyState::window_ns) != b.steady.map(SteadyState::window_ns)
     };
     if let Some(pair) = drafts.windows(2).find(|pair| together(&pair[0], &pair[1])) {
         let message = format!(
-            "[{}] and [{}] run together but do not end at the same steady state",
+            "[{}] and [{}] run at the same time but do not end at the same steady state",
             printable(&pair[0].name),
             printable(&pair[1].name)
         );
         let help =
-            "give all of them the same steadystate and steadystate_duration, or none".to_owned();
+            "set the same steadystate and steadystate_duration in all these jobs, or in none of \
+             them"
+                .to_owned();
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
     }
     if !errors.is_empty() {
@@ -225,7 +231,7 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
     let places: Vec<&place::Place> = drafts.iter().map(|d| &d.place).collect();
     let place = places.first().map_or(place::Place::WorkingDirectory, |p| (*p).clone());
     for draft in drafts.iter().filter(|d| d.place != place) {
-        let text = format!("uses {}; a plan has one target, {place}", draft.place);
+        let text = format!("uses {}, but a plan has only one target: {place}", draft.place);
         notes.add(&draft.name, text);
     }
     if place == place::Place::WorkingDirectory {
@@ -235,7 +241,8 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
         let most = drafts.iter().filter_map(of).max();
         if drafts.iter().any(|d| of(d) != most) && drafts.len() > 1 {
             notes.general(&format!(
-                "gives jobs different {what}: streams run together, so the longest is used"
+                "sets different {what} for its jobs: streams run at the same time, so the longest \
+                 time is used"
             ));
         }
         most
@@ -244,7 +251,8 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
     let warm_up_ns = longest(|d| d.warm_up_ns, "ramp times", &mut notes);
     if measure_ns.is_none() {
         notes.general(
-            "states no runtime: fio would have ended after `size` bytes; phases.measure decides",
+            "sets no runtime: fio would have ended after `size` bytes; in the plan, \
+             phases.measure sets the time",
         );
     }
     FioJob {

@@ -19,7 +19,7 @@ use plimsoll_plan::ResolvedPlan;
 #[error("{0}")]
 pub struct ForeignError(pub String);
 
-/// Returns the evidence of a command without figures: only its run time.
+/// Returns the evidence of a command whose figures are unknown: only its run time.
 #[must_use]
 pub fn unfigured(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> Bundle {
     bundle(name, plan_text, plan, duration_ns)

@@ -1,9 +1,10 @@
-//! IO500: `result.txt`, `result_summary.txt`, and the times of each rank of its IOR and mdtest
+//! IO500: `result.txt`, `result_summary.txt`, and the times of each rank in its IOR and mdtest
 //! phases.
 //!
 //! Scores are geometric means: of four bandwidths, of eight metadata rates, and of these two means.
 //! A phase's score is the work of all ranks divided by the time from the first start to the last
-//! end. It is therefore at most that work divided by the time of the slowest rank.
+//! end. The score is therefore at most the work of all ranks divided by the time of the slowest
+//! rank.
 
 mod phases;
 
@@ -20,10 +21,10 @@ const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
 /// Resolution of times: whole seconds.
 const CLOCK_NS: f64 = 1e9;
-/// Phases in the bandwidth score.
+/// Phases that the bandwidth score includes.
 const BANDWIDTHS: [&str; 4] =
     ["ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read"];
-/// Phases in the metadata score.
+/// Phases that the metadata score includes.
 const RATES: [&str; 8] = [
     "mdtest-easy-write",
     "mdtest-easy-stat",
@@ -36,16 +37,17 @@ const RATES: [&str; 8] = [
 ];
 /// Maximum relative excess of a score over the sum of the ranks, from rounding of both.
 const RANKS_SLACK: f64 = 1e-4;
-/// A score has no lower bound from its ranks, because they may start one after another.
+/// The times of the ranks give no lower bound for a score, because ranks may start one after
+/// another.
 const UNBOUNDED: f64 = 1e30;
 
-/// True for `result.txt`.
+/// Returns true if the text is `result.txt`.
 #[must_use]
 pub fn is_result(text: &str) -> bool {
     text.lines().any(|line| normal(line.trim()) == "[ior-easy-write]") && text.contains("score")
 }
 
-/// True for `result_summary.txt`.
+/// Returns true if the text is `result_summary.txt`.
 #[must_use]
 pub fn is_summary(text: &str) -> bool {
     text.lines().any(|line| {
@@ -53,7 +55,7 @@ pub fn is_summary(text: &str) -> bool {
     })
 }
 
-/// True for the times of the ranks of a phase.
+/// Returns true if the text is a table with the times of a phase's ranks.
 #[must_use]
 pub fn is_ranks(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
@@ -61,7 +63,7 @@ pub fn is_ranks(text: &str) -> bool {
         || first.starts_with("rank,items,rate-Directory creation,")
 }
 
-/// Replaces the underscores in the names of older versions.
+/// Replaces the underscores in the phase names of older versions.
 fn normal(name: &str) -> String {
     name.replace('_', "-")
 }
@@ -113,7 +115,7 @@ fn scores(reported: &mut ToolResult, totals: [Option<Figure>; 3]) {
 /// Reads `result.txt`.
 ///
 /// # Errors
-/// The text has no phase.
+/// The text contains no phase.
 pub fn read_result(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("IO500", "IO500 result", file));
     let mut sections: Vec<(String, Entries<'_>)> = Vec::new();
@@ -148,13 +150,13 @@ pub fn read_result(text: &str, file: &str) -> Result<ToolResult, String> {
         }
     }
     if reported.parts.is_empty() {
-        return Err("it has no IO500 phase".into());
+        return Err("it contains no IO500 phase".into());
     }
     scores(&mut reported, totals);
     Ok(reported)
 }
 
-/// Values of a section with their lines.
+/// Values in a section, with their lines.
 type Entries<'t> = BTreeMap<&'t str, (&'t str, usize)>;
 
 fn number(entries: &Entries<'_>, key: &str, section: &str) -> Option<Figure> {
@@ -170,9 +172,9 @@ fn of_run(reported: &mut ToolResult, entries: &Entries<'_>) {
     reported.source.version = entries.get("version").map(|(value, _)| (*value).to_owned());
 }
 
-/// Returns the complaint for IO500's remark `; ERROR INVALID`. IO500 also prints it for a stonewall
-/// time that differs from its build's minimum, even if it is longer (`phase_dbg.c`, `opt.stonewall
-/// != opt.minwrite`). The options of the phases decide.
+/// Returns the complaint for IO500's remark `; ERROR INVALID`. IO500 also prints this remark if the
+/// stonewall time is longer than the minimum of its build (`phase_dbg.c`, `opt.stonewall !=
+/// opt.minwrite`). Whether the time is too short depends on the options of the phases.
 fn invalid_complaint(says: &str, text: &str, line: usize) -> Complaint {
     let least = says
         .strip_prefix("stonewall-time <")
@@ -188,7 +190,7 @@ fn invalid_complaint(says: &str, text: &str, line: usize) -> Complaint {
     }
 }
 
-/// Reads `score = INVALID`, or words after the number.
+/// Reads an invalid score: `score = INVALID`, or words after the number.
 fn add_complaint(reported: &mut ToolResult, entries: &Entries<'_>, key: &str, section: &str) {
     if let Some((value, line)) = entries.get(key).filter(|(v, _)| v.contains("INVALID")) {
         reported.complaints.push(Complaint {
@@ -213,7 +215,7 @@ fn of_phase(reported: &mut ToolResult, entries: &Entries<'_>, name: &str) {
         let line = entries.get("t_end").map_or(0, |(_, line)| *line);
         let field = format!("line {line} ({name} t_end, t_start)");
         let between = Figure::within((end - start) * NS_PER_S, CLOCK_NS, field);
-        let what = format!("the time of {name} between its start and end");
+        let what = format!("the duration of {name}, compared with its start and end");
         let (formula, of) = (Formula::Sum, vec![between]);
         reported.combined.push(Aggregate { what, formula, total: window, of, slack: 1e-6 });
     }
@@ -223,7 +225,7 @@ fn of_phase(reported: &mut ToolResult, entries: &Entries<'_>, name: &str) {
 /// Reads `result_summary.txt`, or the same lines in a log.
 ///
 /// # Errors
-/// The text has no phase.
+/// The text contains no phase.
 pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("IO500", "IO500 summary", file));
     let (mut totals, mut repeated) = ([None, None, None], 0);
@@ -260,13 +262,13 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
                 figure(seconds, Digits::Rounded, NS_PER_S, field)
             });
             let Some((name, score)) = before(&["GiB/s", "GB/s", "kIOPS"]) else { continue };
-            // A log of several runs repeats each phase; the scores belong to the last.
+            // A log of several runs repeats each phase. The scores belong to the last run.
             let earlier = reported.parts.len();
             reported.parts.retain(|part| part.name != name);
             repeated += earlier - reported.parts.len();
             reported.parts.push(phase(&name, Some(score), window));
         }
-        // Of repeated values only the last is used, as in the scores.
+        // If a value is repeated, only its last occurrence is used, as in the scores.
         let about = match words.first() {
             Some(word) if word.starts_with("[SCORE") => "the score".to_owned(),
             Some(word) if word.starts_with("[RESULT") => {
@@ -279,14 +281,14 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
         if marked || line.contains("INVALID") {
             let complaint = Complaint {
                 weight: Weight::Invalid,
-                says: format!("IO500 marks as invalid: {}", line.trim()),
+                says: format!("IO500 marks these phases as invalid: {}", line.trim()),
                 field: format!("line {}", index + 1),
             };
             marks.insert(about, complaint);
         }
     }
     if reported.parts.is_empty() {
-        return Err("it has no IO500 phase".into());
+        return Err("it contains no IO500 phase".into());
     }
     reported.complaints.extend(marks.into_values());
     if repeated > 0 {
@@ -297,7 +299,7 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
     Ok(reported)
 }
 
-/// Results of each rank of a phase.
+/// Results of the ranks in a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranks {
     /// Path of the file.
@@ -305,16 +307,16 @@ pub struct Ranks {
     /// Phase, from the file name.
     pub phase: String,
     ranks: Vec<u64>,
-    /// Times of the ranks, ns.
+    /// Times of the ranks, in ns.
     times_ns: Vec<f64>,
-    /// Bytes of the ranks; empty if not stated.
+    /// Bytes of the ranks; empty if the table does not state them.
     bytes: Vec<f64>,
 }
 
 /// Reads the times of the ranks.
 ///
 /// # Errors
-/// The table has no rows.
+/// The table contains no rows.
 pub fn read_ranks(text: &str, file: &str) -> Result<Ranks, String> {
     let mut lines = text.lines().enumerate();
     let header: Vec<&str> =
@@ -343,14 +345,15 @@ pub fn read_ranks(text: &str, file: &str) -> Result<Ranks, String> {
             }
         }
     }
-    // A phase has one operation. A rank with a row of another operation reported that one's time.
+    // A phase has a single operation. If a rank has a row for a different operation, the rank's
+    // time is for this operation.
     let most = by_operation.into_values().max_by_key(Vec::len);
     read.times_ns.extend(most.unwrap_or_default());
-    if read.ranks.is_empty() { Err("it has no row of a rank".into()) } else { Ok(read) }
+    if read.ranks.is_empty() { Err("it contains no row of a rank".into()) } else { Ok(read) }
 }
 
-/// Attaches the ranks to the result in their directory; ranks without one become results of their
-/// own.
+/// Attaches the ranks to the result in their directory. Ranks without such a result become separate
+/// results.
 pub fn attach(results: &mut Vec<ToolResult>, ranks: Vec<Ranks>) {
     let directory =
         |file: &str| file.rsplit_once('/').map_or(String::new(), |(dir, _)| dir.to_owned());
@@ -370,7 +373,7 @@ pub fn attach(results: &mut Vec<ToolResult>, ranks: Vec<Ranks>) {
     phases::check_scores(results);
 }
 
-/// Combines a summary with the result in its directory; both must have the same scores.
+/// Combines a summary with the result in its directory. Both must contain the same scores.
 fn together(results: &mut Vec<ToolResult>, directory: impl Fn(&str) -> String) {
     let (summaries, mut others): (Vec<_>, Vec<_>) =
         results.drain(..).partition(|r| r.source.format == "IO500 summary");
@@ -412,7 +415,7 @@ fn put(result: &mut ToolResult, ranks: Ranks) {
     sorted.sort_unstable();
     sorted.dedup();
     let last = sorted.last().map_or(0, |last| last + 1);
-    // Missing numbers are visible even if the total is not stated.
+    // Gaps in the numbers show that ranks are missing, even if the total is not stated.
     let stated = procs.unwrap_or(last as f64).max(last as f64);
     let missing = (0..stated as u64).filter(|rank| sorted.binary_search(rank).is_err());
     result.memberships.push(Membership {

@@ -5,12 +5,12 @@ use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Setting, Sta
 use crate::parts::{Digits, figure, latency, source};
 use crate::{number, runs};
 
-/// Prefix and suffix of the target in the header of the statistics.
+/// Text before and after the target in the header of the statistics.
 const HEAD: (&str, &str) = ("--- ", " ioping statistics ---");
 /// Names in the last line.
 const LATENCIES: &str = "min/avg/max/mdev = ";
 
-/// True for ioping's final statistics.
+/// Returns true if the text is ioping's final statistics.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| target(line).is_some())
@@ -25,7 +25,7 @@ fn target(line: &str) -> Option<&str> {
 /// Reads all statistics in a text.
 ///
 /// # Errors
-/// The statistics have no requests, or are of a version before 1.0.
+/// The statistics contain no requests, or come from a version before 1.0.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, |line| target(line).is_some(), |text| one(text, file))
 }
@@ -35,17 +35,20 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("ioping", "ioping", file));
     let (at, completed) = lines()
         .find_map(|(at, line)| Some((at, line.split_once(" requests completed in ")?)))
-        .ok_or("it has no requests: the run did not finish")?;
+        .ok_or("it contains no requests: the run did not finish")?;
     let mut done = operation(completed, at).ok_or("its rate cannot be read")?;
     let generated = lines().find_map(|(at, line)| {
         let requested = line.strip_prefix("generated ")?.split_once(" requests in ")?;
         operation(requested, at)
     });
-    // Before 1.0 the time was that of the run, and the rate that of the requests alone.
-    let mut generated =
-        generated.ok_or("it does not state what was generated: its version is before 1.0")?;
+    // Before 1.0, the printed time was the time of the run, but the rate was based on the requests
+    // alone.
+    let mut generated = generated.ok_or(
+        "it does not state the number of generated requests: its version is \
+            before 1.0",
+    )?;
     if done.is_idle() {
-        // A warm-up without a measurement is not a result.
+        // If there was only a warm-up request, there is no result.
         let operations = vec![done];
         reported.parts.push(Part { operations, ..Part::default() });
         return Ok(reported);
@@ -67,7 +70,7 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
             l.count = done.count.first().cloned();
         })
     }));
-    // The first request is a warm-up: generated but not counted.
+    // The first request is a warm-up, which is generated but not counted.
     generated.kind = Kind::Other("generated".into());
     let part = Part {
         window_ns: generated.window_ns.take(),
@@ -86,8 +89,8 @@ fn place(line: usize, name: &str) -> String {
     format!("line {line} ({name})")
 }
 
-/// Parses `5`, `943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s`: the count, and the time, amount
-/// and rates of that many requests.
+/// Parses `5`, `943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s`: a number of requests, and their
+/// time, amount and rates.
 fn operation((count, rest): (&str, &str), at: usize) -> Option<Operation> {
     let mut operation = Operation::of(Kind::All);
     operation.count.extend(counted(count, place(at, "requests")));
@@ -106,7 +109,8 @@ fn operation((count, rest): (&str, &str), at: usize) -> Option<Operation> {
     (!operation.count.is_empty() && !operation.rate_per_s.is_empty()).then_some(operation)
 }
 
-/// Parses `12.4 k`. Fractions are either truncated or rounded, so the result allows both.
+/// Parses `12.4 k`. Fractions may be truncated or rounded, so the range of the result includes both
+/// cases.
 fn counted(text: &str, field: String) -> Option<Figure> {
     let (digits, prefix) = number::split_unit(text);
     let factor = match prefix {

@@ -11,11 +11,11 @@ use crate::parts::{Columns, Digits, figure, source};
 const MIB: f64 = 1024.0 * 1024.0;
 const KIB: f64 = 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Maximum relative deviation of a rate from bytes, transfer size and time, which are all printed
-/// rounded.
+/// Maximum relative deviation of a rate from its value according to bytes, transfer size and time,
+/// which are all printed rounded.
 const RATE_SLACK: f64 = 0.002;
 
-/// True for IOR's output.
+/// Returns true if the text is IOR's output.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| header(line).is_some())
@@ -41,7 +41,7 @@ fn cells(line: &str, commas: bool) -> Vec<&str> {
 /// Reads the output of one or several tests: one result per table.
 ///
 /// # Errors
-/// No table has a row, because the run did not finish.
+/// No table contains a row, because the run did not finish.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let mut begins: Vec<usize> =
@@ -66,7 +66,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         only.source.place = None;
     }
     if all.is_empty() {
-        Err("its table has no iteration: the run did not finish".into())
+        Err("its table contains no iteration: the run did not finish".into())
     } else {
         Ok(all)
     }
@@ -103,7 +103,7 @@ impl<'t> Test<'t> {
     fn setting(&self) -> Setting {
         let tasks = self.count("tasks");
         let is = |name: &str, word: &str| self.option(name).is_some_and(|(value, _)| value == word);
-        // With a file interface, a task has one transfer in flight at a time.
+        // With a file interface, each task has one transfer in flight.
         let one_each = is("api", "POSIX") || is("api", "MPIIO");
         Setting {
             outstanding: tasks
@@ -123,7 +123,7 @@ impl<'t> Test<'t> {
         }
     }
 
-    /// Reads the durability from the one-letter options: `-e` flushes once at the end, `-Y` after
+    /// Derives the durability from the one-letter options: `-e` flushes once at the end, `-Y` after
     /// each write.
     fn durability(&self) -> Option<Durability> {
         let (command, _) = self.option("Command line")?;
@@ -138,8 +138,8 @@ impl<'t> Test<'t> {
         }
     }
 
-    /// Returns the bytes of an iteration; unknown if a deadline may have ended it, or the writes
-    /// that it reads, early.
+    /// Returns the bytes of an iteration. They are unknown if a deadline may have shortened the
+    /// iteration, or the earlier writes of the data that it reads.
     fn bytes(&self) -> Option<Figure> {
         let (command, _) = self.option("Command line").unwrap_or_default();
         let cut = self.option("stonewallingTime").is_some()
@@ -153,7 +153,7 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
     let setting = test.setting();
     let mut counted: Option<Figure> = None;
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
-        // The rows of the summary begin like those of the iterations, but have other columns.
+        // The rows of the summary begin like the rows of iterations, but their columns differ.
         if line.starts_with("Summary of all tests") {
             break;
         }
@@ -204,7 +204,7 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
         let of = |part: &Part| part.operations.iter().find(|op| op.kind == kind).cloned();
         let of = reported.parts.iter().filter_map(of).flat_map(|op| op.bandwidth_per_s).collect();
         if let Some(total) = found {
-            let what = format!("the greatest {} bandwidth", kind_word(&kind));
+            let what = format!("the largest {} bandwidth", kind_word(&kind));
             reported.combined.push(Aggregate {
                 what,
                 formula: Formula::Max,
@@ -216,12 +216,13 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
     }
     if names.iter().any(|name| name.starts_with("Latency")) && !reported.parts.is_empty() {
         reported.remarks.push(
-            "the latency that IOR prints is the mean of its fastest task, and was skipped".into(),
+            "the latency that IOR prints is the mean of only its fastest task, so it is not used"
+                .into(),
         );
     }
 }
 
-/// Returns IOR's own byte count, if it differs from the size of the requested files.
+/// Returns IOR's own byte count if it differs from the total size of the requested files.
 fn bytes_moved(line: &str, index: usize) -> Option<Figure> {
     let digits = line.split_once("Using actual aggregate bytes moved = ")?.1;
     let field = format!("line {} (actual aggregate bytes moved)", index + 1);
@@ -232,15 +233,15 @@ fn kind_word(kind: &Kind) -> &'static str {
     if *kind == Kind::Read { "read" } else { "write" }
 }
 
-/// Returns transfers per second: the bytes divided by the transfer time only. The bandwidth also
-/// includes opening and closing.
+/// Returns transfers per second, based on the transfer time alone. The bandwidth also includes the
+/// time for opening and closing.
 fn rate_of(bandwidth: &Figure, window: &Figure, took: &Figure, size: &Figure) -> Option<Figure> {
     let known = took.least > 0.0 && size.least > 0.0;
     known.then(|| Figure {
         value: bandwidth.value * window.value / took.value / size.value,
         least: bandwidth.least * window.least / took.most / size.most,
         most: bandwidth.most * window.most / took.least / size.least,
-        field: format!("{} times total(s) over wr/rd(s) and xfer(KiB)", bandwidth.field),
+        field: format!("{} × total(s) / wr/rd(s) / xfer(KiB)", bandwidth.field),
     })
 }
 

@@ -1,11 +1,12 @@
-//! iozone: its report of one or many sizes (`iozone -a`), in KiB/s.
+//! iozone: its report for one size or for many sizes (`iozone -a`), in KiB/s.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Pattern, Setting, ToolResult};
 
 use crate::parts::{Digits, figure, source};
 
 const KIB: f64 = 1024.0;
-/// Columns after size and record, in the order of the report; older versions have fewer.
+/// Columns after the size and the record, in the order of the report. Older versions have fewer
+/// columns.
 const TESTS: [(&str, Kind, Pattern); 13] = [
     ("write", Kind::Write, Pattern::Sequential),
     ("rewrite", Kind::Write, Pattern::Sequential),
@@ -22,7 +23,7 @@ const TESTS: [(&str, Kind, Pattern); 13] = [
     ("freread", Kind::Read, Pattern::Sequential),
 ];
 
-/// True for a report of this kind.
+/// Returns true if the text is an iozone report.
 #[must_use]
 pub fn is(text: &str) -> bool {
     (text.contains("Iozone:") || text.contains("iozone")) && text.lines().any(is_header)
@@ -36,13 +37,13 @@ fn is_header(line: &str) -> bool {
 /// Reads the report: one result per row.
 ///
 /// # Errors
-/// The report has no rows, or its unit is not an amount per second.
+/// The report contains no rows, or its unit is not an amount per second.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     for other in
         ["Output is in Ops/sec", "Output is in operations per second", "Output is in microseconds"]
     {
         if text.contains(other) {
-            return Err(format!("{other:?}: only reports of amounts per second are read"));
+            return Err(format!("{other:?}: Plimsoll reads only reports in amounts per second"));
         }
     }
     let version = text.lines().find_map(|line| line.trim().strip_prefix("Version $Revision: "));
@@ -89,7 +90,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             all.push(reported);
         }
     }
-    if all.is_empty() { Err("it has no row of figures".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it contains no row with figures".into()) } else { Ok(all) }
 }
 
 #[cfg(test)]

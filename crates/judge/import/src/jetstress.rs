@@ -1,4 +1,4 @@
-//! Jetstress (Microsoft): report of a performance or stress test, in HTML and XML.
+//! Jetstress (Microsoft): report of a performance or stress test, as HTML or XML.
 //!
 //! Tables are identified by their column and row headings, because their order depends on the
 //! version. The achieved rate is the sum of database reads and writes, without logs and
@@ -11,17 +11,18 @@ use plimsoll_evidence::tool_result::{
 use crate::parts::{Digits, figure, latency, source};
 
 const NS_PER_MS: f64 = 1e6;
-/// Maximum relative deviation of the achieved rate from the sum of the rates, which are means of
-/// samples.
+/// Maximum relative deviation of the achieved rate from the sum of the databases' rates, which are
+/// means of samples.
 const ACHIEVED_SLACK: f64 = 0.005;
 
-/// True for the HTML report.
+/// Returns true if the text is the HTML report.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.contains("Jetstress") && text.contains("<td") && text.contains("Transactional I/O")
 }
 
-/// True for the XML report: sections of named elements, and counters of each instance.
+/// Returns true if the text is the XML report. It contains sections of named elements, and the
+/// counters of each instance.
 #[must_use]
 pub fn is_xml(text: &str) -> bool {
     text.contains("<output") && text.contains("<disk-subsystem-total") && text.contains("counter")
@@ -72,7 +73,7 @@ fn number(text: &str, unit: f64, field: String) -> Option<Figure> {
 /// Reads the HTML report.
 ///
 /// # Errors
-/// The report has no table of transactional I/O.
+/// The report contains no table of transactional I/O.
 pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let rows = rows(text);
     let mut reported = ToolResult::new(source("Jetstress", "Jetstress HTML", file));
@@ -83,7 +84,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     summary(&mut reported, named);
     instances(&mut reported, &rows);
     if reported.parts.is_empty() {
-        return Err("it has no table of transactional I/O with databases".into());
+        return Err("it contains no table of transactional I/O with databases".into());
     }
     achieved(&mut reported, named);
     Ok(reported)
@@ -92,7 +93,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
 /// Reads the XML report.
 ///
 /// # Errors
-/// The text is not XML, or the report has no database counters.
+/// The text is not XML, or the report contains no database counters.
 pub fn read_xml(text: &str, file: &str) -> Result<ToolResult, String> {
     let document = roxmltree::Document::parse(text).map_err(|error| error.to_string())?;
     let mut reported = ToolResult::new(source("Jetstress", "Jetstress XML", file));
@@ -108,7 +109,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<ToolResult, String> {
         document.descendants().find(is).and_then(|node| of(node, "value"))
     };
     summary(&mut reported, named);
-    // Maintenance and replication have separate sections and are not in these rates.
+    // Maintenance and replication have separate sections, and are not part of these rates.
     let sections = document.descendants().filter(|node| node.has_tag_name("disk-subsystem-total"));
     for instance in sections
         .flat_map(|section| section.descendants())
@@ -131,18 +132,18 @@ pub fn read_xml(text: &str, file: &str) -> Result<ToolResult, String> {
         instance_parts(&mut reported, &name, value);
         reported.parts[before..].iter_mut().for_each(|part| part.is_total = is_total);
     }
-    // The report has only a total.
+    // The report contains only a total.
     if reported.parts.iter().all(|part| part.is_total) {
         reported.parts.iter_mut().for_each(|part| part.is_total = false);
     }
     if reported.parts.is_empty() {
-        return Err("it has no counters of databases in disk-subsystem-total".into());
+        return Err("it contains no database counters in disk-subsystem-total".into());
     }
     achieved(&mut reported, named);
     Ok(reported)
 }
 
-/// Reads version, result and settings.
+/// Reads the version, the result and the settings.
 fn summary(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     reported.source.version = named("Jetstress Version");
     let names = [
@@ -158,13 +159,13 @@ fn summary(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     if let Some(result) = named("Overall Test Result").filter(|word| word.contains("Fail")) {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
-            says: format!("Jetstress calls the test failed ({result})"),
+            says: format!("Jetstress states that the test failed ({result})"),
             field: "Overall Test Result".into(),
         });
     }
 }
 
-/// Adds the achieved rate as sum of the databases' rates.
+/// Adds the achieved rate as the sum of the databases' rates.
 fn achieved(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     let name = "Achieved Transactional I/O per Second";
     if let Some(total) = named(name).and_then(|text| number(&text, 1.0, name.to_owned())) {
@@ -183,7 +184,7 @@ fn achieved(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     }
 }
 
-/// Reads the table with a column of database reads per second: one row per instance.
+/// Reads the table that has a column of database reads per second. It has one row per instance.
 fn instances(reported: &mut ToolResult, rows: &[(usize, Row)]) {
     let heading = |row: &Row| {
         let has = |word: &str| row.iter().any(|cell| cell.contains(word));
@@ -202,7 +203,8 @@ fn instances(reported: &mut ToolResult, rows: &[(usize, Row)]) {
     }
 }
 
-/// Adds database and log of an instance, by the names of their counters.
+/// Adds the database and the log of an instance; they are identified by the names of their
+/// counters.
 fn instance_parts(
     reported: &mut ToolResult,
     instance: &str,

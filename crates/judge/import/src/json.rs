@@ -1,9 +1,9 @@
 //! JSON parser for the output of benchmark tools, which preserves the digits of numbers.
 //!
-//! A general parser converts `0.250` to a quarter and loses the three digits, which determine the
-//! range of true values. Tools also write `NaN`, `Infinity` and fio's `-nan`, which JSON (RFC 8259)
-//! does not allow. This parser keeps numbers as text. Each value knows its path, which findings
-//! cite.
+//! A general parser would convert `0.250` to a quarter. It would lose the number of digits, which
+//! determines the range of true values. Tools also write `NaN`, `Infinity` and fio's `-nan`, which
+//! JSON (RFC 8259) does not allow. This parser keeps numbers as text. Each value knows its path,
+//! which findings cite.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,14 @@ use crate::number;
 /// Maximum nesting depth, to limit the stack. Output of known tools is far less deep.
 const DEPTH_MAX: usize = 96;
 
-/// JSON value. Numbers are the text in the file.
+/// JSON value. A number is stored as its text in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json<'t> {
     /// `null`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// Number, including `NaN` and similar.
+    /// Number, including `NaN` and similar words.
     Number(&'t str),
     Text(Cow<'t, str>),
     List(Vec<Json<'t>>),
@@ -29,7 +29,7 @@ pub enum Json<'t> {
     Object(Vec<(Cow<'t, str>, Json<'t>)>),
 }
 
-/// Reason why a text is not JSON.
+/// Reason why a text is not valid JSON.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("line {line}: {says}")]
 pub struct JsonError {
@@ -37,14 +37,14 @@ pub struct JsonError {
     pub line: usize,
     /// Reason in words.
     pub says: String,
-    /// True if the text ends within the value.
+    /// True if the text ends before the value is complete.
     pub cut_off: bool,
 }
 
 /// Parses one value at the start of `text`. Also returns its length in bytes.
 ///
 /// # Errors
-/// The line number and the reason.
+/// Returns the line number and the reason.
 pub fn parse(text: &str) -> Result<(Json<'_>, usize), JsonError> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0).map_err(|(says, cut_off)| JsonError {
@@ -58,11 +58,11 @@ pub fn parse(text: &str) -> Result<(Json<'_>, usize), JsonError> {
     Ok((value, reader.at))
 }
 
-/// Finds the first object in a text with other content around it: tries each line that begins with
-/// `{`. Also returns its byte range.
+/// Finds the first object in a text that also contains other text. It tries each line that begins
+/// with `{`. Also returns its byte range.
 ///
 /// # Errors
-/// The error of the longest attempt, or the absence of an object.
+/// Returns the error of the attempt that read furthest, or that there is no object.
 pub fn first_object(text: &str) -> Result<(Json<'_>, std::ops::Range<usize>), JsonError> {
     const TRIES_MAX: usize = 32;
     let mut first_error = None;
@@ -78,7 +78,7 @@ pub fn first_object(text: &str) -> Result<(Json<'_>, std::ops::Range<usize>), Js
     }
     Err(first_error.unwrap_or(JsonError {
         line: 1,
-        says: "it has no JSON object".into(),
+        says: "it contains no JSON object".into(),
         cut_off: false,
     }))
 }
@@ -108,13 +108,13 @@ impl<'t> Reader<'t> {
                 Ok(())
             }
             Some(_) => Err((format!("{:?} is missing", char::from(byte)), false)),
-            None => Err(("it ends in the middle of a value".into(), true)),
+            None => Err(("it ends in the middle of a value: the file is cut off".into(), true)),
         }
     }
 
     fn value(&mut self, depth: usize) -> Result<Json<'t>, Fault> {
         if depth > DEPTH_MAX {
-            return Err((format!("it is nested deeper than {DEPTH_MAX} levels"), false));
+            return Err((format!("its nesting is deeper than {DEPTH_MAX} levels"), false));
         }
         self.space();
         match self.peek() {
@@ -122,7 +122,7 @@ impl<'t> Reader<'t> {
             Some(b'[') => self.list(depth),
             Some(b'"') => Ok(Json::Text(self.string()?)),
             Some(_) => self.word(),
-            None => Err(("it ends in the middle of a value".into(), true)),
+            None => Err(("it ends in the middle of a value: the file is cut off".into(), true)),
         }
     }
 
@@ -180,7 +180,12 @@ impl<'t> Reader<'t> {
         let mut escaped = false;
         loop {
             match bytes.get(self.at) {
-                None => return Err(("it ends in the middle of a string".into(), true)),
+                None => {
+                    return Err((
+                        "it ends in the middle of a string: the file is cut off".into(),
+                        true,
+                    ));
+                }
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
@@ -242,7 +247,7 @@ fn unescaped(raw: &str) -> String {
     text
 }
 
-/// Value with its path; the value may be missing.
+/// A value with its path. The value may be missing.
 #[derive(Clone, Debug)]
 pub struct JsonNode<'j, 't> {
     json: Option<&'j Json<'t>>,
@@ -262,7 +267,7 @@ impl<'j, 't> JsonNode<'j, 't> {
         &self.path
     }
 
-    /// True if the value exists and is not `null`.
+    /// Returns true if the value exists and is not `null`.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.json.is_some_and(|json| *json != Json::Null)
@@ -280,7 +285,7 @@ impl<'j, 't> JsonNode<'j, 't> {
         Self { json, path: self.below(name) }
     }
 
-    /// Returns the first existing member of these keys.
+    /// Returns the member with the first of these keys that exists.
     #[must_use]
     pub fn first_of(&self, names: &[&str]) -> Self {
         let mut found = names.iter().map(|name| self.key(name));
@@ -365,14 +370,14 @@ impl<'j, 't> JsonNode<'j, 't> {
         self.number().map(|value| Figure::exact(value, &*self.path))
     }
 
-    /// Returns a number as a figure rounded to its printed digits.
+    /// Returns a number as a figure that was rounded to its printed digits.
     #[must_use]
     pub fn rounded(&self) -> Option<Figure> {
         let number = self.digits().filter(|number| number.value.is_finite())?;
         Some(Figure::rounded(number.value, number.step, &*self.path))
     }
 
-    /// Returns a number as a figure truncated to its printed digits.
+    /// Returns a number as a figure that was truncated to its printed digits.
     #[must_use]
     pub fn truncated(&self) -> Option<Figure> {
         let number = self.digits().filter(|number| number.value.is_finite())?;
@@ -383,7 +388,7 @@ impl<'j, 't> JsonNode<'j, 't> {
     /// in the last digits.
     #[must_use]
     pub fn float(&self) -> Option<Figure> {
-        /// Relative deviation of sums of many doubles, which depend on the order.
+        /// Relative deviation of sums of many doubles, because such sums depend on the order.
         const FLOAT_SHARE: f64 = 1e-9;
         self.rounded().map(|figure| figure.widened(FLOAT_SHARE))
     }
@@ -437,6 +442,6 @@ mod tests {
         }
         assert_eq!(parse("{\n\n1: 2}").unwrap_err().line, 3);
         let deep = "[".repeat(100_000);
-        assert!(parse(&deep).unwrap_err().says.contains("nested"));
+        assert!(parse(&deep).unwrap_err().says.contains("nesting"));
     }
 }

@@ -1,7 +1,7 @@
 //! KV-cache benchmark of MLPerf Storage: a JSON file with the latency of each request.
 //!
-//! The benchmark divides by the time in which requests were started, but also counts requests that
-//! end later. The longest latency may therefore exceed that time.
+//! The benchmark divides by the time during which requests were started, but it also counts
+//! requests that end later. The longest latency may therefore exceed this time.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Claim, Complaint, Figure, Formula, Kind, Latency, Membership, Operation, Part,
@@ -14,11 +14,11 @@ use crate::parts::{latency, percentile, source};
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-/// Maximum relative deviation of a tier's bandwidth from its bytes over the elapsed time, because
-/// the clock is read again.
+/// Maximum relative deviation of a tier's bandwidth from its bytes divided by the elapsed time,
+/// because the benchmark reads the clock twice.
 const TIER_SLACK: f64 = 0.01;
 
-/// True for a result of this kind.
+/// Returns true if the object is a result of the KV-cache benchmark.
 #[must_use]
 pub fn is(root: &JsonNode<'_, '_>) -> bool {
     let summary = root.key("summary");
@@ -59,8 +59,8 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         let stated = |p: &str| of_tier("storage", p).or_else(|| of_tier("nvme", p));
         let ns = |p: &str| stated(p).map(|ms| ms.scaled(NS_PER_MS));
         operation.latencies.extend(latency(Stage::Total, |latency| {
-            // Latencies of requests to the NVMe tier, without requests that were served from
-            // memory.
+            // Latencies of requests to the NVMe tier. Requests that were served from memory are
+            // excluded.
             latency.sampled = true;
             for (name, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
                 latency.percentiles.extend(percentile(percent, ns(name)));
@@ -86,7 +86,7 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
 }
 
 /// `read_iops` and `write_iops` contain the number of operations, despite their names. A value that
-/// differs from that number is a rate.
+/// differs from the number of operations is a rate.
 fn take_iops(operation: &mut Operation, stated: &JsonNode<'_, '_>) {
     let Some(value) = stated.exact() else { return };
     let is_count = operation.count.first().is_some_and(|count| count.value == value.value);
@@ -97,7 +97,8 @@ fn take_iops(operation: &mut Operation, stated: &JsonNode<'_, '_>) {
     }
 }
 
-/// Returns the bandwidth of each tier: its bytes over the elapsed time, both in GiB.
+/// Returns the bandwidth of each tier, which is its bytes divided by the elapsed time. Both are in
+/// GiB.
 fn tiers(cache: &JsonNode<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
     let Some(seconds) = window.map(|w| w.value / NS_PER_S).filter(|s| *s > 0.0) else {
         return Vec::new();
@@ -111,7 +112,7 @@ fn tiers(cache: &JsonNode<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
             else {
                 continue;
             };
-            let field = format!("{} over elapsed_time", amount.field);
+            let field = format!("{} / elapsed_time", amount.field);
             let of = vec![Figure { field, ..amount.scaled(GIB / seconds) }];
             let what = format!("the {word} bandwidth of the {tier} tier");
             let (formula, total) = (Formula::Sum, total.scaled(GIB));
@@ -121,7 +122,7 @@ fn tiers(cache: &JsonNode<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
     combined
 }
 
-/// Returns the figures that the benchmark computes of two others or repeats.
+/// Returns the figures that the benchmark repeats, or computes from two other figures.
 fn ratios(root: &JsonNode<'_, '_>, summary: &JsonNode<'_, '_>) -> Vec<Aggregate> {
     let cache = summary.key("cache_stats");
     let sum = |list: &str| -> Option<Figure> {
@@ -164,7 +165,8 @@ fn ratios(root: &JsonNode<'_, '_>, summary: &JsonNode<'_, '_>) -> Vec<Aggregate>
     pairs.into_iter().filter_map(aggregate).collect()
 }
 
-/// The device's share of each operation is at most the whole, and so are its percentiles.
+/// The device's part of the latency is at most the whole latency in each operation, and therefore
+/// also at each percentile.
 fn device_shares(cache: &JsonNode<'_, '_>) -> Vec<Aggregate> {
     let mut combined = Vec::new();
     for word in ["read", "write"] {
@@ -174,7 +176,8 @@ fn device_shares(cache: &JsonNode<'_, '_>) -> Vec<Aggregate> {
                 let part = of(format!("storage_{word}_{share}_{p}_ms"));
                 let whole = of(format!("storage_{word}_{p}_ms"));
                 let Some((total, whole)) = part.zip(whole) else { continue };
-                let what = format!("{p} of the {share}'s share of a {word}, against the whole");
+                let what =
+                    format!("{p} of the {share}'s part of a {word}, compared with the whole");
                 let of = vec![Figure::exact(0.0, "no time"), whole];
                 let formula = Formula::Between;
                 combined.push(Aggregate { what, formula, total, of, slack: TIER_SLACK });
@@ -184,7 +187,7 @@ fn device_shares(cache: &JsonNode<'_, '_>) -> Vec<Aggregate> {
     combined
 }
 
-/// Returns the benchmark's own warnings, and whether it used the storage at all.
+/// Returns the benchmark's own warnings, and a complaint if it did not use the storage at all.
 fn complaints(root: &JsonNode<'_, '_>, cache: &JsonNode<'_, '_>) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let mut complain = |weight: Weight, says: &str, at: &JsonNode<'_, '_>| {
@@ -199,23 +202,24 @@ fn complaints(root: &JsonNode<'_, '_>, cache: &JsonNode<'_, '_>) -> Vec<Complain
         .map(|word| cache.key(&format!("tier_storage_kv_bytes_{word}_gb")))
         .map(|at| (at.number(), at));
     if moved.iter().all(|(bytes, _)| *bytes == Some(0.0)) {
-        let says = "no byte was read from the storage tier or written to it: its figures are those of memory";
+        let says = "no byte was read from the storage tier or written to it: the figures describe \
+            memory";
         complain(Weight::Invalid, says, &moved[0].1);
     }
     let status = cache.key("storage_health").key("overall_status");
     if status.text().is_some_and(|word| word.eq_ignore_ascii_case("fail")) {
-        complain(Weight::Warning, "the storage missed the benchmark's own criteria", &status);
+        complain(Weight::Warning, "the storage did not meet the benchmark's own criteria", &status);
     }
     complaints
 }
 
-/// True for the summary of a run over its ranks.
+/// Returns true if the object is a run's summary over its ranks.
 #[must_use]
 pub fn is_run_summary(root: &JsonNode<'_, '_>) -> bool {
     root.key("options").entries().any(|(_, option)| option.key("rank_count").exists())
 }
 
-/// Reads the summary of a run: one part per option.
+/// Reads a run's summary, with one part per option.
 #[must_use]
 pub fn read_run_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache run summary", file));
@@ -292,7 +296,7 @@ fn of_latency(at: &JsonNode<'_, '_>, stage: Stage) -> Option<Latency> {
     })
 }
 
-/// Returns the list of latencies with the figures that aggregate it.
+/// Returns the list of latencies, with the figures that aggregate this list.
 fn population(list: &JsonNode<'_, '_>, stated: &JsonNode<'_, '_>) -> Option<Population> {
     let values: Vec<f64> = list.items().filter_map(|item| item.number()).collect();
     let claims = [

@@ -1,5 +1,5 @@
-//! Import of other tools' results as [`ToolResult`](plimsoll_evidence::tool_result::ToolResult),
-//! with the precision that they are printed with. Nothing is added.
+//! Imports results of other tools as [`ToolResult`](plimsoll_evidence::tool_result::ToolResult),
+//! with the precision of the printed numbers. Nothing is added.
 //!
 //! A file's format is detected from its content, never from its name. Directories and archives
 //! (tar, tar.gz, zip, single gzip files) are read as a study of many results. [`foreign`] creates
@@ -9,8 +9,8 @@
 //! # Where to change what
 //!
 //! - fio JSON and tables as a bundle: `foreign`
-//! - any other result format: one file per tool, detection in `detect.rs`, assembly in `study.rs`,
-//!   a row in `docs/audit.md`, a sample in `tests/formats/garbage.rs`
+//! - any other result format: a file for each tool, detection in `detect.rs`, assembly in
+//!   `study.rs`, a row in `docs/audit.md`, a sample in `tests/formats/garbage.rs`
 //! - a trace format: a file in `trace`
 //! - a format that is refused with a hint: `unread.rs`
 //! - stages of a fio job: `fio_job.rs`

@@ -24,7 +24,7 @@ const OPERATIONS: &[&str] = &[
     "Tree removal",
 ];
 
-/// True for mdtest's output.
+/// Returns true if the text is mdtest's output.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| parse_launch_line(line).is_some())
@@ -46,14 +46,14 @@ enum Table {
     Times,
 }
 
-/// Maximum, minimum and mean of a row. The deviation next to them is over iterations or ranks,
-/// depending on the version.
+/// Maximum, minimum and mean of a row. The deviation in the next column is over iterations or over
+/// ranks, depending on the version.
 struct Row([Figure; 3]);
 
 /// Reads the output: one part per kind of operation.
 ///
 /// # Errors
-/// The output has no rate, because the run did not finish.
+/// The output contains no rate, because the run did not finish.
 pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("mdtest", "mdtest", file));
     let mut tasks = None;
@@ -85,7 +85,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let rates_are_zero = !rates.is_empty() && zero(&rates);
     let idle = zero(&rates) && zero(&times);
     for (name, Row([max, min, mean])) in rates {
-        // Operations that did not run have a row of zeroes.
+        // An operation that did not run has a row of zeroes.
         if max.value <= 0.0 && !idle {
             continue;
         }
@@ -94,8 +94,8 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         let what = format!("the mean rate of {}", name.to_lowercase());
         let (formula, of) = (Formula::Between, vec![min, max.clone()]);
         reported.combined.push(Aggregate { what, formula, total: mean.clone(), of, slack: 0.0 });
-        // The values are seconds, whatever the heading is: version 4 has the heading milliseconds
-        // or operations per second.
+        // The values are in seconds, whatever the heading says: in version 4 the heading is
+        // milliseconds or operations per second.
         let window_ns = times.remove(name).filter(|_| one).map(|row: Row| {
             let Row([max, ..]) = row;
             max.scaled(NS_PER_S)
@@ -111,9 +111,10 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     if reported.parts.is_empty() {
         let reason = if rates_are_zero {
-            "all its rates are zero, although operations took time: this version of mdtest did not compute them"
+            "all its rates are zero although its times are not: this version of mdtest did not \
+             compute the rates"
         } else {
-            "it has no rate of any operation: the run did not finish"
+            "it contains no rate: the run did not finish"
         };
         return Err(reason.into());
     }

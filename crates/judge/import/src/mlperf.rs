@@ -1,9 +1,9 @@
 //! MLPerf Storage and its base DLIO: `summary.json` of a run, its `per_epoch_stats.json`, the
 //! output of each rank, and the report over repeats.
 //!
-//! Each list of a metric has its mean and standard deviation (numpy's, of a population), with
-//! `mean` and `stdev` in their names. Bandwidth is samples per second times record length, in MiB
-//! but called MB.
+//! For each list of a metric, there are also its mean and its population standard deviation (from
+//! numpy), with `mean` and `stdev` in their names. Bandwidth is samples per second times record
+//! length. It is in MiB although it is called MB.
 
 mod run_files;
 
@@ -20,25 +20,25 @@ pub use run_files::{Epochs, Rank, attach, is_epochs, is_rank, read_epochs, read_
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
 const NS_PER_S: f64 = 1e9;
-/// Maximum relative deviation of an epoch's rate times its time from the samples. Rates exclude the
-/// first and last steps (3,300 epochs of version 1.0 have factors from 0.94 to 1.12).
+/// Maximum relative deviation of an epoch's rate × time from its samples. It exists because rates
+/// exclude the first and last steps: in 3,300 epochs of version 1.0, the factors are 0.94 to 1.12.
 const EPOCH_SLACK: f64 = 0.25;
-/// Maximum relative deviation of a mean rate from size over mean duration, besides the spread of
-/// the durations.
+/// Maximum relative deviation of a mean rate from size / mean duration. The spread of the durations
+/// is added to it.
 const CHECKPOINT_SLACK: f64 = 0.02;
-/// True for a `summary.json`.
+/// Returns true if the object is a `summary.json`.
 #[must_use]
 pub fn is_summary(root: &JsonNode<'_, '_>) -> bool {
     root.key("metric").entries().next().is_some() && root.key("num_accelerators").exists()
 }
 
-/// True for the report over repeats.
+/// Returns true if the object is the report over repeats.
 #[must_use]
 pub fn is_report(root: &JsonNode<'_, '_>) -> bool {
     root.key("overall").key("num_benchmark_runs").exists() && root.key("runs").exists()
 }
 
-/// Adds lists with their means and standard deviations: `train_au_percentage` and
+/// Adds lists, such as `train_au_percentage`, with their means and standard deviations, such as
 /// `train_au_mean_percentage`.
 fn statistics(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     for (name, list) in metric.entries() {
@@ -79,7 +79,9 @@ pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     if metric.key("train_au_meet_expectation").text() == Some("fail") {
         reported.complaints.push(Complaint {
             weight: Weight::Warning,
-            says: "accelerators were busy for less than the benchmark requires".into(),
+            says: "the accelerators were busy for a smaller share of time than the benchmark \
+                requires"
+                .into(),
             field: metric.key("train_au_meet_expectation").path().to_owned(),
         });
     }
@@ -87,7 +89,7 @@ pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     if busy.number() == Some(0.0) {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
-            says: "accelerators were never busy: their utilisation is 0 %".into(),
+            says: "the accelerators were never busy: their utilisation is 0 %".into(),
             field: busy.path().to_owned(),
         });
     }
@@ -112,7 +114,8 @@ pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// Adds checkpoints. If the durations are similar, size divided by mean duration is the mean rate.
+/// Adds the checkpoints. If their durations are similar, the mean rate is the size divided by the
+/// mean duration.
 fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     let of = |name: String| metric.key(&name).float().filter(|figure| figure.value > 0.0);
     for word in ["save", "load"] {
@@ -123,7 +126,7 @@ fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
         if let Some(at) = zero {
             reported.complaints.push(Complaint {
                 weight: Weight::Invalid,
-                says: format!("no {word} of a checkpoint was measured: {} is 0", at.path()),
+                says: format!("no checkpoint {word} was measured: {} is 0", at.path()),
                 field: at.path().to_owned(),
             });
         }
@@ -133,10 +136,13 @@ fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
         let (Some(size), Some(time), Some(total)) = (size, time, rate) else { continue };
         let spread = of(format!("{word}_checkpoint_duration_stdev_seconds"));
         let spread = spread.map_or(0.0, |deviation| deviation.value / time.value);
-        let field = format!("{} over {}", size.field, time.field);
+        let field = format!("{} / {}", size.field, time.field);
         let of = vec![Figure { field, ..size.scaled(1.0 / time.value) }];
         reported.combined.push(Aggregate {
-            what: format!("the rate of {word} checkpoints against their size over their duration"),
+            what: format!(
+                "the rate of {word} checkpoints, compared with their size divided by \
+                their duration"
+            ),
             formula: Formula::Sum,
             total,
             of,
@@ -145,7 +151,7 @@ fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     }
 }
 
-/// Checks that the checkpoints fit the time of the run.
+/// Checks that the checkpoints fit into the time of the run.
 fn checkpoint_times(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<'_, '_>) {
     let clock = |name: &str| root.key(name).text().and_then(unix_s);
     let Some((start, end)) = clock("start").zip(clock("end")) else { return };
@@ -161,10 +167,11 @@ fn checkpoint_times(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: 
     }
     of.retain(|time: &Figure| time.value > 0.0);
     if !of.is_empty() {
-        // The clock has a resolution of 0.1 s; at other times the run prepares and waits.
+        // The clock has a resolution of 0.1 s. During the remaining time, the run prepares and
+        // waits.
         let total = Figure::exact(end - start, "end - start");
         let total = Figure { least: 0.0, most: total.most + 1.0, ..total };
-        let what = "the time of the checkpoints against that of the run".to_owned();
+        let what = "the time of the checkpoints, compared with the time of the run".to_owned();
         reported.combined.push(Aggregate { what, formula: Formula::Sum, total, of, slack: 0.0 });
     }
 }
@@ -175,13 +182,12 @@ fn record(metric: &JsonNode<'_, '_>) -> Option<Figure> {
     let of = |name: &str| metric.key(name).number();
     let rate = of("train_throughput_stdev_samples_per_second").filter(|rate| *rate > 1e-9)?;
     let moved = of("train_io_stdev_MB_per_second")?;
-    let field =
-        format!("{}.train_io_stdev_MB_per_second over train_throughput_stdev", metric.path());
+    let field = format!("{}.train_io_stdev_MB_per_second / train_throughput_stdev", metric.path());
     Some(Figure::exact(moved / rate * MIB, field).widened(1e-9))
 }
 
-/// Returns the data of all hosts: the value of one host times their number, if a single value
-/// applies to all.
+/// Returns a total over all hosts. If a single value applies to each host, the total is this value
+/// times the number of hosts.
 fn data_of_all_hosts(root: &JsonNode<'_, '_>) -> Option<Figure> {
     let each = root.key("data_size_per_host_GB");
     let listed = each.items().next().is_some();
@@ -189,7 +195,7 @@ fn data_of_all_hosts(root: &JsonNode<'_, '_>) -> Option<Figure> {
     (hosts > 0.0).then_some(total(&each)?.scaled(hosts))
 }
 
-/// Returns the sum of a list over hosts, or a single value; GB are powers of 1024.
+/// Returns the sum of a list over hosts, or a single value. GB are powers of 1024.
 fn total(at: &JsonNode<'_, '_>) -> Option<Figure> {
     let all: Vec<f64> = at.items().filter_map(|item| item.number()).collect();
     let one = at.number();
@@ -197,7 +203,7 @@ fn total(at: &JsonNode<'_, '_>) -> Option<Figure> {
     (sum > 0.0).then(|| Figure::exact(sum * GIB, at.path()).widened(0.05))
 }
 
-/// Checks that all stated hosts reported.
+/// Checks that every stated host reported a result.
 fn hosts(reported: &mut ToolResult, root: &JsonNode<'_, '_>) {
     let Some(stated) = root.key("num_hosts").exact() else { return };
     let listed = root.key("host_cpu_count").items().count();
@@ -212,7 +218,7 @@ fn hosts(reported: &mut ToolResult, root: &JsonNode<'_, '_>) {
     }
 }
 
-/// Adds the epochs, and checks that they fit the run.
+/// Adds the epochs, and checks that they fit into the time of the run.
 fn passes(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<'_, '_>) {
     let rates = metric.key("train_throughput_samples_per_second");
     let busy: Vec<Option<Figure>> =
@@ -249,10 +255,11 @@ fn passes(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<
         .collect();
     if !of.is_empty() {
         let elapsed = Figure::exact((end - start) * NS_PER_S, "end - start");
-        // The epochs together last at most the elapsed time. The rest is the start of the run and
-        // checkpoints.
+        // All epochs together take at most the elapsed time. The remaining time is the start of the
+        // run and the checkpoints.
         let total = Figure { least: 0.0, ..elapsed };
-        let what = "the time of all epochs at their rates against that of the run".to_owned();
+        let what =
+            "the time of all epochs at their rates, compared with the time of the run".to_owned();
         reported.combined.push(Aggregate { what, formula: Formula::Sum, total, of, slack: 0.0 });
     }
 }
@@ -264,7 +271,7 @@ fn samples(root: &JsonNode<'_, '_>) -> Option<f64> {
     (files * each > 0.0).then_some(files * each)
 }
 
-/// Reads the report over repeats. Its mean and deviation are over the listed runs.
+/// Reads the report over repeats. The report's mean and deviation are over the listed runs.
 #[must_use]
 pub fn read_report(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("MLPerf Storage", "MLPerf Storage report", file));
@@ -288,7 +295,7 @@ pub fn read_report(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         for (word, formula) in [("mean", Formula::Mean), ("stdev", Formula::Stddev)] {
             let total = overall.key(&format!("train_throughput_{word}_{name}")).float();
             if let Some(total) = total.clone().filter(|_| of.len() == count && count > 0) {
-                let what = format!("{word} of {name} of all runs");
+                let what = format!("{word} of {name} over all runs");
                 reported.combined.push(Aggregate {
                     what,
                     formula,
@@ -411,7 +418,7 @@ mod tests {
             vec![read_report(&JsonNode::root(&json), "acc/report.json"), summary(SUMMARY)];
         results[1].source.file = "acc/run1/2024/summary.json".into();
         attach(&mut results, Vec::new(), &[]);
-        let own = results[0].combined.iter().find(|c| c.what.contains("its own summary")).unwrap();
+        let own = results[0].combined.iter().find(|c| c.what.contains("own summary")).unwrap();
         assert_eq!((own.total.value, own.of[0].value), (232.0, 105.0));
     }
 }

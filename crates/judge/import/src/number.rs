@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::tool_result::Figure;
 
-/// Number with the place value of its last digit.
+/// A number with the place value of its last digit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number {
     pub value: f64,
@@ -59,10 +59,7 @@ pub fn grouped(text: &str, commas: Commas) -> Option<Number> {
     match commas {
         Commas::Thousands if joined.contains(',') => plain(&ungroup(&joined, &[','], '.')?),
         Commas::Thousands => plain(&joined),
-        Commas::Decimal if joined.contains(',') => {
-            let whole = ungroup(&joined, &['.'], ',')?;
-            plain(&whole.replacen(',', ".", 1))
-        }
+        Commas::Decimal if joined.contains(',') => with_swapped_marks(&joined),
         Commas::Decimal => {
             // `1.500` may be one and a half, or one and a half thousand.
             let fraction = joined.rsplit_once('.').map(|(_, fraction)| fraction.len());
@@ -71,7 +68,16 @@ pub fn grouped(text: &str, commas: Commas) -> Option<Number> {
     }
 }
 
-/// Removes separators, which must be before every third digit of the integer part and nowhere else.
+/// Parses a number whose points separate thousands and whose comma is the decimal separator. `None`
+/// if the number is invalid in this convention.
+#[must_use]
+pub fn with_swapped_marks(text: &str) -> Option<Number> {
+    let whole = ungroup(text.trim(), &['.'], ',')?;
+    plain(&whole.replacen(',', ".", 1))
+}
+
+/// Removes separators. They must separate groups of three digits in the integer part, and must not
+/// be elsewhere.
 fn ungroup(text: &str, separators: &[char], decimal: char) -> Option<String> {
     let (whole, fraction) = match text.split_once(decimal) {
         Some((whole, fraction)) => (whole, Some(fraction)),
@@ -89,7 +95,8 @@ fn ungroup(text: &str, separators: &[char], decimal: char) -> Option<String> {
         grouped = true;
         joined.push_str(group);
     }
-    if grouped && !(1..=3).contains(&length) {
+    let zero = first.trim_start_matches(['-', '+']).starts_with('0');
+    if grouped && (zero || !(1..=3).contains(&length)) {
         return None;
     }
     if let Some(fraction) = fraction {
@@ -99,9 +106,9 @@ fn ungroup(text: &str, separators: &[char], decimal: char) -> Option<String> {
     Some(joined)
 }
 
-/// Estimates the rounding of a hand-written figure: the place of the last non-zero digit, but at
-/// most a tenth of the figure. `400,000` may be 380,000 to 420,000; `409,600` is precise to the
-/// hundred.
+/// Estimates the rounding of a hand-written figure: the place value of the last non-zero digit, but
+/// at most a tenth of the figure, and at least the place value of the last printed digit. `400,000`
+/// stands for 380,000 to 420,000; `409,600` is precise to a hundred; `0.001` may be 0.00052.
 #[must_use]
 pub fn rounded_by_people(number: Number) -> Number {
     const SHARE_MAX: f64 = 0.1;
@@ -112,9 +119,11 @@ pub fn rounded_by_people(number: Number) -> Number {
         }
     }
     let coarsest = number.value.abs() * SHARE_MAX;
+    // The last digit of `1e6` is the first one: like zeroes, the exponent hides the others.
+    let printed = number.step.min(1.0);
     Number {
         value: number.value,
-        step: if number.value == 0.0 { step } else { step.min(coarsest) },
+        step: if number.value == 0.0 { step } else { step.min(coarsest).max(printed) },
     }
 }
 
@@ -133,13 +142,13 @@ pub enum Measure {
     Percent,
 }
 
-/// Unit: its quantity, its size in base units, and its size in the other convention. `MB/s` is
-/// 1,000,000 bytes per second in one tool and 1,048,576 in another.
+/// Unit: its quantity, and its size in base units according to two conventions. `MB/s` is 1,000,000
+/// bytes per second in some tools and 1,048,576 bytes per second in other tools.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
     /// Quantity.
     pub measure: Measure,
-    /// Base units (bytes, ns, operations) per unit.
+    /// Number of base units (bytes, ns, operations) in this unit.
     pub factor: f64,
     /// Factor in the other convention; equal to `factor` if the unit has only one meaning.
     pub other: f64,
@@ -147,7 +156,8 @@ pub struct Unit {
 
 const KIB: f64 = 1024.0;
 
-/// Returns the unit of that name. Case matters only for `b` (bits) and `B` (bytes) of a bandwidth.
+/// Returns the unit with this name. Case matters only for `b` (bits) and `B` (bytes) of a
+/// bandwidth.
 #[must_use]
 pub fn unit(name: &str) -> Option<Unit> {
     let name = name.trim();
@@ -312,6 +322,7 @@ mod tests {
         assert_eq!(us("1 000 000.5"), Some(1000000.5));
         assert_eq!(us("12,5"), None);
         assert_eq!(us("1,0000"), None);
+        assert_eq!((us("0,320"), de("0,320")), (None, Some(0.32)));
         assert_eq!(us("1234,567"), None);
         assert_eq!(de("12,5"), Some(12.5));
         assert_eq!(de("1.234.567,8"), Some(1234567.8));
@@ -360,8 +371,10 @@ mod tests {
         let step = |text: &str| rounded_by_people(plain(text).unwrap()).step;
         assert_eq!(step("409600"), 100.0);
         assert_eq!(step("400000"), 40_000.0);
-        assert!((step("0.8") - 0.08).abs() < 1e-12);
         assert_eq!(step("1638.4"), 0.1);
-        assert!((step("7") - 0.7).abs() < 1e-12);
+        assert_eq!(step("1e6"), 1e5);
+        for (text, printed) in [("0.8", 0.1), ("0.001", 0.001), ("7", 1.0), ("1", 1.0)] {
+            assert!((step(text) / printed - 1.0).abs() < 1e-9, "{text}");
+        }
     }
 }

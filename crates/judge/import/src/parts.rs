@@ -1,4 +1,4 @@
-//! Helpers shared by several readers.
+//! Helper functions that several readers use.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use plimsoll_evidence::tool_result::{Figure, Latency, Percentile, Source, Stage}
 
 use crate::number;
 
-/// Rounding of a number's digits.
+/// How a tool shortens a number to its printed digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
     Exact,
@@ -44,7 +44,7 @@ pub fn source(tool: &str, format: &str, file: &str) -> Source {
     }
 }
 
-/// Creates a latency of one stage; `None` if it stays empty.
+/// Creates the latency of a stage; `None` if it would contain no figures.
 #[must_use]
 pub fn latency(stage: Stage, fill: impl FnOnce(&mut Latency)) -> Option<Latency> {
     let mut latency = Latency { stage, ..Latency::default() };
@@ -56,7 +56,7 @@ pub fn latency(stage: Stage, fill: impl FnOnce(&mut Latency)) -> Option<Latency>
 /// Creates a percentile from its percentage.
 #[must_use]
 pub fn percentile(percent: f64, ns: Option<Figure>) -> Option<Percentile> {
-    // Convert the intended decimal: 99.9 / 100 is not 0.999 in binary.
+    // Converts the decimal text, because 99.9 / 100 is not exactly 0.999 in binary.
     let quantile = (0.0..=100.0).contains(&percent).then_some((percent * 1e10).round() / 1e12)?;
     Some(Percentile { quantile, ns: ns? })
 }

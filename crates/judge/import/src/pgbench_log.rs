@@ -1,5 +1,6 @@
-//! pgbench's transaction log (`pgbench -l`), one line each: `client transaction time_us script
-//! epoch_s epoch_us [lag_us] [retries]`. The epoch time is the end of the transaction.
+//! pgbench's transaction log (`pgbench -l`), with a line for each transaction: `client transaction
+//! time_us script epoch_s epoch_us [lag_us] [retries]`. The epoch time is the end of the
+//! transaction.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +15,13 @@ const NS_PER_S: f64 = 1e9;
 const NS_PER_US: f64 = 1e3;
 /// Number of lines used to detect the format.
 const LINES_SNIFFED: usize = 16;
-/// Maximum relative deviation of a log's mean from the printed one. Without `--rate` and
+/// Maximum relative deviation of a log's mean from the printed mean. Without `--rate` and
 /// `--progress` pgbench prints the clients' time per transaction, including its own overhead.
 const MEAN_SLACK: f64 = 0.10;
-/// Maximum number of clients in one log; with more it is not a pgbench log.
+/// Maximum number of clients in a log. A file with more clients is not a pgbench log.
 const CLIENTS_MAX: u64 = 1 << 20;
 
-/// Log of a run.
+/// The log of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
     /// Path of the file.
@@ -28,7 +29,7 @@ pub struct Log {
     ns: Vec<f64>,
     /// End of each transaction, seconds since 1970.
     ends_s: Vec<f64>,
-    /// Highest transaction number and number of lines, by client.
+    /// Highest transaction number, and number of lines, of each client.
     clients: BTreeMap<u64, (u64, u64)>,
     failed: usize,
     cut_off: bool,
@@ -48,7 +49,7 @@ fn line(text: &str) -> Option<Line> {
     let whole = |word: &str| word.parse::<u64>().ok();
     let (client, number) = (whole(client)?, whole(number)?);
     let (_, seconds, micros) = (whole(script)?, whole(seconds)?, whole(micros)?);
-    // Failed transactions have a word instead of a time.
+    // A failed transaction has a word instead of a time.
     let us = match *us {
         "failed" | "skipped" | "serialization" | "deadlock" => None,
         us => Some(whole(us)? as f64),
@@ -62,7 +63,7 @@ fn line(text: &str) -> Option<Line> {
     })
 }
 
-/// True for a log of this kind.
+/// Returns true if the text is pgbench's transaction log.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let mut lines = text.lines().take(LINES_SNIFFED).peekable();
@@ -83,7 +84,7 @@ pub fn is(text: &str) -> bool {
 /// Reads a log.
 ///
 /// # Errors
-/// A line is not a transaction. A truncated last line is ignored.
+/// A line is not a transaction. Only a truncated last line is ignored.
 pub fn read(text: &str, file: &str) -> Result<Log, String> {
     // Text after the last line feed may be the beginning of a line, even if it looks complete.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -101,7 +102,7 @@ pub fn read(text: &str, file: &str) -> Result<Log, String> {
             None => log.failed += 1,
         }
     }
-    if log.ns.is_empty() { Err("it has no successful transaction".into()) } else { Ok(log) }
+    if log.ns.is_empty() { Err("it contains no successful transaction".into()) } else { Ok(log) }
 }
 
 impl Log {
@@ -114,9 +115,10 @@ impl Log {
         self.cut_off |= other.cut_off;
     }
 
-    /// True if numbers are missing, because the run logged a sample (`--sampling-rate`).
+    /// Returns true if transaction numbers are missing, because the run logged only a sample
+    /// (`--sampling-rate`).
     fn sampled(&self) -> bool {
-        // Transactions count from 0 or from 1.
+        // The first transaction has the number 0 or 1.
         self.clients.values().any(|(highest, lines)| *highest > *lines)
     }
 
@@ -156,12 +158,12 @@ impl Log {
         self.ns.iter().sum::<f64>() / self.ns.len().max(1) as f64
     }
 
-    /// Converts a log without its report to a result.
+    /// Converts a log without a report to a result.
     fn alone(mut self) -> ToolResult {
         let mut reported = ToolResult::new(source("pgbench", "pgbench log", &self.file));
         let (series, mean) = (self.series(), self.mean_ns());
         let window_ns = self.times().map(|(from, to)| {
-            let field = "the first beginning to the last end";
+            let field = "from the start of the first to the end of the last transaction";
             Figure::within((to - from) * NS_PER_S, 2.0 * NS_PER_US, field)
         });
         self.ns.sort_by(f64::total_cmp);
@@ -183,7 +185,7 @@ impl Log {
         let clients = Figure::exact(self.clients.len() as f64, "client_id");
         let outstanding = Some(Outstanding { most: clients, kept: false });
         let setting = Setting { outstanding, ..Setting::default() };
-        let failed = Figure::exact(self.failed as f64, "lines without a time");
+        let failed = Figure::exact(self.failed as f64, "lines that contain no time");
         reported.parts.push(Part {
             window_ns: window_ns.filter(|window| window.least > 0.0),
             setting,
@@ -210,7 +212,8 @@ fn transactions() -> Kind {
     Kind::Other("transactions".into())
 }
 
-/// Attaches logs to the report in the same directory; a log without a report becomes a result.
+/// Attaches each log to the report in the same directory. A log without a report becomes a separate
+/// result.
 pub fn attach(results: &mut Vec<ToolResult>, logs: Vec<Log>) {
     let directory = |file: &str| file.rsplit_once('/').map_or("", |(dir, _)| dir).to_owned();
     let mut homes: BTreeMap<String, Vec<Log>> = BTreeMap::new();

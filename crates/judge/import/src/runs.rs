@@ -1,16 +1,16 @@
-//! Files with several appended runs.
+//! Files to which several runs were appended.
 
 use plimsoll_evidence::tool_result::ToolResult;
 
-/// Run within a text: its first line, and its text padded with empty lines, so that line numbers
-/// stay valid.
+/// A run within a text: its first line, and its text after as many empty lines as precede it in the
+/// file, so that line numbers stay valid.
 struct Run {
     line: usize,
     text: String,
 }
 
-/// Splits a text before each first line of a run. Text before the first such line belongs to the
-/// first run.
+/// Divides a text before the first line of each run. Text before the first run belongs to the first
+/// run.
 fn split(text: &str, mut begins: impl FnMut(&str) -> bool) -> Vec<Run> {
     let (mut starts, mut at) = (Vec::new(), 0);
     for (index, line) in text.split_inclusive('\n').enumerate() {

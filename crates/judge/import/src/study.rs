@@ -1,4 +1,4 @@
-//! A study: all results of the named files, combined.
+//! A study: all results in the given files, combined.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::{
     vector_db, warp, warp_csv, warp_text, yabs,
 };
 
-/// Results and statistics of the named files.
+/// Results in the given files, and statistics of these files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Study {
     /// Results in file order.
@@ -23,9 +23,9 @@ pub struct Study {
     pub unreadable: Vec<ImportError>,
     /// Number of files of unknown format.
     pub passed_over: usize,
-    /// Number of logs and other partial results that belong to no result.
+    /// Number of partial results, such as logs, that belong to no result.
     pub logs_alone: usize,
-    /// Number of read files by format.
+    /// Number of read files for each format.
     pub read: BTreeMap<&'static str, usize>,
 }
 
@@ -39,7 +39,7 @@ struct Pieces {
     pgbench_logs: Vec<pgbench_log::Log>,
 }
 
-/// Reads all files in the paths.
+/// Reads all files in these paths.
 ///
 /// # Errors
 /// A path does not exist.
@@ -72,7 +72,7 @@ pub fn read_text(name: &str, text: &str) -> Study {
 struct Reader {
     study: Study,
     pieces: Pieces,
-    /// True while reading a file that was named explicitly, which must be a result.
+    /// True while reading a file that the user gave explicitly. Such a file must be a result.
     named: bool,
     prefix: String,
 }
@@ -107,7 +107,7 @@ impl Visitor for Reader {
         }
         match self.parse(format, &text, &file) {
             Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
-            // Many files contain a line that looks like a heading. Only an explicitly named file
+            // Many files contain a line that looks like a heading. Only an explicitly given file
             // must be a table.
             Err(_)
                 if format == Format::Table && !self.named && !unread::looks_like_result(head) =>
@@ -141,11 +141,11 @@ fn fences(text: &str) -> Vec<(usize, String)> {
             (None, false) => {}
         }
     }
-    // A text that is cut off, or a fence that is part of a log: no block.
+    // A text that is cut off, or a fence within a log, is not a block.
     blocks
 }
 
-/// Removes latencies with a mean and maximum of zero, which the tool did not measure.
+/// Removes latencies whose mean and maximum are zero, because the tool did not measure them.
 fn drop_unmeasured(result: &mut ToolResult) {
     let zero = |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value <= 0.0);
     let printed = |latency: &Latency| latency.mean_ns.is_some() || latency.max_ns.is_some();
@@ -154,7 +154,7 @@ fn drop_unmeasured(result: &mut ToolResult) {
     let mut dropped = 0;
     for operation in result.parts.iter_mut().flat_map(|part| &mut part.operations) {
         let before = operation.latencies.len();
-        // An idle direction prints zeroes for everything.
+        // For an idle direction, the tool prints zeroes everywhere.
         let idle = operation.is_idle();
         operation.latencies.retain(|latency| {
             let some = latency.percentiles.iter().any(|percentile| percentile.ns.value > 0.0);
@@ -167,7 +167,8 @@ fn drop_unmeasured(result: &mut ToolResult) {
     }
 }
 
-/// True for the source code of a program or a web page, from its first line or its name.
+/// Returns true if a file is a program's source code or a web page, according to its first line or
+/// its name.
 fn is_program(path: &str, text: &str) -> bool {
     const ENDINGS: [&str; 28] = [
         "awk", "bash", "bat", "c", "cc", "cpp", "cs", "go", "h", "hpp", "in", "ipynb", "j2",
@@ -226,8 +227,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads each block of a Markdown text between fences that has a known format. Returns false
-    /// if there is none.
+    /// Reads each fenced block of a Markdown text that has a known format. Returns false if there
+    /// is no such block.
     fn take_fences(&mut self, text: &str, file: &str) -> bool {
         let mut any = false;
         for (line, block) in fences(text) {
@@ -278,7 +279,12 @@ impl Reader {
                 self.pieces.mlperf_ranks.push(mlperf::read_rank(&root, file));
                 return Ok(());
             }
-            _ => return Err(format!("it begins like {} but is not valid", format.word())),
+            _ => {
+                return Err(format!(
+                    "it begins like {} but is not valid in this format",
+                    format.word()
+                ));
+            }
         };
         if !text[..range.start].trim().is_empty() {
             let lines = text[..range.start].lines().count();

@@ -13,29 +13,29 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
-/// Maximum relative deviation of the sum of rates from events over time. The rates exclude the
+/// Maximum relative deviation of the sum of rates from events / time, because the rates exclude the
 /// final flush.
 const EVENTS_SLACK: f64 = 0.02;
 
-/// Ratio of a histogram bin's bounds. Percentiles are from 1,024 bins from 1 us to 100 s; versions
-/// before 1.0 had 1,000.
+/// Ratio of a histogram bin's bounds. Percentiles are computed from 1,024 bins from 1 us to 100 s;
+/// versions before 1.0 had 1,000 bins.
 const BIN: f64 = 1.019;
 /// The last bin contains all longer latencies (`OPER_LOG_MAX_VALUE`).
 const LAST_BIN_NS: f64 = 100e9;
 /// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
 
-/// Widens a percentile to its bin. In the last bin, the value is only a lower bound.
+/// Widens a percentile to its bin. If it is in the last bin, the value is only a lower bound.
 fn binned(figure: Figure) -> Figure {
     let last = figure.value >= LAST_BIN_NS * (1.0 - 1e-6);
     let most = if last { UNBOUNDED_NS } else { figure.most * BIN };
     Figure { least: figure.least / BIN, most, ..figure }
 }
 
-/// First line of a database test's statistics, before 1.0 and since.
+/// First line of a database test's statistics: before version 1.0, and since 1.0.
 const OLTP: [&str; 2] = ["OLTP test statistics:", "SQL statistics:"];
 
-/// True for a report of sysbench's fileio or OLTP test.
+/// Returns true if the text is a report of sysbench's fileio or OLTP test.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let words = ["reads/s:", "total file size", OLTP[0], OLTP[1]];
@@ -45,21 +45,76 @@ pub fn is(text: &str) -> bool {
 /// Reads all sysbench reports in a text.
 ///
 /// # Errors
-/// The report has no figures.
+/// The report contains no figures.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let begins = |line: &str| {
         let version = line.strip_prefix("sysbench ");
         version.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    runs::read_each(text, begins, |text| one(text, file))
+    runs::read_each(text, begins, |text| {
+        let reports = text.lines().any(|line| line.ends_with("] Checkpoint report:"));
+        if reports { read_checkpoints(text, file) } else { one(text, file, None) }
+    })
 }
 
-/// Reads a report of transactions: number, rate and latency, with the number of threads.
-fn oltp(text: &str, file: &str) -> Result<ToolResult, String> {
+/// Reads a run with `--report-checkpoints`: each report is a part. The tool resets its counters
+/// after each report, also before the last one, but prints the time since the start.
+fn read_checkpoints(text: &str, file: &str) -> Result<ToolResult, String> {
+    let begins = |line: &str| line == "File operations:" || OLTP.contains(&line.trim());
+    let lines = || text.lines().enumerate();
+    let starts: Vec<usize> = lines().filter(|(_, line)| begins(line)).map(|(at, _)| at).collect();
+    let first = *starts.first().ok_or("it contains no report: the run did not finish")?;
+    let mut all: Option<ToolResult> = None;
+    let (mut total, mut time) = (Operation::default(), None::<Figure>);
+    for (index, start) in starts.iter().enumerate() {
+        let end = starts.get(index + 1).copied().unwrap_or(usize::MAX);
+        let is_part = |at: usize| at < first || (*start..end).contains(&at);
+        let report = lines().map(|(at, line)| if is_part(at) { line } else { "" });
+        let report = report.collect::<Vec<_>>().join("\n");
+        let mut read = one(&report, file, time.as_ref())?;
+        time = of(&self::lines(&report), "total time", Digits::Rounded, NS_PER_S);
+        for part in &mut read.parts {
+            part.name = format!("report {}", index + 1);
+            let events = part.operations.last().into_iter();
+            for (kind, count) in events.flat_map(|o| Some((&o.kind, o.count.first()?))) {
+                let sum = total.count.first().map_or(0.0, |sum| sum.value) + count.value;
+                total.kind = kind.clone();
+                total.count = vec![Figure::exact(sum, format!("{} and before", count.field))];
+            }
+        }
+        match &mut all {
+            None => all = Some(read),
+            Some(all) => {
+                all.parts.append(&mut read.parts);
+                all.combined.append(&mut read.combined);
+            }
+        }
+    }
+    let mut all = all.ok_or("it contains no report")?;
+    let operations = vec![total];
+    all.parts.push(Part { window_ns: time, operations, is_total: true, ..Part::default() });
+    Ok(all)
+}
+
+/// Returns the time over which a report counts: since the start, or since the previous report.
+fn window(all: &Lines<'_>, before: Option<&Figure>) -> Option<Figure> {
+    let total = of(all, "total time", Digits::Rounded, NS_PER_S)?;
+    let Some(before) = before else { return Some(total) };
+    Some(Figure {
+        value: total.value - before.value,
+        least: total.least - before.most,
+        most: total.most - before.least,
+        ..total
+    })
+}
+
+/// Reads a report of transactions: number, rate and latency, with the number of threads. `before`
+/// is the time of the previous report.
+fn oltp(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, String> {
     let all = lines(text);
     let mut reported = ToolResult::new(source("sysbench", "sysbench OLTP", file));
     reported.source.version = version(text);
-    // `3.62ms` before 1.0, and `3.62` below a heading since.
+    // The latency is printed as `3.62ms` before 1.0, and as `3.62` below a heading since 1.0.
     let time = |name: &str| {
         let (value, line) = all.get(name)?;
         let digits = value.trim_end_matches("ms");
@@ -67,8 +122,8 @@ fn oltp(text: &str, file: &str) -> Result<ToolResult, String> {
     };
     let mut operation = Operation::of(Kind::Other("transactions".into()));
     let (value, line) =
-        all.get("transactions").ok_or("it has no transactions: the run did not finish")?;
-    let (count, rate) = value.split_once('(').ok_or("its transactions have no rate")?;
+        all.get("transactions").ok_or("it contains no transactions: the run did not finish")?;
+    let (count, rate) = value.split_once('(').ok_or("it states no rate for its transactions")?;
     let place = |word: &str| format!("line {line} (transactions, {word})");
     operation.count.extend(figure(count.trim(), Digits::Exact, 1.0, place("count")));
     let rate = rate.split_whitespace().next().unwrap_or_default();
@@ -89,7 +144,7 @@ fn oltp(text: &str, file: &str) -> Result<ToolResult, String> {
         outstanding: most.map(|most| Outstanding { most, kept: !paced }),
         ..Setting::default()
     };
-    let window_ns = of(&all, "total time", Digits::Rounded, NS_PER_S);
+    let window_ns = window(&all, before);
     let query = |name: &str| of(&all, name, Digits::Exact, 1.0);
     if let (Some(read), Some(write), Some(other), Some(total)) =
         (query("read"), query("write"), query("other"), query("total"))
@@ -126,8 +181,8 @@ fn intervals(text: &str) -> Option<Series> {
         field: "tps of the intervals".into(),
         interval_s: Some(interval_s),
         points,
-        // The tool does not print the last interval, and counts transactions in flight in the next
-        // one.
+        // The tool does not print the last interval, and counts transactions in flight in the
+        // following interval.
         partial: true,
         understates: true,
     })
@@ -138,16 +193,16 @@ fn version(text: &str) -> Option<String> {
     rest.split_whitespace().next().map(|word| word.trim_end_matches(':').to_owned())
 }
 
-fn one(text: &str, file: &str) -> Result<ToolResult, String> {
+fn one(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, String> {
     if OLTP.iter().any(|heading| text.contains(heading)) {
-        return oltp(text, file);
+        return oltp(text, file, before);
     }
-    // A database test that did not finish has only intervals.
+    // If a database test did not finish, its output contains only intervals.
     if !text.contains("total file size")
         && !text.contains("File operations:")
         && text.contains("tps: ")
     {
-        return Err("it has no statistics of transactions: the run did not finish".into());
+        return Err("it contains no transaction statistics: the run did not finish".into());
     }
     let all = lines(text);
     let mut reported = ToolResult::new(source("sysbench", "sysbench fileio", file));
@@ -163,9 +218,12 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
         let unit = if unit.ends_with('b') { unit.replace('b', "B") } else { unit.to_owned() };
         figure(digits, Digits::Exact, number::unit(&unit)?.other, field)
     });
-    let mut part = Part { window_ns: rounded("total time", NS_PER_S), ..Part::default() };
+    let size = size.map(|size| merged(text, size));
+    let mut part = Part { window_ns: window(&all, before), ..Part::default() };
     let threads = of(&all, "Number of threads", Digits::Exact, 1.0);
     let sync = text.contains("Using synchronous I/O mode");
+    // With `--file-fsync-all`, a write and its flush are one event.
+    let flushes_each = text.contains("Calling fsync() after each write operation");
     let paced = text.contains("Target transaction rate");
     part.setting = Setting {
         outstanding: threads
@@ -174,7 +232,8 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
             .map(|most| Outstanding { most, kept: !paced }),
         threads,
         pattern: pattern(text),
-        durability: text.contains("Periodic FSYNC enabled").then_some(Durability::Flushed),
+        durability: (text.contains("Periodic FSYNC enabled") || flushes_each)
+            .then_some(Durability::Flushed),
         ..Setting::default()
     };
     for (kind, rate, moved) in [
@@ -193,9 +252,20 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     if part.operations.is_empty() && !all.contains_key("reads/s") {
         return before_1_0(text, &all, part, size, reported);
     }
-    let rates: Vec<Figure> =
-        part.operations.iter().filter_map(|o| o.rate_per_s.first().cloned()).collect();
-    // Latencies are of all events, including flushes.
+    let rates_of = |counts: fn(&Kind) -> bool| -> Vec<Figure> {
+        let operations = part.operations.iter().filter(|o| counts(&o.kind));
+        operations.filter_map(|o| o.rate_per_s.first().cloned()).collect()
+    };
+    let (what, rates) = match flushes_each {
+        true => ("the rates of reads and writes", rates_of(|kind| *kind != Kind::Sync)),
+        false => ("the rates of reads, writes and flushes", rates_of(|_| true)),
+    };
+    if let ([flushes], true) = (&rates_of(|kind| *kind == Kind::Sync)[..], flushes_each) {
+        let (what, formula) = ("the rate of flushes, one for each write".into(), Formula::Sum);
+        let (total, of) = (flushes.clone(), rates_of(|kind| *kind == Kind::Write));
+        reported.combined.push(Aggregate { what, formula, total, of, slack: EVENTS_SLACK });
+    }
+    // The latencies include all events, also flushes.
     let mut events = Operation::of(Kind::Other("events".into()));
     events.count.extend(of(&all, "total number of events", Digits::Exact, 1.0));
     let measured = (!rates.is_empty()).then_some(&events).and_then(|events| events.count.first());
@@ -204,10 +274,9 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
             value: count.value / window.value * NS_PER_S,
             least: count.least / window.most * NS_PER_S,
             most: count.most / window.least * NS_PER_S,
-            field: format!("{} over total time", count.field),
+            field: format!("{} / total time", count.field),
         };
-        let what = "the rates of reads, writes and flushes".to_owned();
-        let (formula, total) = (Formula::Sum, rate);
+        let (what, formula, total) = (what.to_owned(), Formula::Sum, rate);
         reported.combined.push(Aggregate { what, formula, total, of: rates, slack: EVENTS_SLACK });
     }
     events.latencies.extend(latency(Stage::Total, |l| {
@@ -223,6 +292,21 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     Ok(reported)
 }
 
+/// Widens the size of a block to that of merged requests: `Merging requests up to 64KiB for
+/// sequential IO`. The last request of a file may be smaller.
+fn merged(text: &str, block: Figure) -> Figure {
+    let most = || {
+        let line = text.lines().find_map(|line| line.strip_prefix("Merging requests up to "))?;
+        let (digits, unit) = number::split_unit(line.split(" for ").next()?);
+        Some(number::plain(digits)?.value * number::unit(unit)?.other)
+    };
+    let sequential = pattern(text) == Some(Pattern::Sequential);
+    match most().filter(|most| sequential && *most > block.value) {
+        Some(most) => Figure { value: most, most, ..block },
+        None => block,
+    }
+}
+
 /// Reads the output of versions 0.4 and 0.5: operations by kind, their amounts (`Gb` is GiB), and
 /// one rate of all data operations.
 fn before_1_0(
@@ -232,7 +316,7 @@ fn before_1_0(
     size: Option<Figure>,
     mut reported: ToolResult,
 ) -> Result<ToolResult, String> {
-    let none = "it has no rates: the run did not finish";
+    let none = "it contains no rates: the run did not finish";
     let (done, at) = all.get("Operations performed").ok_or(none)?;
     let place = |name: &str| format!("line {at} ({name})");
     let counted = |name: &str| {
@@ -332,6 +416,64 @@ mod tests {
         assert_eq!(part.window_ns.as_ref().unwrap().value, 3.02e9);
         assert_eq!(part.setting.pattern, Some(Pattern::Sequential));
         assert!(read("sysbench 1.0\n64MiB total file size\n", "x").is_err());
+    }
+
+    fn findings(reported: &ToolResult) -> Vec<String> {
+        use plimsoll_judge::conservation::{DeclaredFacts, audit};
+        let findings = audit(reported, &DeclaredFacts::default()).findings;
+        findings.into_iter().map(|finding| finding.says).collect()
+    }
+
+    #[test]
+    fn a_write_and_its_flush_are_one_event() {
+        let text = SYSBENCH
+            .replace(
+                "Periodic FSYNC enabled, calling fsync() each 100 requests.",
+                "Calling fsync() after each write operation.",
+            )
+            .replace("246.17", "6121.06")
+            .replace("19240", "18486");
+        let reported = read(&text, "s.txt").unwrap().remove(0);
+        assert_eq!(findings(&reported), [""; 0]);
+        assert_eq!(reported.parts[0].setting.durability, Some(Durability::Flushed));
+        for (from, to) in
+            [("fsyncs/s:                     6121.06", "fsyncs/s: 1.06"), ("18486", "24972")]
+        {
+            assert!(text.contains(from));
+            let reported = read(&text.replace(from, to), "s.txt").unwrap().remove(0);
+            assert!(!findings(&reported).is_empty(), "{to}");
+        }
+    }
+
+    #[test]
+    fn merged_requests_have_up_to_the_stated_size() {
+        let merging = "Merging requests up to 64KiB for sequential IO.\nPeriodic";
+        let text = SYSBENCH.replace("Periodic", merging).replace("95.64", "382.56");
+        let reported = read(&text, "s.txt").unwrap().remove(0);
+        assert_eq!(findings(&reported), [""; 0]);
+        assert_eq!(reported.parts[0].operations[0].size_bytes.as_ref().unwrap().value, 65536.0);
+        let more = read(&text.replace("382.56", "483.56"), "s.txt").unwrap().remove(0);
+        assert_eq!(findings(&more).len(), 1);
+    }
+
+    #[test]
+    fn each_checkpoint_is_a_part() {
+        let at = SYSBENCH.find("File operations:").unwrap();
+        let (head, report) = SYSBENCH.split_at(at);
+        let second = report
+            .replace("3.0200s", "6.0200s")
+            .replace("6121.06", "6161.67")
+            .replace("95.64", "96.28");
+        let text = format!("{head}[ 3s ] Checkpoint report:\n\n{report}\n\n{second}");
+        let all = read(&text, "s.txt").unwrap();
+        assert_eq!((all.len(), findings(&all[0])), (1, vec![]));
+        let [first, last, total] = &all[0].parts[..] else { panic!("{:?}", all[0].parts) };
+        assert_eq!(first.operations[0].rate_per_s[0].value, 6121.06);
+        assert_eq!(last.window_ns.as_ref().unwrap().value, 3e9);
+        assert!(last.operations[0].rate_per_s[0].field.starts_with("line 36 "));
+        assert!(total.is_total);
+        let headline = plimsoll_judge::conservation::headline(&all[0]);
+        assert!((headline.rate_per_s.unwrap() - 2.0 * 19240.0 / 6.02).abs() < 1e-6);
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! or depth is assumed.
 
 use plimsoll_evidence::tool_result::{
-    Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Percentile, Setting, Stage,
-    ToolResult,
+    CounterReset, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Percentile,
+    Setting, Stage, ToolResult,
 };
 
 use crate::number::{self, Commas, Measure, Unit};
@@ -17,8 +17,14 @@ mod column;
 use column::{Column, LatencyStatistic, Role, columns};
 
 /// Maximum relative deviation of a mean of samples from the mean of all operations. fio's
-/// `iops_mean` and `bw_mean` of a job differ by up to 5 % if an interval has few operations.
+/// `iops_mean` and `bw_mean` of a job deviate by up to 5 % from each other if an interval has few
+/// operations.
 const SAMPLED_SLACK: f64 = 0.05;
+
+/// Share of operations that a warm-up may have left uncounted, if a row does not state the depth and
+/// the time. fio counts the bytes of operations in flight at the end of a warm-up, but not the
+/// operations.
+const RAMP_SLACK: f64 = 0.005;
 
 /// Headings of a Markdown table may be anywhere in a text; a CSV file begins with its headings.
 #[must_use]
@@ -31,7 +37,7 @@ fn is_block(block: &Block) -> bool {
     is_result(&columns(&block.header)) && !over_time(&block.header)
 }
 
-/// Rows with times are the course of one run, not results.
+/// Rows with times show how a single run progressed; they are not results.
 fn over_time(header: &[String]) -> bool {
     let first = header.first().map(|name| name.to_lowercase()).unwrap_or_default();
     let word = first.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
@@ -42,7 +48,8 @@ fn over_time(header: &[String]) -> bool {
     live || word.is_some_and(|word| times.contains(&word))
 }
 
-/// True if there is enough for a result: a rate, bandwidth or latency, and another figure.
+/// Returns true if a row contains enough for a result: a rate, bandwidth or latency, and one more
+/// figure.
 fn is_result(columns: &[Option<Column>]) -> bool {
     let roles = || columns.iter().flatten().map(|column| column.role);
     let figure = |role| matches!(role, Role::Rate | Role::Bandwidth | Role::Latency(_));
@@ -52,8 +59,16 @@ fn is_result(columns: &[Option<Column>]) -> bool {
 
 /// Header with its rows.
 struct Block {
+    /// Separator of the cells.
+    separator: char,
     header: Vec<String>,
     rows: Vec<(usize, Vec<String>)>,
+}
+
+impl Block {
+    fn of_bars(header: Vec<String>, rows: Vec<(usize, Vec<String>)>) -> Self {
+        Self { separator: '|', header, rows }
+    }
 }
 
 fn blocks(text: &str) -> Vec<Block> {
@@ -74,17 +89,17 @@ fn markdown(text: &str) -> Vec<Block> {
     let lines: Vec<&str> = text.lines().collect();
     let headings = (1..lines.len()).filter(|index| dashes(lines[*index]));
     let headings = headings.filter_map(|index| Some((index, cells(lines[index - 1])?)));
-    // Lines of dashes may also divide the rows of a table.
+    // Lines of dashes may also separate the rows of a table.
     let (results, others): (Vec<_>, Vec<_>) =
         headings.partition(|(_, header)| is_result(&columns(header)));
     let ends = results.iter().skip(1).map(|(index, _)| index - 1).chain([lines.len()]);
     let ends: Vec<usize> = ends.collect();
     let mut blocks: Vec<Block> =
-        others.into_iter().map(|(_, header)| Block { header, rows: Vec::new() }).collect();
+        others.into_iter().map(|(_, header)| Block::of_bars(header, Vec::new())).collect();
     for ((index, header), end) in results.into_iter().zip(ends) {
         let below = (index + 1..end).map_while(|at| Some((at + 1, cells(lines[at])?)));
         let rows = below.filter(|(_, row)| row.len() == header.len()).collect();
-        blocks.push(Block { header, rows });
+        blocks.push(Block::of_bars(header, rows));
     }
     blocks
 }
@@ -118,13 +133,14 @@ fn separated(text: &str) -> Option<Block> {
         let line = record.position().map_or(0, csv::Position::line) as usize + before;
         (line, cells(&record))
     });
-    Some(Block { rows: rows.filter(|(_, row)| row.len() == header.len()).collect(), header })
+    let rows = rows.filter(|(_, row)| row.len() == header.len()).collect();
+    Some(Block { separator, header, rows })
 }
 
 /// Reads all tables of a text: one result per row.
 ///
 /// # Errors
-/// No row has a figure, or numbers are ambiguous.
+/// No row contains a figure, or numbers are ambiguous.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let (mut all, mut zeroes) = (Vec::new(), false);
     for block in blocks(text) {
@@ -146,26 +162,37 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     match (all.is_empty(), zeroes) {
         (false, _) => Ok(all),
         (true, true) => Err("all rates of its table are zero: nothing was measured".into()),
-        (true, false) => Err("no row of its table has a figure".into()),
+        (true, false) => Err("no row of its table contains a figure".into()),
     }
 }
 
-/// Determines whether commas separate thousands or decimals. All numbers must fit one of the two.
+/// Determines whether commas separate thousands or decimals. All numbers must be valid in the same
+/// convention.
 fn commas(block: &Block, columns: &[Option<Column>]) -> Result<Commas, String> {
-    let figures = |commas: Commas| {
-        let cells = block.rows.iter().flat_map(|(_, cells)| cells.iter().zip(columns));
-        let numeric = cells.filter(|(cell, column)| {
-            let role = column.as_ref().map(|column| column.role);
-            let is = matches!(role, Some(Role::Rate | Role::Bandwidth | Role::Latency(_)));
-            is && cell.starts_with(|c: char| c.is_ascii_digit()) && cell.contains([',', '.'])
-        });
-        numeric.filter(|(cell, _)| parse(number::split_unit(cell).0, commas).is_none()).count()
-    };
-    match (figures(Commas::Thousands), figures(Commas::Decimal)) {
-        (0, _) => Ok(Commas::Thousands),
-        (_, 0) => Ok(Commas::Decimal),
-        _ => Err("its numbers are ambiguous: commas separate thousands in some and decimals in \
-                others"
+    let cells = block.rows.iter().flat_map(|(_, cells)| cells.iter().zip(columns));
+    let numeric = cells.filter(|(cell, column)| {
+        let role = column.as_ref().map(|column| column.role);
+        let is = matches!(role, Some(Role::Rate | Role::Bandwidth | Role::Latency(_)));
+        is && cell.starts_with(|c: char| c.is_ascii_digit()) && cell.contains([',', '.'])
+    });
+    let numbers: Vec<&str> = numeric.map(|(cell, _)| number::split_unit(cell).0).collect();
+    let valid = |commas: Commas| numbers.iter().all(|digits| parse(digits, commas).is_some());
+    let of = |mark: char| numbers.iter().find(|digits| digits.contains(mark));
+    // `1.500;6,144` is 1.5 and 6144, or 1500 and 6.144. A semicolon between the cells shows that a
+    // comma may be a decimal separator.
+    let undecided = of(',').filter(|_| of('.').is_some() || block.separator == ';');
+    let swapped = numbers.iter().all(|digits| number::with_swapped_marks(digits).is_some());
+    match (valid(Commas::Thousands), valid(Commas::Decimal)) {
+        (true, _) => match undecided.filter(|_| swapped) {
+            Some(digits) => Err(format!(
+                "its numbers are ambiguous: in {digits}, the comma may separate thousands or \
+                 decimals; use a decimal point and no separator for thousands"
+            )),
+            None => Ok(Commas::Thousands),
+        },
+        (false, true) => Ok(Commas::Decimal),
+        _ => Err("its numbers are ambiguous: commas separate thousands in some numbers and \
+            decimals in other numbers"
             .into()),
     }
 }
@@ -175,14 +202,14 @@ fn parse(digits: &str, commas: Commas) -> Option<number::Number> {
     match commas {
         Commas::Thousands => number::plain(digits).or_else(|| number::grouped(digits, commas)),
         Commas::Decimal => number::grouped(digits, commas).or_else(|| {
-            // A point separates thousands here, or is ambiguous.
+            // In this table a point separates thousands, or it is ambiguous.
             number::plain(digits).filter(|_| !digits.contains('.'))
         }),
     }
 }
 
 /// Returns the unit of a heading or cell. Lower-case `mb/s` may be bits or bytes, so the range
-/// covers both.
+/// includes both.
 fn unit_of(name: &str) -> Option<Unit> {
     let unit = number::unit(name)?;
     let bits = unit.measure == Measure::BytesPerS && name.ends_with("b/s");
@@ -190,7 +217,7 @@ fn unit_of(name: &str) -> Option<Unit> {
     Some(if small { Unit { factor: unit.factor * 8.0, ..unit } } else { unit })
 }
 
-/// Converts a cell to base units. Its own unit overrides that of the heading.
+/// Converts a cell to base units. A unit in the cell overrides the unit in the heading.
 fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Figure> {
     let (digits, name) = number::split_unit(cell);
     let parsed = number::rounded_by_people(parse(digits, commas)?);
@@ -217,7 +244,8 @@ fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Fig
     Some(if column.sampled { figure.widened(SAMPLED_SLACK) } else { figure })
 }
 
-/// Returns the unit of a cell: `4k` is a size in a column of sizes, and a thousand elsewhere.
+/// Returns the unit of a cell. In a column of sizes, `4k` is a size; in other columns, `k` is a
+/// thousand.
 fn own_unit(name: &str, required: Measure) -> Option<Unit> {
     let short = matches!(name, "k" | "K" | "m" | "M" | "g" | "G");
     match required {
@@ -244,7 +272,11 @@ fn row(
     };
     let read_percent = first(Role::ReadPercent).filter(|share| share.value <= 100.0);
     let whole = kind_of(read_percent.as_ref(), words(Role::Kind).as_deref());
+    let (total, of_each) = depth(columns, first(Role::Depth), first(Role::Threads));
+    let window_ns = first(Role::Duration).filter(|time| time.value > 0.0);
+    let limits_ramp = total.is_some() && window_ns.is_some();
     let size = first(Role::Size).filter(|size| size.value > 0.0);
+    let size = size.map(|size| if limits_ramp { size } else { size.widened(RAMP_SLACK) });
     let mut operations: Vec<Operation> = Vec::new();
     for kind in [None, Some(Kind::Read), Some(Kind::Write)] {
         let of = || known().filter(|(column, _)| column.kind == kind);
@@ -269,8 +301,8 @@ fn row(
             operations.push(operation);
         }
     }
-    // Next to rates of reads and writes, a total may include metadata operations, which move no
-    // data.
+    // If a row also contains rates of reads and writes, the total may include metadata operations,
+    // which transfer no data.
     let divided = operations.iter().skip(1).any(|operation| !operation.rate_per_s.is_empty());
     if let Some(first) = operations.first_mut().filter(|first| divided && first.kind == Kind::All) {
         first.size_bytes = None;
@@ -284,21 +316,21 @@ fn row(
         Some(name) => format!("line {line} ({name})"),
         None => format!("line {line}"),
     });
-    let (total, of_each) = depth(columns, first(Role::Depth), first(Role::Threads));
     let setting = Setting {
         outstanding: total.map(|most| Outstanding { most, kept: false }),
         outstanding_of_each: of_each,
         read_percent,
         pattern: pattern(words(Role::Pattern).or_else(|| words(Role::Kind)).as_deref()),
+        counter_reset: if limits_ramp { CounterReset::Unknown } else { CounterReset::Never },
         ..Setting::default()
     };
-    let window_ns = first(Role::Duration).filter(|time| time.value > 0.0);
     reported.parts.push(Part { setting, window_ns, operations, ..Part::default() });
     Some(reported)
 }
 
-/// Returns the total operations in flight, or those per issuer. A queue depth column is per issuer,
-/// like the option of most tools. With the number of issuers, the product is the maximum.
+/// Returns the total number of operations in flight, or the number per issuer. A queue depth is the
+/// number per issuer, as in the option of most tools. If the number of issuers is known, the
+/// product is the maximum.
 fn depth(
     columns: &[Option<Column>],
     depth: Option<Figure>,

@@ -14,15 +14,15 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
-/// Maximum relative excess of the bandwidth of kubestr's default jobs over rate times size. fio
-/// counts the bytes in flight at the end of the warm-up, but not their operations.
+/// Maximum relative excess of bandwidth over rate × size in kubestr's default jobs. fio counts the
+/// bytes in flight at the end of the warm-up, but not their operations.
 const RAMP_SLACK: f64 = 0.05;
 
-/// pgbench's last transactions may take this many times the mean latency. All clients wait for
-/// theirs after the end of the run.
+/// Ratio to the mean latency that pgbench's last transactions may reach. After the end of the run,
+/// each client waits for its last transaction.
 const LAST_MEANS: f64 = 5.0;
 
-/// First line of each `name: value`, with its line number.
+/// The first line `name: value` of each name, with its line number.
 pub(crate) type Lines<'t> = BTreeMap<&'t str, (&'t str, usize)>;
 
 pub(crate) fn lines(text: &str) -> Lines<'_> {
@@ -41,14 +41,14 @@ pub(crate) fn of(lines: &Lines<'_>, name: &str, digits: Digits, unit: f64) -> Op
     figure(value, digits, unit, format!("line {line} ({name})"))
 }
 
-/// True for the output of `dd`: the line with amount and time.
+/// Returns true if the text is the output of `dd`: the line with amount and time.
 #[must_use]
 pub fn is_dd(text: &str) -> bool {
     text.lines().any(|line| dd_line(line).is_some())
 }
 
-/// Returns amount, seconds, and rate with unit: `67108864 bytes (67 MB, 64 MiB) copied, 0.21 s, 316
-/// MB/s`, or `67108864 bytes transferred in 0.21 secs (316000000 bytes/sec)`.
+/// Returns the amount, the seconds, and the rate with its unit: `67108864 bytes (67 MB, 64 MiB)
+/// copied, 0.21 s, 316 MB/s`, or `67108864 bytes transferred in 0.21 secs (316000000 bytes/sec)`.
 fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
     let (bytes, rest) = line.trim().split_once(" bytes ")?;
     bytes.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
@@ -63,7 +63,7 @@ fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
 /// Reads the output of `dd`: one result per run.
 ///
 /// # Errors
-/// The text has no line of this kind.
+/// The text contains no line of this kind.
 pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     let mut records: Option<Figure> = None;
@@ -85,8 +85,8 @@ pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         let mut reported = ToolResult::new(source("dd", "dd", file));
         reported.source.place = Some(format!("line {}", index + 1));
         reported.remarks.push(
-            "dd does not report its files or options: without oflag=direct or conv=fsync the \
-                rate is that of memory"
+            "dd does not report its files or options: without oflag=direct or conv=fsync, the \
+             rate is the speed of memory"
                 .into(),
         );
         let window_ns = figure(seconds, Digits::Either, NS_PER_S, place("seconds"));
@@ -96,10 +96,14 @@ pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     if let [only] = &mut all[..] {
         only.source.place = None;
     }
-    if all.is_empty() { Err("it has no line with an amount and a time".into()) } else { Ok(all) }
+    if all.is_empty() {
+        Err("it contains no line with an amount and a time".into())
+    } else {
+        Ok(all)
+    }
 }
 
-/// True for pgbench's report.
+/// Returns true if the text is pgbench's report.
 #[must_use]
 pub fn is_pgbench(text: &str) -> bool {
     text.contains("number of transactions actually processed:") && text.contains("tps = ")
@@ -108,7 +112,7 @@ pub fn is_pgbench(text: &str) -> bool {
 /// Reads all pgbench reports in a text.
 ///
 /// # Errors
-/// The report has no rate.
+/// The report contains no rate.
 pub fn read_pgbench(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, |line| line.starts_with("transaction type: "), |text| pgbench(text, file))
 }
@@ -130,19 +134,20 @@ fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
         let digits = value.split('/').next()?.trim();
         figure(digits, Digits::Exact, 1.0, format!("line {line} ({name})"))
     });
-    // Without transactions the rate is printed as `-nan`.
+    // If there were no transactions, the rate is printed as `-nan`.
     let none = count.as_ref().filter(|count| count.value == 0.0).cloned();
-    let rate = equals("tps", 1.0).or(none).ok_or("it has no rate of transactions")?;
+    let rate = equals("tps", 1.0).or(none).ok_or("it contains no rate of transactions")?;
     operation.count.extend(count);
     operation.rate_per_s.push(rate);
     operation.latencies.extend(latency(Stage::Total, |l| {
         l.mean_ns = equals("latency average", NS_PER_MS);
         l.stddev_ns = equals("latency stddev", NS_PER_MS);
     }));
-    // With a rate limit, latencies count from the scheduled start of a transaction.
+    // With a rate limit, latencies are measured from the scheduled start of a transaction.
     let paced = text.contains("rate limit schedule lag");
     let clients = of(&all, "number of clients", Digits::Exact, 1.0).filter(|_| !paced);
-    // The time base of the rate excludes connecting, and includes the end of the last transactions.
+    // The rate is based on a time that excludes connecting, and that includes the end of the last
+    // transactions.
     let window = of(&all, "duration", Digits::Exact, NS_PER_S);
     let last =
         operation.latencies.iter().find_map(|l| l.mean_ns.as_ref()).map_or(0.0, |mean| mean.value);
@@ -186,14 +191,14 @@ fn progress(text: &str) -> Option<Series> {
         field: "tps of the progress".into(),
         interval_s: Some(interval_s),
         points,
-        // The tool does not print the last interval, and counts transactions in flight in the next
-        // one.
+        // The tool does not print the last interval, and counts transactions in flight in the
+        // following interval.
         partial: true,
         understates: true,
     })
 }
 
-/// True for kubestr's text output of fio.
+/// Returns true if the text is kubestr's text output of fio.
 #[must_use]
 pub fn is_kubestr(text: &str) -> bool {
     text.contains("FIO version - fio-") && text.contains("JobName: ")
@@ -202,7 +207,7 @@ pub fn is_kubestr(text: &str) -> bool {
 /// Reads kubestr's text output of fio.
 ///
 /// # Errors
-/// The text has no figures.
+/// The text contains no figures.
 pub fn read_kubestr(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("fio", "kubestr text", file));
     let version = text.lines().find_map(|line| line.trim().strip_prefix("FIO version - "));
@@ -250,7 +255,7 @@ pub fn read_kubestr(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     reported.parts.retain(|part| !part.operations.is_empty());
     if reported.parts.is_empty() {
-        return Err("it names jobs but has no figures".into());
+        return Err("it lists jobs but contains no figures".into());
     }
     Ok(reported)
 }

@@ -1,4 +1,4 @@
-//! Block traces: recorded I/O of an application or a host, operation by operation.
+//! Block traces: recordings of every I/O operation of an application or a host.
 //!
 //! | format | recognised by | times |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | SPC CSV | five fields, the fourth `R` or `W` | seconds with decimals |
 //! | SYSTOR '17 CSV | six fields, the third `R` or `W` | seconds with nine digits |
 //!
-//! The format is detected from the content. A trace is read line by line, so that its size does not
-//! matter; gzip is decompressed during reading. Operations other than reads, writes and flushes
+//! The format is detected from the content. A trace is read line by line, so its size does not
+//! matter. Gzip is decompressed during reading. Operations other than reads, writes and flushes
 //! (discards, zone operations) are counted by name and skipped. Invalid lines are counted as
 //! unreadable, and nothing panics.
 
@@ -43,15 +43,16 @@ const HEAD_BYTES: usize = 64 << 10;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Magic number of zstd.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Number of those lines that are examined.
+/// Number of lines at the start that are examined for the format.
 const HEAD_LINES: usize = 200;
-/// Maximum number of devices or files in a trace.
+/// Maximum number of different devices or files in a trace.
 const VOLUMES_MAX: usize = 1 << 16;
-/// Maximum transfer size; the block layer never exceeds it.
+/// Maximum transfer size. The block layer never exceeds this size.
 const SIZE_BYTES_MAX: u64 = 16 << 20;
-/// Maximum offset; no device is larger.
+/// Maximum offset. No device is larger than this.
 const OFFSET_BYTES_MAX: u64 = 1 << 60;
-/// Maximum share of unreadable lines; with more the file does not have that format.
+/// Maximum share of unreadable lines. If there are more, the file does not have the detected
+/// format.
 const UNREADABLE_SHARE_MAX: f64 = 0.05;
 
 /// Format of a trace.
@@ -87,7 +88,7 @@ impl Format {
         Self::Systor,
     ];
 
-    /// Returns the name for people.
+    /// Returns the name that is shown to users.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,7 +108,7 @@ impl Format {
 /// operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Queued: the request of the application, before merging or splitting.
+    /// Queued: the request of the application, before requests are merged or split.
     Queued,
     /// Issued to the device.
     Issued,
@@ -131,7 +132,7 @@ impl Stage {
 pub enum Operation {
     Read,
     Write,
-    /// Write that is on stable storage when it completes (FUA).
+    /// Write that is on stable storage as soon as it completes (FUA).
     WriteDurable,
     /// Flush of written data to stable storage (`fsync`).
     Sync,
@@ -141,7 +142,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// True if it moves data; flushes do not.
+    /// Returns true if the operation transfers data; flushes do not.
     #[must_use]
     pub const fn moves(self) -> bool {
         !matches!(self, Self::Sync | Self::DataSync)
@@ -151,7 +152,7 @@ impl Operation {
 /// Read, write or flush of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Request time on the trace's clock.
+    /// Time of the request, on the trace's clock.
     pub at_ns: u64,
     /// Index of the device or file in [`TraceStatistics::volumes`].
     pub volume: u16,
@@ -162,7 +163,7 @@ pub struct Record {
     pub operation: Operation,
 }
 
-/// Device or file of a trace.
+/// A device or file in a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
     /// Name in the trace.
@@ -183,7 +184,7 @@ pub struct TraceStatistics {
     pub lines: u64,
     /// Number of lines that do not match the format.
     pub unreadable: u64,
-    /// Devices or files, in order of appearance.
+    /// Devices or files, in order of their first appearance.
     pub volumes: Vec<Volume>,
     pub flushes: u64,
     /// Skipped operations, by name.
@@ -194,7 +195,8 @@ pub struct TraceStatistics {
 
 /// Content of a line.
 enum Line {
-    /// Read or write, without its volume number. `flush_before`: earlier writes are flushed first.
+    /// Read or write, without its volume number. If `flush_before` is true, earlier writes are
+    /// flushed first.
     Moves {
         at_ns: u64,
         offset_bytes: u64,
@@ -223,7 +225,7 @@ trait Form {
 /// from time order. Stops when `each` returns false.
 ///
 /// # Errors
-/// The file cannot be read, has no known trace format, or has no read or write.
+/// The file cannot be read, has no known trace format, or contains no read or write.
 pub fn read(
     path: &Path,
     each: &mut dyn FnMut(&Record) -> bool,
@@ -245,7 +247,7 @@ pub fn read(
         let account = parse(&mut raw, each).map_err(wrong)?;
         (account, raw)
     };
-    // Hash the remaining bytes too: the digest is that of the whole file.
+    // Hash the remaining bytes too, because the digest must include the whole file.
     let mut raw = raw;
     std::io::copy(&mut raw, &mut std::io::sink()).map_err(unread)?;
     let HashingReader { digest, bytes, .. } = raw.into_inner();
@@ -256,11 +258,11 @@ pub fn read(
         let (unreadable, lines) = (account.unreadable, account.lines);
         let form = account.format.name();
         return Err(wrong(format!(
-            "begins as {form}, but {unreadable} of its {lines} lines are not"
+            "begins like {form}, but {unreadable} of its {lines} lines do not have this format"
         )));
     }
     if account.volumes.iter().all(|volume| volume.operations == 0) {
-        return Err(wrong(format!("holds no read or write ({})", account.format.name())));
+        return Err(wrong(format!("contains no read or write ({})", account.format.name())));
     }
     Ok(account)
 }
@@ -301,7 +303,7 @@ fn table_format(line: &str) -> Option<Format> {
     formats.iter().find(|(is, _)| is(line)).map(|(_, format)| *format)
 }
 
-/// Returns the reason why a file with this start cannot be read as a trace, and a hint.
+/// Returns the reason why a file that starts like this cannot be read as a trace, and a hint.
 #[must_use]
 pub fn refusal(head: &[u8]) -> String {
     if head.starts_with(&ZSTD) {
@@ -310,16 +312,17 @@ pub fn refusal(head: &[u8]) -> String {
     }
     let text = String::from_utf8_lossy(head);
     if text.contains('\u{fffd}') || head.contains(&0) {
-        return "has no known trace format: it is binary; of a blktrace, take the text (blkparse -i DEVICE); of CloudPhysics' \
-                vscsi or libCacheSim's oracleGeneral, print its records as \
-                device_id,opcode,offset,length,timestamp, with R or W, bytes and microseconds"
+        return "has no known trace format: it is binary; if it is a blktrace, use the text output \
+            of blkparse -i DEVICE; if it is CloudPhysics' vscsi or libCacheSim's oracleGeneral, \
+            print its records as device_id,opcode,offset,length,timestamp, with R or W, bytes and \
+            microseconds"
             .to_owned();
     }
     let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-    format!("has no known trace format; known are {}", known.join(", "))
+    format!("has no known trace format; the known formats are {}", known.join(", "))
 }
 
-/// True if a file with this start is a trace, plain or gzipped.
+/// Returns true if a file that starts like this is a trace, plain or gzipped.
 #[must_use]
 pub fn opens(head: &[u8]) -> bool {
     if !head.starts_with(&GZIP) {
@@ -371,7 +374,8 @@ fn parse<R: Read>(
 struct Reading {
     account: TraceStatistics,
     numbers: BTreeMap<String, u16>,
-    /// Name and number of the last line's volume: consecutive lines usually have the same.
+    /// Name and number of the last line's volume, because consecutive lines usually have the same
+    /// volume.
     last: (String, u16),
     first_ns: Option<u64>,
 }
@@ -444,7 +448,7 @@ impl Reading {
 
     fn flush(&mut self, name: &str, at_ns: u64, operation: Operation) -> Option<Record> {
         let Some(volume) = self.volume(name) else {
-            self.leave("of more devices than 65,536");
+            self.leave("operations on a device after the first 65,536 devices");
             return None;
         };
         self.account.flushes += 1;
@@ -460,20 +464,20 @@ impl Reading {
         operation: Operation,
     ) -> Option<Record> {
         if size_bytes == 0 {
-            self.leave("of no bytes");
+            self.leave("operations with a size of zero");
             return None;
         }
         let size = u32::try_from(size_bytes).ok().filter(|_| size_bytes <= SIZE_BYTES_MAX);
         let Some(size_bytes) = size else {
-            self.leave("larger than 16 MiB");
+            self.leave("operations larger than 16 MiB");
             return None;
         };
         if offset_bytes > OFFSET_BYTES_MAX {
-            self.leave("beyond any device");
+            self.leave("operations at an offset larger than any device");
             return None;
         }
         let Some(volume) = self.volume(name) else {
-            self.leave("of more devices than 65,536");
+            self.leave("operations on a device after the first 65,536 devices");
             return None;
         };
         self.account.volumes[usize::from(volume)].operations += 1;
@@ -503,7 +507,7 @@ impl Reading {
     }
 }
 
-/// Reader that hashes all bytes that it reads.
+/// A reader that hashes all bytes that it reads.
 struct HashingReader {
     file: File,
     digest: Sha256,

@@ -3,10 +3,10 @@
 
 use crate::{text, trace};
 
-/// Test for a file on the start of its text.
+/// Test of a file, based on the start of its text.
 type Is = fn(&str) -> bool;
 
-/// Tools whose results Plimsoll cannot read, with words that only they print.
+/// Tools whose results Plimsoll cannot read, each with words that only this tool prints.
 const TOOLS: &[(&str, Is)] = &[
     ("rados bench", |t| t.contains("Total time run:") && t.contains("made:")),
     ("YCSB", |t| t.contains("[OVERALL], ")),
@@ -30,40 +30,45 @@ const TOOLS: &[(&str, Is)] = &[
     ("nvme-cli or smartctl", |t| t.contains("percentage_used") && t.contains("power_on_hours")),
 ];
 
-/// Monitors, jobs and logs that describe no load of their own.
+/// Output of monitors, job files and logs, which are not the results of a load.
 const OTHERS: &[(Is, &str)] = &[
     (is_job, "it is a fio job, not a result: run `plimsoll plan import FILE`"),
     (
         |t| t.contains("%util") && (t.contains("r/s") || t.contains("rkB/s")),
-        "it seems to be output of iostat, not of a load: run the load under `plimsoll observe`, which reads the same counters",
+        "it seems to be output of iostat, not a result: run the load under `plimsoll observe`, \
+         which reads the same counters",
     ),
     (
         |t| t.contains("\"sysstat\"") || t.contains("\"disk_device\""),
-        "it is JSON of iostat, not of a load: run the load under `plimsoll observe`, which reads the same counters",
+        "it is JSON of iostat, not a result: run the load under `plimsoll observe`, which reads \
+         the same counters",
     ),
     (
         |t| t.contains("\"peak_bandwidth\"") || t.contains("\"peak_iops\""),
-        "it describes a system by its data sheet (MLPerf Storage), and is not a result",
+        "it is the data sheet of a system (MLPerf Storage), not a result",
     ),
     (
         |t| t.contains("-----memory----------") && t.contains("---swap--"),
-        "it seems to be output of vmstat, not of a load: run the load under `plimsoll observe`",
+        "it seems to be output of vmstat, not a result: run the load under `plimsoll observe`",
     ),
     (
         |t| t.lines().any(|l| l.starts_with("# HELP ") || l.starts_with("# TYPE ")),
-        "it seems to be metrics of Prometheus, not a result: name them in a plan (`[[observe.metrics]]`)",
+        "it seems to contain Prometheus metrics, not a result: add the metrics to a plan \
+         (`[[observe.metrics]]`)",
     ),
     (
         |t| t.lines().any(|l| l.starts_with("fio: ")),
-        "it has only messages of fio, which failed: run fio again with --output-format=json --output=FILE",
+        "it contains only messages of a failed fio run: run fio again with --output-format=json \
+         --output=FILE",
     ),
 ];
 
-/// Binary files by their first bytes.
+/// Binary files, recognised by their first bytes.
 const BINARIES: &[(&[u8], &str)] = &[
     (
         &[0x28, 0xb5, 0x2f, 0xfd],
-        "it is compressed with zstd (warp writes its operations so): unpack it with zstd -d, or run `warp analyze --json FILE`",
+        "it is compressed with zstd (like warp's file of operations): unpack it with zstd -d, or \
+         run `warp analyze --json FILE`",
     ),
     (b"\xfd7zXZ\0", "it is compressed with xz: unpack it with xz -d"),
     (b"BZh", "it is compressed with bzip2: unpack it with bzip2 -d"),
@@ -78,7 +83,7 @@ const BINARIES: &[(&[u8], &str)] = &[
     (b"SQLite format 3", "it is a SQLite database: export its results as CSV"),
 ];
 
-/// Words of figures in names of a result.
+/// Words that occur in the names of a result's figures.
 const FIGURES: [&str; 8] = [
     "throughput",
     "bandwidth",
@@ -109,23 +114,23 @@ pub fn refusal(head: &[u8]) -> Option<String> {
     if let Some((name, _)) = TOOLS.iter().find(|(_, is)| is(text)) {
         return Some(format!(
             "it seems to be output of {name}, which is not read: run the load with fio \
-             (--output-format=json), or give the figures with `plimsoll audit --iops N --size 4KiB \
-             --latency 1ms --depth N` or in a table (CSV)"
+             (--output-format=json), or enter the figures with `plimsoll audit --iops N --size \
+             4KiB --latency 1ms --depth N` or in a table (CSV)"
         ));
     }
     if let Some((_, says)) = OTHERS.iter().find(|(is, _)| is(text)) {
         return Some((*says).to_owned());
     }
     (is_structured(text) && has_figures(text)).then(|| {
-        "it looks like a result, but its format is unknown: copy its figures into a table (CSV with \
-         columns such as IOPS, block size, MB/s, latency), or give them with `plimsoll audit --iops \
-         N --size 4KiB --latency 1ms`"
+        "it looks like a result, but its format is unknown: copy its figures into a table (CSV \
+         with columns such as IOPS, block size, MB/s, latency), or enter them with `plimsoll \
+         audit --iops N --size 4KiB --latency 1ms`"
             .to_owned()
     })
 }
 
-/// True for the output of a benchmark, and for data with the names of figures. Jobs, traces, logs
-/// and pages of a directory are not results.
+/// Returns true if the text is the output of a benchmark, or data that contains names of figures.
+/// Jobs, traces, logs and web pages in a directory are not results.
 #[must_use]
 pub fn looks_like_result(head: &[u8]) -> bool {
     let Some(text) = text::decode(head) else { return false };
@@ -144,7 +149,7 @@ fn is_job(text: &str) -> bool {
         })
 }
 
-/// True for JSON, XML and YAML, and for a table with a heading.
+/// Returns true if the text is JSON, XML, YAML, or a table with a heading.
 fn is_structured(text: &str) -> bool {
     let text = text.trim_start();
     let list = |rest: &str| rest.trim_start().starts_with(['{', '[', '"']);
@@ -154,7 +159,7 @@ fn is_structured(text: &str) -> bool {
         || is_csv(text)
 }
 
-/// True if each line is a name with a value, or an item of a list.
+/// Returns true if each line is a name with a value, or a list item.
 fn is_yaml(text: &str) -> bool {
     let plain = |line: &str| {
         let line = line.trim().trim_start_matches("- ");
@@ -167,7 +172,8 @@ fn is_yaml(text: &str) -> bool {
     text.lines().any(|line| line.trim_end().ends_with(':')) && lines.all(plain)
 }
 
-/// True if the first lines have as many commas as the heading, and the heading names two figures.
+/// Returns true if the first lines contain as many commas as the heading, and the heading contains
+/// the names of two figures.
 fn is_csv(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let Some(heading) = lines.next() else { return false };

@@ -1,8 +1,8 @@
 //! vdbench (Oracle): the flat file, and the lines of `summary.html`, `totals.html` and the
 //! terminal.
 //!
-//! Both have one line per measured interval, and one line of averages (`avg_2-5`). Times are in ms,
-//! bandwidth in MiB/s (or in units of 1000² if the heading says so). All numbers are rounded.
+//! Both have one line per measured interval, and one line of averages (`avg_2-5`). Times are in ms.
+//! Bandwidth is in MiB/s, or in MB/s (1000²) if the heading says so. All numbers are rounded.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,20 @@ use crate::parts::{Digits, figure, latency, source};
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_MS: f64 = 1e6;
 const DAY_S: f64 = 86_400.0;
-/// Maximum relative deviation of averages from the mean of the intervals, whose lengths vary.
+/// Maximum relative deviation of averages from the mean over the intervals, because the lengths of
+/// intervals vary.
 const AVERAGE_SLACK: f64 = 0.02;
-/// Maximum relative deviation of the queue depth from rate times response time, because it is
-/// computed from other sums.
+/// Maximum relative deviation of the queue depth from rate × response time, because vdbench
+/// computes them from different sums.
 const QUEUE_SLACK: f64 = 0.05;
 
-/// True for the heading of the flat file.
+/// Returns true if the text contains the heading of the flat file.
 #[must_use]
 pub fn is_flat(text: &str) -> bool {
     text.lines().any(|line| flat_header(line).is_some())
 }
 
-/// True for the headings of a summary.
+/// Returns true if the text contains the headings of a summary.
 #[must_use]
 pub fn is_summary(text: &str) -> bool {
     let mut lines = text.lines().peekable();
@@ -39,8 +40,8 @@ pub fn is_summary(text: &str) -> bool {
     false
 }
 
-/// Returns the column names in lower case. File system runs have them in capitals since version
-/// 5.04.07.
+/// Returns the column names in lower case. Since version 5.04.07, file system runs have column
+/// names in capitals.
 fn flat_header(line: &str) -> Option<Vec<String>> {
     let names: Vec<String> = line.split_whitespace().map(str::to_lowercase).collect();
     let has = |name: &str| names.iter().any(|other| other == name);
@@ -51,7 +52,7 @@ fn flat_header(line: &str) -> Option<Vec<String>> {
     fits.then_some(names)
 }
 
-/// Columns of a file system run in order; columns of single operations follow.
+/// First columns of a file system run, in order. The columns of single operations follow.
 const FILE_SYSTEM: [&str; 13] = [
     "i/o rate",
     "resp time",
@@ -68,8 +69,8 @@ const FILE_SYSTEM: [&str; 13] = [
     "bytes i/o",
 ];
 
-/// Returns the names from two heading lines. Each column except the interval has a word in both
-/// lines.
+/// Returns the column names from two heading lines. Each column except the interval has a word in
+/// each of these lines.
 fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
     let lower: Vec<&str> = below.split_whitespace().collect();
     if line.contains(".Interval.") && line.contains(".ReqstdOps.") {
@@ -85,7 +86,7 @@ fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
         .then(|| upper.iter().zip(&lower).map(|(a, b)| format!("{a} {b}")).collect())
 }
 
-/// Names of columns in the flat file and in a summary.
+/// Name of a column in the flat file, and its name in a summary.
 const NAMES: &[(&str, &str)] = &[
     ("rate", "i/o rate"),
     ("mb/sec", "MB/sec 1024**2"),
@@ -107,7 +108,7 @@ const NAMES: &[(&str, &str)] = &[
 
 /// Line of figures.
 struct Row<'t> {
-    /// Time of day, s.
+    /// Time of day, in s.
     at_s: f64,
     /// Interval `3`, or `avg_2-5`.
     interval: &'t str,
@@ -140,7 +141,7 @@ fn time_of_day_s(text: &str) -> Option<f64> {
 /// Reads the flat file: one result per run.
 ///
 /// # Errors
-/// The file has no run.
+/// The file contains no run.
 pub fn read_flat(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut runs: Vec<(String, Vec<Row<'_>>)> = Vec::new();
     let mut header: Vec<String> = Vec::new();
@@ -169,7 +170,7 @@ pub fn read_flat(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
 /// Reads a summary: one result per run.
 ///
 /// # Errors
-/// The text has no run.
+/// The text contains no run.
 pub fn read_summary(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut runs: Vec<(String, Vec<Row<'_>>)> = Vec::new();
     let mut header: Vec<String> = Vec::new();
@@ -231,7 +232,7 @@ fn results(
             ..reported
         });
     }
-    if all.is_empty() { Err("it has no interval of a vdbench run".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it contains no interval of a vdbench run".into()) } else { Ok(all) }
 }
 
 fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<ToolResult> {
@@ -255,7 +256,9 @@ fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Tool
         }
         reported.combined = combined(row, &intervals);
     } else {
-        reported.remarks.push("the run has no line of averages: it did not finish".into());
+        reported
+            .remarks
+            .push("the output contains no line of averages: the run did not finish".into());
     }
     part.series = series(&intervals, &starts, length_s);
     reported.parts.push(part);
@@ -316,7 +319,7 @@ fn operations(row: &Row<'_>) -> Vec<Operation> {
     if let [_, only] = &mut operations[..] {
         only.size_bytes = positive(transfer).map(mean_size);
     }
-    // In a file system run the first operation is the total; reads and writes are parts of it.
+    // In a file system run the first operation is the total, which includes the reads and writes.
     if operations.len() > 1 {
         operations.remove(0);
     }
@@ -346,9 +349,9 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Aggregate> {
             value: rate.value * resp.value,
             least: rate.least * resp.least,
             most: rate.most * resp.most,
-            field: format!("{} × resp", rate.field),
+            field: format!("{} × response time", rate.field),
         };
-        let what = "the depth of the queue against rate × response time".to_owned();
+        let what = "the queue depth, compared with rate × response time".to_owned();
         combined.push(Aggregate {
             what,
             formula: Formula::Sum,
@@ -368,7 +371,7 @@ fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Aggregate> {
             if let Some(total) =
                 row.figure(name, unit).filter(|_| of.len() == within.len() && !of.is_empty())
             {
-                let what = format!("{name} of {}", row.interval);
+                let what = format!("{name} over {}", row.interval);
                 combined.push(Aggregate {
                     what,
                     formula: Formula::Mean,
@@ -401,7 +404,7 @@ fn series(intervals: &[&Row<'_>], starts: &[f64], length_s: Option<f64>) -> Vec<
                 field: format!("column {name}"),
                 interval_s: Some(length_s),
                 points,
-                // The averages exclude the first intervals as warm-up.
+                // The averages exclude the first intervals, which are the warm-up.
                 partial: true,
                 understates: false,
             });

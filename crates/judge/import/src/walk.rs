@@ -1,8 +1,8 @@
-//! Files of a study: named files, directories, and archives of them (tar, tar.gz, zip, gzip).
+//! Files of a study: single files, directories, and archives (tar, tar.gz, zip, gzip).
 //!
 //! Archives are never unpacked to disk. A file is read completely only if its first bytes may be
-//! those of a result: a directory of results may also contain the measured files, which can have
-//! any size.
+//! the start of a result, because a directory of results may also contain the measured files, which
+//! can have any size.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -10,9 +10,9 @@ use std::path::Path;
 
 use crate::ImportError;
 
-/// Number of bytes used to detect the format.
+/// Number of bytes that are read to detect the format.
 pub const HEAD_BYTES: usize = 64 << 10;
-/// Maximum size of a result; logs of every operation can be large.
+/// Maximum size of a result. It is large, because a log may contain every operation.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Maximum total size of the files in an archive, as protection against archive bombs.
 const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
@@ -21,9 +21,9 @@ const NESTING_MAX: usize = 3;
 /// Maximum depth of directories.
 const DEPTH_MAX: usize = 64;
 
-/// Receiver of the files of a walk.
+/// Receiver of the files that the walk finds.
 pub trait Visitor {
-    /// True if a file with this start should be read.
+    /// Returns true if a file that starts like this should be read.
     fn wants(&mut self, path: &str, head: &[u8]) -> bool;
     /// Receives a requested file.
     fn take(&mut self, path: &str, bytes: &[u8]);
@@ -31,8 +31,8 @@ pub trait Visitor {
     fn failed(&mut self, path: &str, says: String);
 }
 
-/// Visits `root` or its content, in order of names. Paths are relative to `root`'s parent for a
-/// file, and to `root` for a directory.
+/// Visits `root` or its content, in order of names. If `root` is a file, paths are relative to its
+/// parent; if it is a directory, they are relative to `root`.
 ///
 /// # Errors
 /// The root does not exist.
@@ -64,14 +64,14 @@ fn directory(path: &Path, relative: &str, depth: usize, visitor: &mut dyn Visito
         Err(error) => return visitor.failed(relative, format!("cannot be read: {error}")),
     };
     if depth > DEPTH_MAX {
-        return visitor.failed(relative, format!("is deeper than {DEPTH_MAX} directories"));
+        return visitor.failed(relative, format!("is nested in more than {DEPTH_MAX} directories"));
     }
     let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         let below = if relative.is_empty() { name.clone() } else { format!("{relative}/{name}") };
-        // Links are not followed: they may form cycles or lead out of the study.
+        // Links are not followed, because they may form cycles or lead out of the study.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => directory(&entry.path(), &below, depth + 1, visitor),
             Ok(kind) if kind.is_file() => file(&entry.path(), &below, visitor),
@@ -95,8 +95,8 @@ fn file(path: &Path, relative: &str, visitor: &mut dyn Visitor) {
     }
 }
 
-/// Reads one file: its start, and the remaining bytes if the visitor requests them or the file is
-/// an archive.
+/// Reads a file: its start and, if the visitor requests them or the file is an archive, the
+/// remaining bytes.
 fn read(
     mut source: &mut dyn Read,
     length: u64,
@@ -112,7 +112,7 @@ fn read(
         return Ok(());
     }
     if archive.is_some() && nesting >= NESTING_MAX {
-        return Err(format!("archives are nested deeper than {NESTING_MAX}"));
+        return Err(format!("archives are nested more than {NESTING_MAX} levels deep"));
     }
     let most = FILE_BYTES_MAX - bytes.len() as u64 + 1;
     (&mut source).take(most).read_to_end(&mut bytes).map_err(io)?;
@@ -169,7 +169,7 @@ fn tar(
         let length = entry.size();
         total = total.saturating_add(length);
         if total > ARCHIVE_BYTES_MAX {
-            return Err(format!("it unpacks to more than {} GiB", ARCHIVE_BYTES_MAX >> 30));
+            return Err(format!("its unpacked size is more than {} GiB", ARCHIVE_BYTES_MAX >> 30));
         }
         let below = format!("{path}/{}", name.trim_start_matches("./"));
         if let Err(says) = read(&mut entry, length, &below, nesting + 1, visitor) {
@@ -197,7 +197,7 @@ fn zip(bytes: &[u8], path: &str, nesting: usize, visitor: &mut dyn Visitor) -> R
         let (below, length) = (format!("{path}/{name}"), entry.size());
         total = total.saturating_add(length);
         if total > ARCHIVE_BYTES_MAX {
-            return Err(format!("it unpacks to more than {} GiB", ARCHIVE_BYTES_MAX >> 30));
+            return Err(format!("its unpacked size is more than {} GiB", ARCHIVE_BYTES_MAX >> 30));
         }
         if let Err(says) = read(&mut entry, length, &below, nesting + 1, visitor) {
             visitor.failed(&below, format!("cannot be read: {says}"));

@@ -1,6 +1,6 @@
 //! warp (MinIO): its JSON (`warp analyze --json`), of version 1 and earlier.
 //!
-//! Amounts and operations are counts over `measure_duration_millis`; request times are in ms.
+//! Amounts and operations are totals over `measure_duration_millis`. Request times are in ms.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Figure, Formula, Kind, Latency, Operation, Outstanding, Part, Setting, Stage,
@@ -11,18 +11,18 @@ use crate::json::JsonNode;
 use crate::parts::{latency, percentile, source, unix_s};
 
 const NS_PER_MS: f64 = 1e6;
-/// Maximum relative excess of operations in flight over the threads. Request times cover the whole
-/// run, but rates only the time in which all threads ran.
+/// Maximum relative excess of operations in flight over the number of threads. Request times
+/// include the whole run, but rates only the time during which all threads ran.
 const FLIGHT_SLACK: f64 = 0.1;
 
-/// True if a text begins like a file of this kind.
+/// Returns true if a text begins like warp's JSON.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("\"measure_duration_millis\"")
         || text.contains("\"commandline\"") && text.contains("\"requests_by_client\"")
 }
 
-/// True for a file of this kind.
+/// Returns true if the object is warp's JSON.
 #[must_use]
 pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("by_op_type").entries().next().is_some()
@@ -86,7 +86,7 @@ fn part(reported: &mut ToolResult, name: &str, at: &JsonNode<'_, '_>, paced: boo
         let each = throughput_by_host(at, field);
         let total = throughput.key(field).exact();
         if let Some(total) = total.filter(|_| each.len() > 1) {
-            let what = format!("{word} of {name} of all hosts");
+            let what = format!("{word} of {name} over all hosts");
             reported.combined.push(Aggregate {
                 what,
                 formula: Formula::Sum,
@@ -112,12 +112,12 @@ fn part(reported: &mut ToolResult, name: &str, at: &JsonNode<'_, '_>, paced: boo
     });
 }
 
-/// Returns the throughput of each host over the run; `None` for a host without a throughput.
+/// Returns the throughput of each host over the run; `None` if a host states no throughput.
 fn throughput_by_host(at: &JsonNode<'_, '_>, field: &str) -> Vec<Figure> {
     let hosts: Vec<JsonNode<'_, '_>> =
         at.key("throughput_by_host").entries().map(|(_, host)| host).collect();
     let window = at.key("throughput").key("measure_duration_millis").number();
-    // Hosts that measured over different times cannot be added.
+    // If the hosts measured over different times, their rates cannot be added.
     let alike = |host: &JsonNode<'_, '_>| {
         let own = host.key("measure_duration_millis").number();
         own.zip(window).is_some_and(|(a, b)| (a / b - 1.0).abs() < 0.01)
@@ -127,7 +127,8 @@ fn throughput_by_host(at: &JsonNode<'_, '_>, field: &str) -> Vec<Figure> {
     if all.len() == hosts.len() { all } else { Vec::new() }
 }
 
-/// Returns the request latency: of a single list, or extremes and mean of several.
+/// Returns the request latency. If there are several lists, it contains only their extremes and
+/// mean.
 fn requests(at: &JsonNode<'_, '_>) -> Option<Latency> {
     let mut all: Vec<JsonNode<'_, '_>> = Vec::new();
     for (_, segments) in at.key("requests_by_client").entries() {

@@ -1,8 +1,8 @@
-//! warp (MinIO): the CSV of its segments (`warp analyze --analyze.out=FILE`), and that of each
-//! operation in its `.csv.zst` files.
+//! warp (MinIO): the CSV with its segments (`warp analyze --analyze.out=FILE`), and the CSV with
+//! every operation, from its `.csv.zst` files.
 //!
-//! The bytes of a segment include shares of operations that began before or ended after it; the
-//! rate counts the operations that ended in the segment.
+//! The bytes of a segment include parts of operations that started before the segment or ended
+//! after it. The rate counts the operations that ended within the segment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +15,14 @@ use crate::parts::{Columns, Digits, latency, percentile, source, unix_s};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Maximum relative deviation of a rate from its own quotient: doubles are printed completely.
+/// Maximum relative deviation of a rate from the quotient that it is computed from. It is small,
+/// because doubles are printed with all digits.
 const DOUBLES: f64 = 1e-9;
-/// Maximum relative deviation of the durations from ends minus starts: times are doubles in
+/// Maximum relative deviation of the durations from end − start, because times are doubles in
 /// seconds.
 const TIMES: f64 = 1e-3;
 
-/// True for the CSV of segments.
+/// Returns true if the text is the CSV of segments.
 #[must_use]
 pub fn is_segments(text: &str) -> bool {
     header(text).is_some_and(|names| {
@@ -29,7 +30,7 @@ pub fn is_segments(text: &str) -> bool {
     })
 }
 
-/// True for the CSV of operations.
+/// Returns true if the text is the CSV of operations.
 #[must_use]
 pub fn is_operations(text: &str) -> bool {
     header(text).is_some_and(|names| {
@@ -49,7 +50,7 @@ fn header(text: &str) -> Option<Vec<&str>> {
     (names.len() > 8).then_some(names)
 }
 
-/// Returns the rows below the header with their lines; comments begin with `#`.
+/// Returns the rows below the header, with their line numbers. Comments begin with `#`.
 fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String> {
     let mut rows = Vec::new();
     let by = separator(text.lines().next().unwrap_or_default());
@@ -68,7 +69,7 @@ fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String
         }
         rows.push(Columns::of(names, cells, index + 1));
     }
-    if rows.is_empty() { Err("it has a heading but no row".into()) } else { Ok(rows) }
+    if rows.is_empty() { Err("it contains a heading but no row".into()) } else { Ok(rows) }
 }
 
 fn kind(name: &str) -> Kind {
@@ -79,7 +80,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-/// Sums over the segments of one kind of operation, and their intervals.
+/// Sums over the segments for one kind of operation, and the intervals of these segments.
 #[derive(Default)]
 struct Segments {
     seconds: f64,
@@ -95,9 +96,9 @@ struct Segments {
 /// Reads the CSV of segments: one part per kind of operation.
 ///
 /// # Errors
-/// The file is truncated, or has no row with figures.
+/// The file is truncated, or contains no row with figures.
 pub fn read_segments(text: &str, file: &str) -> Result<ToolResult, String> {
-    let names = header(text).ok_or("it has no heading")?;
+    let names = header(text).ok_or("it contains no heading")?;
     let mut reported = ToolResult::new(source("warp", "warp CSV", file));
     let mut all: BTreeMap<(String, String), Segments> = BTreeMap::new();
     for row in rows(text, &names)? {
@@ -130,7 +131,7 @@ pub fn read_segments(text: &str, file: &str) -> Result<ToolResult, String> {
                 sums.ended += amount.value;
                 sums.rate.push(point);
             }
-            let what = format!("{} of {op} over duration_s", amount.field);
+            let what = format!("{} of {op} / duration_s", amount.field);
             let of = vec![amount.scaled(1.0 / seconds.value)];
             let formula = Formula::Sum;
             reported.combined.push(Aggregate { what, formula, total: stated, of, slack: DOUBLES });
@@ -167,10 +168,10 @@ pub fn read_segments(text: &str, file: &str) -> Result<ToolResult, String> {
             ..Part::default()
         });
     }
-    if reported.parts.is_empty() { Err("no row has figures".into()) } else { Ok(reported) }
+    if reported.parts.is_empty() { Err("no row contains figures".into()) } else { Ok(reported) }
 }
 
-/// All operations of one kind.
+/// All operations of the same kind.
 #[derive(Default)]
 struct Operations {
     bytes: f64,
@@ -180,7 +181,7 @@ struct Operations {
     begin_s: Option<f64>,
     end_s: Option<f64>,
     threads: BTreeSet<(String, String)>,
-    /// Starts (+1) and ends (-1), s.
+    /// Times of starts (+1) and ends (-1), in s.
     edges: Vec<(f64, i32)>,
 }
 
@@ -198,9 +199,9 @@ fn most_at_once(edges: &mut [(f64, i32)]) -> f64 {
 /// Reads the CSV of operations: one part per kind.
 ///
 /// # Errors
-/// The file is truncated, or has no operation.
+/// The file is truncated, or contains no operation.
 pub fn read_operations(text: &str, file: &str) -> Result<ToolResult, String> {
-    let names = header(text).ok_or("it has no heading")?;
+    let names = header(text).ok_or("it contains no heading")?;
     let mut reported = ToolResult::new(source("warp", "warp operations", file));
     let mut all: BTreeMap<String, Operations> = BTreeMap::new();
     for row in rows(text, &names)? {
@@ -252,10 +253,10 @@ pub fn read_operations(text: &str, file: &str) -> Result<ToolResult, String> {
             what: format!("the durations of {op}"),
             formula: Formula::Sum,
             total: Figure::exact(total, "duration_ns"),
-            of: vec![Figure::exact(sums.by_times_ns, "end less start")],
+            of: vec![Figure::exact(sums.by_times_ns, "end - start")],
             slack: TIMES,
         });
-        // Thread numbers are only labels: older versions give all uploads the same number.
+        // Thread numbers are not reliable: older versions use the same number for all uploads.
         let threads = sums.threads.len() as f64;
         let overlap = most_at_once(&mut sums.edges);
         let most = match overlap > threads {
@@ -266,7 +267,7 @@ pub fn read_operations(text: &str, file: &str) -> Result<ToolResult, String> {
         reported.parts.push(Part {
             name: op,
             window_ns: (end > begin).then(|| {
-                let field = "the first start to the last end";
+                let field = "from the first start to the last end";
                 Figure::within((end - begin) * NS_PER_S, 2e3, field)
             }),
             start_unix_s: Some(begin),

@@ -1,6 +1,7 @@
 //! warp (MinIO): the text output of `warp analyze`.
 //!
-//! It has the average of each operation, and the fastest, median and slowest segment of the run.
+//! It contains the average of each operation, and the fastest, median and slowest segment of the
+//! run.
 
 use plimsoll_evidence::tool_result::{
     Complaint, Figure, Kind, Operation, Part, SampleStatistics, ToolResult, Weight,
@@ -9,11 +10,11 @@ use plimsoll_evidence::tool_result::{
 use crate::number;
 use crate::parts::{Digits, figure, source};
 
-/// Maximum ratio of mean to median of the segments. Beyond it the mean describes no part of the
-/// run.
+/// Maximum ratio of mean to median over the segments. If the ratio is larger, the mean describes no
+/// part of the run.
 const MEAN_OVER_MEDIAN_MAX: f64 = 2.0;
 
-/// True for a text of this kind.
+/// Returns true if the text is the output of `warp analyze`.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.contains("Operation: ") && text.contains("* Average: ") && text.contains(" obj/s")
@@ -38,7 +39,7 @@ fn pair(text: &str, line: usize, name: &str) -> (Option<Figure>, Option<Figure>)
 /// Reads the output: one part per kind of operation.
 ///
 /// # Errors
-/// The text has no average of an operation.
+/// The text contains no average of an operation.
 pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("warp", "warp text", file));
     let mut median: Option<Figure> = None;
@@ -80,8 +81,8 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
             reported.complaints.push(Complaint {
                 weight: Weight::Invalid,
                 says: format!(
-                    "{name}: the mean is {:.1} times the median of the segments: a few segments \
-                        dominate the mean",
+                    "{name}: the mean over the segments is {:.1} times their median, so a few \
+                     segments dominate the mean",
                     mean.value / middle.value
                 ),
                 field: middle.field.clone(),
@@ -95,5 +96,9 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         }
     }
     reported.parts.retain(|part| part.operations.iter().any(|o| !o.bandwidth_per_s.is_empty()));
-    if reported.parts.is_empty() { Err("no operation has an average".into()) } else { Ok(reported) }
+    if reported.parts.is_empty() {
+        Err("it contains no average of an operation".into())
+    } else {
+        Ok(reported)
+    }
 }

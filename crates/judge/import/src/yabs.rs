@@ -1,7 +1,8 @@
-//! YABS (M. Rowe, "Yet-Another-Bench-Script"): its table of fio's rates, one column per block size.
+//! YABS (M. Rowe, "Yet-Another-Bench-Script"): its table of fio's rates, with a column for each
+//! block size.
 //!
 //! YABS shortens fio's KiB/s by powers of 1000, so `201.04 MB/s` is 201,040 KiB/s. Each block size
-//! is one run of fio with half reads and half writes.
+//! is a separate run of fio with half reads and half writes.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Pattern, Setting, ToolResult};
 
@@ -10,7 +11,7 @@ use crate::parts::source;
 
 const KIB: f64 = 1024.0;
 
-/// True for an output of this kind.
+/// Returns true if the text is the output of YABS.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("fio Disk Speed Tests"))
@@ -19,7 +20,7 @@ pub fn is(text: &str) -> bool {
 /// Reads the table: one result per block size.
 ///
 /// # Errors
-/// The text has no table of this kind.
+/// The text contains no table of this kind.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all: Vec<ToolResult> = Vec::new();
     // Indices of the results in the current rows.
@@ -52,12 +53,12 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             }
         }
     }
-    // The first operation only has the size.
+    // The first operation contains only the size.
     for part in all.iter_mut().flat_map(|result| &mut result.parts) {
         part.operations.remove(0);
     }
     all.retain(|result| result.operations().next().is_some());
-    if all.is_empty() { Err("it has no rates of fio".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it contains no rates of fio".into()) } else { Ok(all) }
 }
 
 fn of_size(size: &str, line: usize, file: &str) -> Result<ToolResult, String> {
@@ -91,7 +92,7 @@ fn rates(cell: &str, kind: Kind, line: usize) -> Option<Operation> {
     let (digits, factor) = rate.strip_suffix('k').map_or((rate, 1.0), |digits| (digits, 1e3));
     let rate = number::plain(digits.trim())?;
     let mut operation = Operation::of(kind);
-    // fio truncates both to whole numbers before YABS rounds them.
+    // fio truncates bandwidth and rate to whole numbers before YABS rounds them.
     let speed = Figure::within(speed.value, speed.step, format!("line {line} (speed)"));
     let rate = Figure::within(rate.value, rate.step, format!("line {line} (IOPS)"));
     operation.bandwidth_per_s.push(speed.scaled(kib * KIB));

@@ -1,42 +1,41 @@
-//! Share of a required capacity that the operations of a matrix workload used.
+//! Determines how much of a required capacity the operations of a matrix workload used.
 //!
 //! A file of the required size proves nothing if the load uses only a small part of it, because
-//! this part may fit in a cache. The reference is an even spread of the same operations over the
-//! required capacity, and the number of distinct bytes that it touches.
+//! this part may fit in a cache. The reference is the number of distinct bytes that the same
+//! operations would access if they were spread evenly over the required capacity.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::Driver;
 use plimsoll_plan::{Matrix, Pattern, Stream, Workload};
 
-/// Share of an even spread's distinct bytes from which the load used the whole capacity.
+/// Minimum share of the reference at which the load counts as using the whole capacity.
 const EVEN_SHARE_MIN: f64 = 0.5;
-/// Minimum share for a load whose plan prefers some regions, if the load also reaches all other
-/// regions.
+/// The corresponding minimum share for a load that prefers some regions according to its plan, if
+/// the load also reaches all other regions.
 const UNEVEN_SHARE_MIN: f64 = 0.05;
-/// Share of the capacity that such a load must reach.
+/// Minimum share of the capacity that a load with preferred regions must reach.
 const REACH_SHARE_MIN: f64 = 0.9;
-/// Share of an even spread's distinct bytes below which the load used only the bytes that it
-/// touched.
+/// If the share of the reference is below this value, only the accessed bytes count as used.
 const CORNER_SHARE_MAX: f64 = 0.05;
 /// Size of the blocks in which distinct bytes are counted.
 const BLOCK_BYTES: f64 = 4096.0;
-/// Number of blocks above which only a sample is counted.
+/// Maximum number of blocks that are counted exactly. Above it, only a sample is counted.
 const BLOCKS_COUNTED: f64 = (1u64 << 21) as f64;
 /// Minimum number of expected blocks in a sample for a conclusion.
 const SAMPLE_MIN: f64 = 32.0;
 
 /// Bytes of the capacity that the load used.
 pub(crate) struct CapacityUse {
-    /// `None` if the evidence does not show it.
+    /// `None` if unknown.
     pub bytes: Option<u64>,
-    /// Reason why the used part is not the whole capacity, or unknown. Empty, or starts with a
-    /// semicolon.
+    /// Reason why only a part of the capacity counts as used, or why the used part is unknown.
+    /// Empty, or starts with a semicolon.
     pub note: String,
 }
 
-/// Returns the part of `needed_bytes` that the load used. A mail store chooses keys from all of its
-/// databases; the rule `working-set-stated` checks it.
+/// Returns how many of `needed_bytes` the load used. A mail store chooses keys from all of its
+/// databases; the rule `working-set-stated` checks this.
 pub(crate) fn used_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64) -> CapacityUse {
     let all = CapacityUse { bytes: Some(u64::MAX), note: String::new() };
     let Workload::Matrix(matrix) = &bundle.plan.workload else { return all };
@@ -52,18 +51,18 @@ pub(crate) fn used_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64)
     let Some(touched) = touched else {
         return CapacityUse {
             bytes: None,
-            note: "; the bytes that the load touched are unknown".to_owned(),
+            note: "; it is unknown how many bytes the load accessed".to_owned(),
         };
     };
     let classes = bundle.run.classes.iter();
     let moved: u64 = classes.map(|class| class.size_bytes).fold(0, u64::saturating_add);
     let needed = needed_bytes.max(1) as f64;
-    // Distinct bytes of independent picks: each misses a given byte with probability 1 -
-    // size/needed.
+    // Number of distinct bytes if positions are independent: each operation misses a given byte
+    // with probability 1 - size/needed.
     let even = -needed * (-(moved as f64) / needed).exp_m1();
     let one_in = (held_bytes as f64 / BLOCK_BYTES / BLOCKS_COUNTED).max(1.0);
     if even / BLOCK_BYTES / one_in < SAMPLE_MIN && one_in > 1.0 || moved == 0 {
-        let note = "; too few operations to show how much of it was used".to_owned();
+        let note = "; there were too few operations to show how much of it was used".to_owned();
         return CapacityUse { bytes: None, note };
     }
     let share = touched as f64 / even;
@@ -78,7 +77,8 @@ pub(crate) fn used_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64)
     }
     let percent = share * 100.0;
     let note = format!(
-        "; operations touched {percent:.0} % of the distinct bytes that an even spread would touch"
+        "; operations accessed only {percent:.0} % of the distinct bytes that evenly spread \
+         operations would access"
     );
     CapacityUse { bytes: None, note }
 }
@@ -103,7 +103,8 @@ fn io_streams(matrix: &Matrix) -> impl Iterator<Item = &Stream> {
     matrix.streams.iter().filter(|stream| stream.metadata_percent < 100.0)
 }
 
-/// Returns the bytes that the plan's operations target; `None` if they target a whole device.
+/// Returns the number of bytes that the plan's operations may access; `None` if it is the whole
+/// device.
 fn planned_bytes(matrix: &Matrix) -> Option<u64> {
     let of_stream = |stream: &Stream| {
         let files = &stream.files;
@@ -115,7 +116,7 @@ fn planned_bytes(matrix: &Matrix) -> Option<u64> {
     io_streams(matrix).map(of_stream).try_fold(0u64, |sum, bytes| Some(sum.saturating_add(bytes?)))
 }
 
-/// Returns true if a stream uses some regions more often than others, or never uses some.
+/// Returns true if a stream uses some regions more often than others, or never uses some regions.
 fn prefers_regions(stream: &Stream) -> bool {
     match stream.pattern {
         Pattern::Random

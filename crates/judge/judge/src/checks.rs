@@ -15,7 +15,7 @@ use crate::verdict::{Check, Quantity};
 use crate::words::span;
 
 /// An open loop cannot exceed its target rate; a rate within this share of the target counts as
-/// reached. The engine's pacing may cause an error of half a percent, and the target another half.
+/// reached. The pacing of the engine may cause an error of 0.5 %, and the target another 0.5 %.
 const OPEN_LOOP_SLACK: f64 = 0.01;
 
 /// Maximum number of intervals into which a measurement is divided for its statistics.
@@ -30,10 +30,10 @@ const METADATA_OPS: &str = "achieved_metadata_ops";
 /// Name of the check for damaged pages.
 pub const CHECKSUMS: &str = "checksum_errors";
 
-/// Returns all checks of the requirement. The function checks each field of it, or names the check
-/// that covers it.
+/// Returns all checks of the requirement. For each field of the requirement, this function adds a
+/// check or names the check that includes it.
 pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: bool) -> Vec<Check> {
-    // No `..`, so that the compiler reports a new field without a check.
+    // There is no `..`, so that the compiler reports a new field that has no check.
     let Requirement {
         iops_per_s,
         iops_from_workload: _, // source of `iops_per_s`
@@ -58,7 +58,7 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: b
             .map(|limit| latency(bundle, *latency_max_of_ns, limit, accepts_hidden_latency)),
     );
     checks.extend(page_fault_stalls_max_per_s.map(|limit| stalls(bundle, limit)));
-    // A model has no data to check.
+    // A model has no data that could be checked.
     let has_data = bundle.run.driver != Driver::Model;
     if has_data && matches!(bundle.plan.workload, Workload::Mailbox(_)) {
         checks.push(checksum_errors(bundle));
@@ -66,15 +66,15 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: b
     checks
 }
 
-/// Returns true if the load arrived at a fixed rate. In a closed loop, sessions issue as fast as
-/// they can.
+/// Returns true if operations were due at a fixed rate. In a closed loop, sessions issue operations
+/// as fast as they can.
 pub fn open_loop(bundle: &Bundle) -> bool {
     !bundle.run.engine.closed_loop
         || bundle.plan.workload.mailbox().is_some_and(|store| store.pace == Pace::Target)
 }
 
-/// Returns the data or metadata operations per second that open loops offered. `None` if a stream
-/// has no fixed rate.
+/// Returns the rate of the data or metadata operations that open loops requested. `None` if a
+/// stream has no fixed rate.
 fn offered_per_s(bundle: &Bundle, metadata: bool) -> Option<f64> {
     let matrix = bundle.plan.workload.matrix()?;
     let rate = |stream: &Stream| {
@@ -94,17 +94,17 @@ fn interval_ns(bundle: &Bundle) -> u64 {
     bundle.plan.evidence.interval_ns.max(measured_ns / INTERVALS_MAX).max(1)
 }
 
-/// Confidence for the decision whether a mean is within a limit.
+/// Confidence level for the decision whether a mean meets its limit.
 struct LimitConfidence {
     interval: Option<[f64; 2]>,
-    /// `None` if the samples do not decide.
+    /// `None` if the samples are not sufficient for a decision.
     within: Option<bool>,
 }
 
 /// Decides whether a mean meets its limit. The mean meets the limit if its confidence interval
 /// excludes the limit, or if all ten batch means meet the limit. A mean that exceeds its limit
-/// fails if the whole interval exceeds the limit, or if the samples support no interval. Otherwise
-/// the samples do not decide.
+/// fails if the whole interval exceeds the limit, or if there are too few samples for an interval.
+/// Otherwise the check is undecided.
 fn confidence(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> LimitConfidence {
     let interval = stats::batch_means(values).ok();
     let ends = interval.map(|i| [i.low, i.high]);
@@ -128,28 +128,28 @@ fn note_of(
 ) -> String {
     let says = match (confidence.within, mean_keeps) {
         (Some(_), _) => return String::new(),
-        (None, true) => "too few or too unsteady samples",
-        (None, false) => "the interval straddles the limit",
+        (None, true) => "the samples are too few or too unsteady",
+        (None, false) => "the confidence interval includes the limit",
     };
     let measured_ns = measured(bundle).map_or(0, |phase| phase.duration_ns);
     match confidence.interval.and_then(|ends| deciding_time_ns(measured_ns, ends, mean, limit)) {
         Some(ns) => format!(
-            "{says}: about {} of measurement would decide, if the rate does not change",
+            "{says}: a measurement of about {} would be enough, if the rate does not change",
             span(ns)
         ),
         None => format!("{says}; measure longer"),
     }
 }
 
-/// Maximum factor by which Plimsoll advises to measure longer. Beyond it, the mean is practically
-/// at its limit.
+/// Maximum factor by which Plimsoll advises to measure longer. If a larger factor is needed, the
+/// mean is practically equal to its limit.
 const TIMES_LONGER_MAX: f64 = 1_000.0;
 
 /// Returns the measurement time after which the interval would exclude the limit. Intervals shrink
 /// with the square root of the time. The intervals of dependent samples shrink more slowly, hence
 /// "about".
 fn deciding_time_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
-    // The end of the interval that exceeds the limit must move back to it.
+    // The end of the interval that is past the limit must move back to the limit.
     let half = if limit > mean { ends[1] - mean } else { mean - ends[0] };
     let times = (half / (limit - mean)).powi(2);
     (times > 1.0 && times <= TIMES_LONGER_MAX).then(|| (measured_ns as f64 * times).ceil() as u64)
@@ -163,7 +163,7 @@ fn enough_ns(bundle: &Bundle, count: u64, statistic: LatencyStatistic) -> Option
     Some((measured_ns as f64 * needed / count as f64).ceil() as u64)
 }
 
-/// Checks reads and writes of data. Operations on names never count: the kernel answers most of
+/// Checks reads and writes of data. Metadata operations never count: the kernel answers most of
 /// them from memory, so they have a separate limit.
 fn achieved_iops(bundle: &Bundle, limit_per_s: f64) -> Check {
     rate_at_least(bundle, IOPS, Pick::Data, limit_per_s)
@@ -188,7 +188,7 @@ fn bandwidth(bundle: &Bundle, limit_bytes_per_s: u64) -> Check {
     at_least(bundle, check, measured_bytes_per_s, limit_bytes_per_s as f64, rates)
 }
 
-/// Checks that a rate is at least its limit, with the interval of its mean.
+/// Checks that a rate is at least its limit, with the confidence interval of the mean rate.
 fn at_least(
     bundle: &Bundle,
     mut check: Check,
@@ -198,13 +198,18 @@ fn at_least(
 ) -> Check {
     let Some(rate) = measured else { return check };
     if open_loop(bundle) {
-        // The load offered more than required, so the storage did not achieve the difference.
+        // The load requested a higher rate than required, so the storage itself did not reach the
+        // requested rate.
         let is_rate = [IOPS, METADATA_OPS].contains(&check.name.as_str());
         let offered_per_s = offered_per_s(bundle, check.name == METADATA_OPS);
         let offered = is_rate && offered_per_s > Some(limit * 1.01);
         let slack = if offered { 0.0 } else { OPEN_LOOP_SLACK };
-        let note =
-            if offered { "" } else { "open loop: within 1 % of the target counts as reached" };
+        let note = if offered {
+            ""
+        } else {
+            "open loop: the rate counts as reached if it is within 1 % \
+                of the target"
+        };
         return check.with_result(Some(rate >= limit * (1.0 - slack))).with_note(note);
     }
     let keeps = |rate: f64| rate >= limit;
@@ -214,7 +219,7 @@ fn at_least(
     check.with_result(confidence.within).with_note(note)
 }
 
-/// Checks the bytes that the run laid out, used, and read back completely at its end.
+/// Checks the number of bytes that the run laid out, used, and read back completely at its end.
 fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     let checks = &bundle.run.checks;
     let verify = bundle.run.phases.iter().find(|p| p.kind == PhaseKind::Verify && p.reached);
@@ -227,14 +232,16 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     let ok = measured_bytes.map(|bytes| bytes >= limit_bytes);
     let note = match kept_bytes {
         Some(_) => format!("laid out and read back in full at the end{}", used.note),
-        None => "not checked: no final check of all data finished without an error".to_owned(),
+        None => {
+            "not checked: the final check of all data did not finish, or found errors".to_owned()
+        }
     };
     let quantity = Quantity::Capacity { limit_bytes, measured_bytes };
     Check::undecided("capacity", quantity, true).with_result(ok).with_note(note)
 }
 
-/// Returns the classes that must each meet a limit. Fast operations on names or fast reads must not
-/// hide slow writes in a common percentile.
+/// Returns the classes that must each meet the limit. In a common percentile, fast metadata
+/// operations or fast reads could hide slow writes.
 fn classes_of(class: LatencyClass) -> &'static [LatencyClass] {
     use LatencyClass::{All, DbRead, DbWrite, FirstByte, LogWrite, Metadata, Read, Sync, Write};
     match class {
@@ -272,14 +279,14 @@ struct InstanceResult {
     within: Option<bool>,
     interval: Option<[f64; 2]>,
     note: String,
-    /// Reason why the limit is undecided: a stall may have held back operations. The plan can
-    /// accept that.
+    /// Reason why the limit is undecided if stalls may have held back operations. The plan can
+    /// accept this.
     hidden_latency: Option<String>,
 }
 
 impl InstanceResult {
-    /// Rank of the instance that decides the row: the first instance that exceeds the limit, then
-    /// an undecided one, then the slowest.
+    /// Rank of the instance; the instance with the highest rank decides the check. Instances that
+    /// exceed the limit have the highest rank, then undecided instances, then the slowest instance.
     fn rank(&self) -> (u8, u64) {
         let rank = match (self.within, self.measured_ns) {
             (Some(false), _) => 3,
@@ -299,22 +306,26 @@ impl InstanceResult {
         }
     }
 
-    /// Describes the instance that decides the row although another instance is slower.
+    /// Describes the instance that decides the check although another instance is slower.
     fn describe_deciding(&self, limit_ns: u64) -> String {
         let ms = |ns: u64| ns as f64 / 1e6;
         let measured = self.measured_ns.map_or(0.0, ms);
         match self.within {
             Some(_) => {
-                format!("{} with {measured:.3} ms is above {:.3} ms", self.name, ms(limit_ns))
+                format!(
+                    "{} has {measured:.3} ms, above the limit of {:.3} ms",
+                    self.name,
+                    ms(limit_ns)
+                )
             }
-            None => format!("{} with {measured:.3} ms: {}", self.name, self.note),
+            None => format!("{} has {measured:.3} ms: {}", self.name, self.note),
         }
     }
 }
 
-/// Checks a latency limit for each database, as Jetstress does. The row shows the figure of the
-/// slowest database. If an instance certainly exceeds the limit, the row fails. If an instance is
-/// undecided, the row is undecided. Both apply even if another instance is slower.
+/// Checks a latency limit for each database, as Jetstress does. The check shows the figure of the
+/// slowest database. It fails if any instance certainly exceeds the limit, and is undecided if any
+/// instance is undecided. Both apply even if another instance is slower.
 fn latency(
     bundle: &Bundle,
     max_of_ns: u64,
@@ -342,14 +353,15 @@ fn latency(
     let mut results: Vec<InstanceResult> =
         classes_of(limit.class).iter().flat_map(of_class).collect();
     if limit.class == LatencyClass::All {
-        // Drops a class without operations if another class has some: the mix may be 99.9 : 0.1.
+        // Removes classes without operations if another class has operations: the mix may be 99.9 :
+        // 0.1.
         let some = results.iter().any(|result| result.count > 0);
         results.retain(|result| result.count > 0 || !some);
     }
     let Some(decides) = results.iter().max_by_key(|result| result.rank()) else {
         return open(None).with_note("no operation of this kind was measured");
     };
-    // If an instance was not measured, the row has no figure, and the note names the instance.
+    // If an instance was not measured, the check has no figure, and the note names the instance.
     let slowest = results.iter().max_by_key(|result| result.measured_ns);
     let worst = slowest.filter(|_| decides.measured_ns.is_some()).unwrap_or(decides);
     let mut check = open(worst.measured_ns).with_result(decides.within);
@@ -368,7 +380,8 @@ fn latency(
     {
         let (of, single_ms) = (max_of_ns as f64 / NS_PER_S, single_ns as f64 / 1e6);
         notes.push(format!(
-            "largest mean of {of} s intervals; largest single I/O {single_ms:.1} ms, not judged"
+            "largest mean of an interval of {of} s; the largest latency of a single I/O, \
+             {single_ms:.1} ms, is not judged"
         ));
     }
     check.with_note(notes.join("; "))
@@ -398,10 +411,10 @@ fn instance(
         None if breaks_with_few_samples(bundle, pick, limit, &mut result) => {}
         None => {
             let longer = enough_ns(bundle, count, limit.statistic).map_or(String::new(), |ns| {
-                format!(": {} of measurement would give enough", span(ns))
+                format!(": a measurement of {} would be long enough", span(ns))
             });
             result.note =
-                format!("{count} I/Os are too few for {}{longer}", limit.statistic.word());
+                format!("{count} I/Os are too few for the {}{longer}", limit.statistic.word());
         }
         Some(mean_ns) if limit.statistic == LatencyStatistic::Avg => {
             let means = figures::latencies_ns(bundle, pick, interval_ns(bundle));
@@ -432,8 +445,8 @@ fn instance(
     result
 }
 
-/// Returns true, and decides the row, if enough operations exceed the limit that the percentile
-/// exceeds it. There may be too few samples for the percentile itself.
+/// Returns true and sets the result to failed if so many operations exceed the limit that the
+/// percentile must exceed it too. There may be too few samples for the percentile itself.
 fn breaks_with_few_samples(
     bundle: &Bundle,
     pick: Pick,
@@ -448,8 +461,8 @@ fn breaks_with_few_samples(
     result.within = Some(false);
     result.measured_ns = Some(tail.merged().value_at_quantile(quantile));
     result.note = format!(
-        "{:.0} % of {} I/Os were slower than the limit, which allows {} %; the percentile itself is \
-         uncertain",
+        "{:.0} % of {} I/Os were slower than the limit, but only {} % may be slower; the value of \
+         the percentile itself is uncertain",
         100.0 * tail.slow_share(limit.limit_ns),
         result.count,
         (100.0 - quantile * 100.0).max(0.0)
@@ -457,8 +470,8 @@ fn breaks_with_few_samples(
     true
 }
 
-/// Checks a percentile of a closed loop again with the operations that stalls held back
-/// ([`crate::hidden_latency`]).
+/// Checks a percentile of a closed loop again, including the operations that were not issued during
+/// stalls ([`crate::hidden_latency`]).
 fn check_hidden_latency(
     bundle: &Bundle,
     instance: u32,
@@ -479,17 +492,17 @@ fn check_hidden_latency(
             result.measured_ns = Some(percentile_ns);
             result.note = format!(
                 "operations were slower than the limit during {:.1} % of the time; the recorded \
-                 p{percentile} of {recorded_ms:.3} ms hides that, because a closed loop issues \
+                 p{percentile} of {recorded_ms:.3} ms hides this, because a closed loop issues \
                  few operations while the storage stalls",
                 interval_share * 100.0
             );
         }
         HiddenLatency::Unclear { corrected_ns } => {
             result.hidden_latency = Some(format!(
-                "the recorded p{percentile} meets the limit, but it would be {:.2} ms with the \
-                 operations that this closed loop withheld during stalls: use an open loop \
-                 (`arrival = \"poisson\"`), or write accept_unknown = [\"coordinated-omission\"] \
-                 in [evidence]",
+                "the recorded p{percentile} meets the limit, but it would be {:.2} ms including \
+                 the operations that this closed loop did not issue during stalls: use an open \
+                 loop (`arrival = \"poisson\"`), or set accept_unknown = \
+                 [\"coordinated-omission\"] in [evidence]",
                 ms(corrected_ns)
             ));
         }
@@ -513,8 +526,8 @@ fn stalls(bundle: &Bundle, limit_per_s: f64) -> Check {
     Check::undecided(STALLS, quantity, false).with_result(ok)
 }
 
-/// Checks the errors of the verification of all data. The rule `check-failed` reports errors of
-/// reads.
+/// Checks the errors that the final verification of all data found. The rule `check-failed` reports
+/// errors of reads.
 fn checksum_errors(bundle: &Bundle) -> Check {
     let checks = &bundle.run.checks;
     // Detected errors count even if the verification of all pages did not finish.
@@ -524,7 +537,7 @@ fn checksum_errors(bundle: &Bundle) -> Check {
         Some(0) => "not checked: the final check found no page".to_owned(),
         Some(pages) => format!("{pages} pages checked"),
         None if bundle.plan.phases.verify => "the final check did not finish".to_owned(),
-        None => "not checked: the plan turns the final check off".to_owned(),
+        None => "not checked: the plan disables the final check".to_owned(),
     };
     let quantity = Quantity::Count { limit_count: 0, measured_count };
     let ok = measured_count.map(|count| count == 0);

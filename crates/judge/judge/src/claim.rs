@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 /// Support of a claim by the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClaimStatus {
-    /// Every mandatory rule of the claim passed.
+    /// All mandatory rules of the claim passed.
     #[serde(rename = "believable")]
     Believable,
-    /// Every mandatory rule passed, and at least one relies on a declaration by the user that was
-    /// not measured.
+    /// All mandatory rules passed, but at least one of them relies on a declaration by the user
+    /// that was not measured.
     #[serde(rename = "believable, as declared")]
     AsDeclared,
-    /// A mandatory rule is unknown: the evidence is insufficient.
+    /// A mandatory rule is unknown, so the evidence is not sufficient.
     #[serde(rename = "not shown")]
     NotShown,
     /// A mandatory rule failed: the claim is false.

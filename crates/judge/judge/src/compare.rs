@@ -1,12 +1,12 @@
 //! Comparison of two or more experiments.
 //!
-//! The requirement comes first: if both sides meet it with headroom, the difference between them
-//! should not decide. The conditions come next: if they differ, no winner is named unless the user
-//! accepted each difference. A failed or unknown rule in a run also blocks a winner if it affects
-//! comparisons. The user can accept such a rule by name. The last step is the ratio of the runs'
-//! means with its interval (Welch's t on their logarithms, [`crate::stats::welch`]). The ratio is
-//! significant if it exceeds the scatter of the runs. With fewer than four runs a side, no
-//! difference is significant.
+//! The requirement is checked first: if both sides meet it with headroom, the difference between
+//! them should not decide. The conditions are checked next: if they differ, there is no winner,
+//! unless the user accepted each difference. There is also no winner if a rule that affects
+//! comparisons is failed or unknown in a run, unless the user accepted this rule by name. The last
+//! step is the ratio of the runs' means with its confidence interval (Welch's t-test on the
+//! logarithms, [`crate::stats::welch`]). The difference is significant if it exceeds the scatter of
+//! the runs. With fewer than four runs per side, no difference is significant.
 
 mod cells;
 mod conditions;
@@ -42,7 +42,8 @@ use crate::sweep::PointPlace;
 use crate::verdict::{Verdict, VerdictKind};
 use crate::words::many;
 
-/// Confidence of the intervals. Several sides share the error probability.
+/// Confidence of the intervals. If there are more than two sides, their comparisons share the error
+/// probability.
 const CONFIDENCE: f64 = 0.95;
 
 /// One side: an experiment's runs with their verdicts.
@@ -54,7 +55,7 @@ pub struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Returns the runs that completed. The comparison lists the others but does not use them.
+    /// Returns the runs that completed. The comparison lists the other runs but does not use them.
     fn completed(&self) -> impl Iterator<Item = &(&Bundle, &Verdict)> {
         self.runs.iter().filter(|(bundle, _)| bundle.run.end.kind == EndKind::Completed)
     }
@@ -62,19 +63,19 @@ impl Side<'_> {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SideFigure {
-    /// One value per completed run.
+    /// The figure's value in each completed run.
     pub values: Vec<f64>,
     pub mean: Option<f64>,
-    /// 95 % interval of the mean by Student's t.
+    /// 95 % confidence interval of the mean (Student's t).
     pub interval: Option<[f64; 2]>,
-    /// Maximum minus minimum, divided by the mean.
+    /// Difference between maximum and minimum, divided by the mean.
     pub spread: Option<f64>,
     /// Mean of this side divided by the mean of the first side.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio.
+    /// 95 % confidence interval of the ratio.
     pub ratio_interval: Option<[f64; 2]>,
-    /// True if the ratio differs from 1 by more than the variation of the runs; `None` if there are
-    /// too few runs to decide.
+    /// True if the ratio differs from 1 by more than the scatter of the runs; `None` if there are
+    /// too few runs.
     pub significant: Option<bool>,
 }
 
@@ -86,9 +87,9 @@ pub struct Metric {
     pub name: String,
     /// True if higher values are better.
     pub higher_is_better: bool,
-    /// True for a figure adjusted for the speed of each side's CPU: an estimate.
+    /// True if the figure is an estimate, adjusted for the speed of each side's CPU.
     pub estimate: bool,
-    /// One entry per side.
+    /// The figure on each side.
     pub sides: Vec<SideFigure>,
     /// The difference in words.
     pub says: String,
@@ -96,7 +97,7 @@ pub struct Metric {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Names of the sides. The first is the baseline of the others.
+    /// Names of the sides. The first side is the baseline for the other sides.
     pub names: Vec<String>,
     /// Conclusion of the comparison.
     pub outcome: Outcome,
@@ -104,14 +105,14 @@ pub struct Comparison {
     pub winner: Option<String>,
     /// Headline sentence.
     pub reason: String,
-    /// Reason why the runs cannot be compared, whatever their figures: conditions that differ, a
-    /// failed or unknown rule, a run that did not complete.
+    /// Reason why the runs cannot be compared, independent of their figures: different conditions,
+    /// a failed or unknown rule, or a run that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// Key of the deciding figure: the rate, or the first latency in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<String>,
-    /// Result of each side for the requirement.
+    /// For each side: how many of its runs meet the requirement.
     #[serde(rename = "standings")]
     pub requirement_results: Vec<RequirementResult>,
     /// The figures.
@@ -119,14 +120,14 @@ pub struct Comparison {
     /// Conditions that differ.
     #[serde(rename = "unlike")]
     pub differences: Vec<ConditionDifference>,
-    /// Point at which two sides diverge, and the components of their difference. `None` with more
+    /// Where two sides diverge, and the components of their difference. `None` if there are more
     /// than two sides, or if a side has no run.
     #[serde(default, rename = "why", skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
     /// Sentences about skipped runs and estimates.
     pub remarks: Vec<String>,
-    /// Each run of each side with its plan, location and time. Empty in comparisons by older
-    /// versions, which did not record them.
+    /// All runs of all sides, each with its plan, place and time. Empty in comparisons made by
+    /// older versions, which did not record them.
     #[serde(default, rename = "measured", skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<ComparedRun>,
 }
@@ -136,7 +137,7 @@ pub struct ComparedRun {
     pub side: String,
     pub run_id: String,
     pub plan: String,
-    /// Workload in words; empty in comparisons by older versions.
+    /// Workload in words; empty in comparisons made by older versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub does: String,
     /// Place and time of the measurement.
@@ -159,9 +160,9 @@ impl ComparedRun {
     }
 }
 
-/// Compares two or more sides that differ on purpose. `factors`, and the factors that the plans of
-/// all sides name, are the subject of the comparison. Only other differences count as unlike
-/// conditions.
+/// Compares two or more sides that differ on purpose. The subject of the comparison is `factors`,
+/// together with the factors that the plans of all sides name. Only other differences count as
+/// unlike conditions.
 pub fn compare(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Comparison {
     let named = accepted;
     let mut factors = [factors, &conditions::factors_of_plans(sides)].concat();
@@ -221,7 +222,8 @@ fn score(side: &Side<'_>) -> Option<f64> {
     Moments::of(&scores?).mean().filter(|score| *score > 0.0)
 }
 
-/// Scales the values to the CPU of the first side, on the assumption that only the CPU limits them.
+/// Scales the values to the CPU speed of the first side, on the assumption that only the CPU limits
+/// them.
 fn adjusted(figure: &Figure, values: &[Vec<f64>], scores: &[f64]) -> Vec<Vec<f64>> {
     let reference = scores[0];
     let factor = |score: f64| match figure.by_cpu {
@@ -253,7 +255,8 @@ fn metric_as(
     estimate: bool,
 ) -> Metric {
     let others = (values.len() - 1).max(1) as f64;
-    // Bonferroni: the comparisons with the first side share the risk of a false difference.
+    // Bonferroni correction: all comparisons with the first side share the risk of a false
+    // difference.
     let confidence = 1.0 - (1.0 - CONFIDENCE) / others;
     let first = values.first().map_or(&[][..], Vec::as_slice);
     let side = |(at, values): (usize, &Vec<f64>)| {
@@ -280,7 +283,7 @@ fn metric_as(
                 let enough = first.len().min(values.len()) >= RUNS_MIN;
                 side.significant = enough.then_some(compared.significant);
             }
-            // A single run gives a ratio, but no scatter to judge it by.
+            // With a single run there is a ratio, but no scatter with which it could be judged.
             Err(_) => side.ratio = single_ratio(first, values),
         }
         side
@@ -345,10 +348,11 @@ fn remarks(
             }
         }
     }
-    // Removes duplicates: a remark can apply to several sides.
+    // A remark that applies to several sides is listed only once.
     remarks
         .extend(of_sides.into_iter().map(|(says, names)| format!("{}: {says}", names.join(", "))));
-    // Working sets of different sizes reveal a cache that neither side shows alone.
+    // If the working sets have different sizes, both sides together may reveal a cache that neither
+    // side shows alone.
     let all: Vec<&Bundle> = sides.iter().flat_map(|s| &s.runs).map(|(bundle, _)| *bundle).collect();
     let together = (rules::experiment::working_set_grows::RULE.check)(&all).filter(is_problem);
     remarks.extend(together.map(|f| format!("All sides together: {} ({}).", f.says, f.rule)));
@@ -362,14 +366,16 @@ fn remarks(
     }
     if best_practice(sides) {
         remarks.push(
-            "Both plans declare best practice, so each side has its own settings.".to_owned(),
+            "Both plans declare best practice: each side was configured separately, so the \
+             settings may differ."
+                .to_owned(),
         );
     }
     remarks.extend(unmatched_acceptances(differences, accepted));
     remarks
 }
 
-/// Names the runs of a side that ended before the load recovered.
+/// Reports how many runs of a side ended before the load recovered.
 fn describe_missing_recovery(side: &Side<'_>) -> Option<String> {
     let waited_ns = |(bundle, _): &(&Bundle, &Verdict)| match Windows::of(bundle)?.recovery_ns {
         Err(NoRecovery::NotWithinRun(ns)) => Some(ns),
@@ -378,15 +384,15 @@ fn describe_missing_recovery(side: &Side<'_>) -> Option<String> {
     let waited_ns: Vec<u64> = side.completed().filter_map(waited_ns).collect();
     let least_s = *waited_ns.iter().min()? as f64 / NS_PER_S;
     Some(format!(
-        "{}: {} of {} had not recovered at the end, {least_s:.0} s or more after the event: this \
-         time counts as the recovery time, and is a minimum.",
+        "{}: {} of {} had not recovered at the end of the run, at least {least_s:.0} s after the \
+         event. This time is used as the recovery time and is a lower bound.",
         side.name,
         waited_ns.len(),
         many(side.completed().count(), "run"),
     ))
 }
 
-/// Returns the reasons why runs of a side are INVALID, each once.
+/// Returns the reasons why runs of a side are INVALID, each reason once.
 fn invalid(side: &Side<'_>) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (bundle, verdict) in &side.runs {
@@ -406,7 +412,7 @@ fn invalid(side: &Side<'_>) -> Vec<String> {
     reasons.into_iter().map(says).collect()
 }
 
-/// Returns the requested factors that are equal on all sides.
+/// Returns a remark for each requested factor that is equal on all sides.
 fn equal_factors(differences: &[ConditionDifference], factors: &[String]) -> Vec<String> {
     let alike = |word: &&String| !differences.iter().any(|one| conditions::covers(word, &one.name));
     let says =
@@ -414,7 +420,7 @@ fn equal_factors(differences: &[ConditionDifference], factors: &[String]) -> Vec
     factors.iter().filter(alike).map(says).collect()
 }
 
-/// Returns the rules that affect comparisons and are unknown in a side's runs, each once.
+/// Returns a remark for each rule that affects comparisons and is unknown in a side's runs.
 fn not_shown(side: &Side<'_>, accepted: &[String]) -> Vec<String> {
     let of_run = |(bundle, verdict): &(&Bundle, &Verdict)| -> Vec<(String, String)> {
         let unknown = doubt::unknown(bundle, verdict, accepted);
@@ -435,7 +441,7 @@ fn not_shown(side: &Side<'_>, accepted: &[String]) -> Vec<String> {
     remarks_by_rule.into_iter().map(line).collect()
 }
 
-/// Returns the accepted names that match no differing condition.
+/// Returns a remark for each accepted name that matches neither a differing condition nor a rule.
 fn unmatched_acceptances(differences: &[ConditionDifference], accepted: &[String]) -> Vec<String> {
     let stray = |word: &&String| {
         let known = |one: &ConditionDifference| {

@@ -1,13 +1,14 @@
-//! Conservation: checks whether all figures of a result can be true at once.
+//! Conservation laws: checks whether all figures of a result can be true at the same time.
 //!
-//! A published result has no evidence except its figures, but these still permit many checks.
-//! Bandwidth is rate times size. The number in flight is rate times latency. No operation lasts
+//! A published result contains no evidence except its figures, but these permit many checks.
+//! Bandwidth is rate times size. The number in flight is rate times latency. No operation takes
 //! longer than the run. A total is the sum of its parts. Each rule is a pure function of a
 //! [`ToolResult`](plimsoll_evidence::tool_result::ToolResult), in its own file, and independent of
-//! any tool. A rule names the figures that it needs. If they are missing, its answer is unknown.
+//! any tool. Each rule lists the figures that it requires. If they are missing, its outcome is
+//! unknown.
 //!
-//! A finding is an equation with its numbers. The tolerance is the rounding of the printed figures
-//! ([`Span`]). A rule with a larger tolerance states how large it is, and why.
+//! A finding contains an equation with its numbers. The tolerance is the rounding of the printed
+//! figures ([`Span`]). A rule with a larger tolerance states how large it is, and why.
 
 use plimsoll_evidence::tool_result::{MediaClass, ToolResult};
 use serde::Serialize;
@@ -26,13 +27,13 @@ pub use headline::{Headline, headline};
 pub use span::Span;
 pub use verdict::{Audit, Credibility, UncheckedRule, audit};
 
-/// Facts about the system that the user declares because the result lacks them.
+/// Facts about the system that the user declares because the result does not contain them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeclaredFacts {
-    /// Rate of the slowest link between the load and the storage, in bytes per second and
+    /// Rate of the slowest link between the load and the storage, in bytes per second in each
     /// direction.
     pub link_bytes_per_s: Option<f64>,
-    /// Number of drives that hold the data.
+    /// Number of drives that store the data.
     pub drives: Option<f64>,
     /// Class of the drives.
     pub media: Option<MediaClass>,
@@ -50,13 +51,13 @@ pub struct DeclaredFacts {
 pub enum Severity {
     /// The figures contradict each other.
     Impossible,
-    /// The figures can be true, but the named storage did not do the work.
+    /// The figures can be true, but the work was not done by the named storage.
     Invalid,
-    /// The figures can be true, but do not show the claimed result.
+    /// The figures can be true, but they do not prove the claimed result.
     Doubtful,
 }
 
-/// Finding of a rule on a result.
+/// Finding on a result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// Rule identifier.
@@ -65,7 +66,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Sentence with the arithmetic.
     pub says: String,
-    /// Fields behind the finding. The first field is the most likely to be wrong.
+    /// Names of the fields that the finding uses. The first field is the most likely to be wrong.
     pub fields: Vec<String>,
     /// Evidence that would decide the question.
     #[serde(rename = "ask")]
@@ -73,7 +74,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Creates a finding that only has a sentence.
+    /// Creates a finding that contains only a sentence.
     pub fn new(severity: Severity, says: impl Into<String>) -> Self {
         Self {
             rule: String::new(),
@@ -102,7 +103,7 @@ impl Finding {
 /// Outcome of one rule: the number of its checks, and its findings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleResult {
-    /// Number of times that the required figures were present.
+    /// Number of checks: how often the required figures were present.
     pub checked: usize,
     pub findings: Vec<Finding>,
 }
@@ -121,9 +122,9 @@ pub struct Rule {
     pub id: &'static str,
     /// Question that the rule answers, in one line.
     pub asks: &'static str,
-    /// The law, its source, its tolerance, and the meaning of a failure.
+    /// Explanation: the law, its source, its tolerance, and the meaning of a failure.
     pub explains: &'static str,
-    /// Figures that the rule needs, in words for a reader whose result lacks these figures.
+    /// Figures that the rule requires, in words for a reader whose result does not contain them.
     pub needs: &'static str,
     pub check: fn(&ToolResult, &DeclaredFacts) -> RuleResult,
 }

@@ -1,4 +1,4 @@
-//! Verdict of a durability test: did each cut preserve all acknowledged writes?
+//! Verdict on a durability test: did all acknowledged writes survive each cut?
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::durability::{DurabilityTest, TargetCut};
@@ -8,41 +8,42 @@ use serde::Serialize;
 use crate::stats::special::binomial_cdf;
 use crate::verdict::{Check, Quantity, VerdictKind};
 
-/// Probability that the true loss probability is below its bound.
+/// Confidence level of the upper bound of the loss probability.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Name of the check of a run's durability phase.
+/// Name of the check for a run's durability phase.
 pub const CUTS: &str = "cuts_with_losses";
 
-/// A stall of this length shows that a cut by hand took effect.
+/// Minimum length of a stall which shows that a manual cut took effect.
 const GAP_NS_MIN: u64 = 1_000_000_000;
 
-/// Verdict of a durability test.
+/// Verdict on a durability test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DurabilityVerdict {
     /// PASS, FAIL or INCONCLUSIVE.
     pub verdict: VerdictKind,
-    /// Cuts that interrupted the target and were verified.
+    /// Number of cuts that interrupted the target and were verified.
     pub cuts: u64,
     /// Number of these cuts after which an acknowledged write was missing or damaged.
     pub cuts_with_losses: u64,
-    /// Cuts that prove nothing.
+    /// Number of cuts that do not count.
     pub cuts_not_counted: u64,
-    /// Acknowledged writes in the counted cuts.
+    /// Number of acknowledged writes in the counted cuts.
     pub acknowledged: u64,
-    /// Damaged blocks in the counted cuts.
+    /// Number of damaged blocks in the counted cuts.
     pub damaged_blocks: u64,
-    /// Damaged blocks before which a later write survived.
+    /// Number of damaged blocks although a write after them survived.
     pub reordered_blocks: u64,
-    /// Upper bound of the probability that a cut loses an acknowledged write, at 95 %. `None`
-    /// without cuts.
+    /// Upper bound of the probability that a cut loses an acknowledged write, at a confidence of 95
+    /// %. `None` if there are no counted cuts.
     pub loss_probability_max: Option<f64>,
-    /// Reasons of the verdict, and the limits of the test.
+    /// Reasons for the verdict, and what the test cannot show.
     pub reasons: Vec<String>,
 }
 
-/// Returns the upper bound (Clopper and Pearson, one-sided 95 %) of a probability after `losses` in
-/// `cuts`. Without losses this is `1 - 0.05^(1/cuts)`, about `3/cuts`. `None` without cuts.
+/// Returns the upper bound (Clopper and Pearson, one-sided 95 %) of the loss probability if
+/// `losses` of `cuts` cuts lost data. Without losses, the bound is `1 - 0.05^(1/cuts)`, about
+/// `3/cuts`. `None` if there are no cuts.
 #[must_use]
 pub fn loss_probability_max(losses: u64, cuts: u64) -> Option<f64> {
     if cuts == 0 {
@@ -66,24 +67,24 @@ pub fn loss_probability_max(losses: u64, cuts: u64) -> Option<f64> {
     Some(high)
 }
 
-/// Returns the number of cuts without a loss that bound the loss probability by `share`. `None` for
-/// a share that is not between 0 and 1.
+/// Returns how many cuts without a loss are required to show that the loss probability is at most
+/// `share`. `None` if `share` is not between 0 and 1.
 #[must_use]
 pub fn cuts_for_bound(share: f64) -> Option<u64> {
     let is_share = share > 0.0 && share < 1.0;
     is_share.then(|| ((1.0 - CONFIDENCE).ln() / (-share).ln_1p()).ceil() as u64)
 }
 
-/// Returns why a cut proves nothing, or `None` if it counts.
+/// Returns the reason why a cut does not count, or `None` if it counts.
 fn objection(cut: &TargetCut, by_hand: bool, drops_writes: bool) -> Option<String> {
     if let Some(why) = &cut.not_restored {
         return Some(format!("the target did not come back: {why}"));
     }
     let Some(check) = &cut.check else {
-        return Some("the target was not read".to_owned());
+        return Some("the target was not read back".to_owned());
     };
     if cut.acknowledged + cut.acknowledged_during == 0 {
-        return Some("no write was acknowledged before it".to_owned());
+        return Some("no write was acknowledged before the cut".to_owned());
     }
     if cut.resumed && cut.same_boot {
         return Some("this host has not restarted since the load".to_owned());
@@ -99,7 +100,7 @@ fn objection(cut: &TargetCut, by_hand: bool, drops_writes: bool) -> Option<Strin
         ));
     }
     if !check.read_from_target && check.blocks.damaged() == 0 {
-        return Some("reads may have been served from this host's page cache".to_owned());
+        return Some("the data may have been read back from this host's page cache".to_owned());
     }
     None
 }
@@ -147,19 +148,23 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
         }
         if reordered_blocks > 0 && settings.sync != SyncMethod::DirectOnly {
             reasons.push(format!(
-                "{reordered_blocks} of them were lost although later writes survived: the target reorders writes across a flush."
+                "{reordered_blocks} of these blocks were lost although later writes survived: the \
+                 target reorders writes across a flush."
             ));
         }
         let during: u64 = checks().map(|check| check.acknowledged_during_cut).sum();
         if during > 0 && during == damaged_blocks {
             reasons.push(
-                "All of them were acknowledged while the cut command ran. If the cut itself acknowledges writes and drops them, repeat with --cut-drops-writes."
+                "The writes of all these blocks were acknowledged while the cut command ran. If \
+                 the cut command itself acknowledges writes and drops them, repeat the test with \
+                 --cut-drops-writes."
                     .to_owned(),
             );
         }
     } else if let Some(bound) = bound {
         reasons.push(format!(
-            "No acknowledged write was missing after {n} cuts: with 95 % confidence, a cut loses one with a probability of at most {:.2} %.",
+            "No acknowledged write was missing after {n} cuts: with 95 % confidence, the \
+             probability that a cut loses an acknowledged write is at most {:.2} %.",
             bound * 100.0
         ));
     }
@@ -170,17 +175,18 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
         reasons.push(format!("The test ended early: {failure}."));
     }
     if n < settings.cuts && k == 0 {
-        reasons.push(format!("{n} of {} required cuts count.", settings.cuts));
+        reasons.push(format!("Only {n} of {} required cuts count.", settings.cuts));
     }
     for (number, why) in not_counted.iter().take(3) {
         reasons.push(format!("Cut {number} does not count: {why}."));
     }
     if not_counted.len() > 3 {
-        reasons.push(format!("{} other cuts do not count either.", not_counted.len() - 3));
+        reasons.push(format!("{} more cuts do not count either.", not_counted.len() - 3));
     }
     if settings.sync == SyncMethod::DirectOnly {
         reasons.push(
-            "O_DIRECT without a flush promises no durability: a loss is no fault of the target."
+            "O_DIRECT without a flush does not promise durability, so a loss is not a defect of \
+             the target."
                 .to_owned(),
         );
     }
@@ -209,14 +215,16 @@ pub(crate) fn check(bundle: &Bundle) -> Option<Check> {
         return Some(undecided(None).with_note(note));
     };
     if !has_settings_of(test, phase) {
-        return Some(undecided(None).with_note("the test's settings are not those of the plan"));
+        return Some(
+            undecided(None).with_note("the settings of the test are not those of the plan"),
+        );
     }
     let verdict = judge(test);
     let (ok, note) = match verdict.verdict {
         VerdictKind::Pass => (
             Some(true),
             format!(
-                "of {} cuts ({}); loss probability at most {:.2} % (95 %)",
+                "of {} cuts ({}); the loss probability is at most {:.2} % (95 % confidence)",
                 verdict.cuts,
                 phase.kind,
                 verdict.loss_probability_max.unwrap_or(1.0) * 100.0
@@ -224,7 +232,7 @@ pub(crate) fn check(bundle: &Bundle) -> Option<Check> {
         ),
         VerdictKind::Fail => {
             let blocks = verdict.damaged_blocks;
-            (Some(false), format!("of {} cuts; {blocks} blocks damaged", verdict.cuts))
+            (Some(false), format!("of {} cuts; {blocks} blocks were damaged", verdict.cuts))
         }
         _ => (None, verdict.reasons.join(" ")),
     };
@@ -232,7 +240,7 @@ pub(crate) fn check(bundle: &Bundle) -> Option<Check> {
     Some(undecided(counted).with_result(ok).with_note(note))
 }
 
-/// Returns true if a test is as strict as its plan requires.
+/// Returns true if a test has the settings of the plan.
 fn has_settings_of(test: &DurabilityTest, phase: &DurabilityPhase) -> bool {
     let settings = &test.settings;
     settings.cuts == phase.cuts
@@ -244,24 +252,27 @@ fn has_settings_of(test: &DurabilityTest, phase: &DurabilityPhase) -> bool {
         && settings.cut.is_some() != phase.cut.is_empty()
 }
 
-/// Describes what a kind of cut can show, and what it cannot show.
+/// Describes what a test with this kind of cut shows, and what it cannot show.
 fn limits(kind: CutKind) -> &'static str {
     match kind {
         CutKind::Power => {
             "Cut: the drives lost power. This tests the whole path, under this load and temperature."
         }
         CutKind::Machine => {
-            "Cut: the machine stopped and its drives kept power. This tests the file system and the system's caches, and shows nothing about the drives' caches."
+            "Cut: the machine stopped, but its drives still had power. This tests the file system \
+             and the system's caches, but not the drives' caches."
         }
         CutKind::Process => {
-            "Cut: a process was killed. Its machine kept all data that the process had submitted, \
-             so this shows nothing about the page cache or the drives' caches."
+            "Cut: a process was killed. The machine still had all data that the process had \
+             submitted, so this does not test the page cache or the drives' caches."
         }
         CutKind::Simulated => {
-            "Cut: a layer dropped writes. This tests everything above that layer, and shows nothing about the hardware below it."
+            "Cut: a layer dropped writes. This tests everything above that layer, but not the \
+             hardware under it."
         }
         CutKind::Unstated => {
-            "The kind of cut is not stated (--kind), so the result holds for this cut command only."
+            "The kind of cut is not stated (--kind), so the result applies only to this cut \
+             command."
         }
     }
 }
@@ -380,7 +391,7 @@ mod tests {
             "{:?}",
             found.reasons
         );
-        // The user states that the cut acknowledges and drops writes.
+        // The user states that the cut command itself acknowledges writes and drops them.
         all.settings.cut_drops_writes = true;
         assert_eq!(judge(&all).verdict, VerdictKind::Fail);
         let without = |change: fn(&mut TargetCut)| {
@@ -404,7 +415,7 @@ mod tests {
         assert_eq!(without(cached), VerdictKind::Inconclusive);
     }
 
-    /// Returns an honest run whose plan requires three cuts.
+    /// Returns a valid run whose plan requires three cuts.
     fn run_with(test: Option<DurabilityTest>) -> Bundle {
         let phase = "[durability]\ncut = [\"cut\"]\ncuts = 3\nkind = \"power\"\nsync = \"fsync\"\nsize = \"1MiB\"\n";
         let mut bundle = fixtures::reads_with("[target]", &format!("{phase}[target]"));
@@ -427,7 +438,7 @@ mod tests {
         let failed = judge_run(&run_with(Some(evidence(cuts.clone()))));
         assert_eq!(failed.verdict, VerdictKind::Fail, "{}", failed.reason);
         assert!(failed.reason.contains("cuts with losses 1 is above"), "{}", failed.reason);
-        // The generator's limit explains a low rate, but no loss.
+        // A limit of the generator explains a low rate, but not a loss.
         let mut busy = run_with(Some(evidence(cuts)));
         busy.observed.generator.starts_never_given = Some(7);
         assert!(generator_limit::at_limit(&busy));
@@ -445,7 +456,8 @@ mod tests {
         inconclusive(Some(evidence(honest(2))), "2 of 3 required cuts count");
         let failed = DurabilityTest { failure: Some("no ssh".into()), ..evidence(honest(3)) };
         inconclusive(Some(failed), "The test ended early: no ssh");
-        // A test of fewer cuts, of another kind, or without a flush is not the test of the plan.
+        // A test with fewer cuts, another kind of cut, or no flush is not the test that the plan
+        // requires.
         let changes: [fn(&mut DurabilitySettings); 6] = [
             |settings| settings.cuts = 1,
             |settings| settings.direct = true,

@@ -1,8 +1,8 @@
-//! Windows around the events of a plan: before, during and after, and the recovery between them.
+//! Windows of a run with events (before, during and after them), and the recovery.
 //!
 //! *Before* ends with the first event. *During* lasts until the load has recovered ([`recovery`]),
-//! and at least until the last undo and for the hold time. *After* is the remaining time. Whole
-//! intervals belong to a window; that of an event belongs to *during*.
+//! and at least until the last undo and for the hold time. *After* is the remaining time. Each
+//! whole interval belongs to one window; the interval of an event belongs to *during*.
 
 pub mod checks;
 mod figures;
@@ -42,9 +42,9 @@ impl Part {
 /// Longest time without a completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outage {
-    /// Best estimate; 0 if no whole interval passed without a completion.
+    /// Best estimate of the longest time; 0 if every whole interval has completions.
     pub duration_ns: u64,
-    /// Bounds that the intervals give.
+    /// Lower and upper bound that follow from the intervals.
     pub low_ns: u64,
     pub high_ns: u64,
 }
@@ -54,26 +54,27 @@ pub struct Outage {
 pub struct Windows {
     /// The parts that exist, in order.
     pub parts: Vec<Part>,
-    /// Start of the last action: an event or its undo. The recovery time is measured from here.
+    /// Start of the last action, which is an event or its undo. The recovery time is measured from
+    /// here.
     pub action_ns: u64,
     pub action: String,
-    /// Length of the intervals that the recovery was searched in.
+    /// Length of the intervals that were searched for the recovery.
     pub interval_ns: u64,
     /// Time from the last action to the recovery.
     pub recovery_ns: Result<u64, NoRecovery>,
 }
 
-/// Reason for a missing recovery time.
+/// Reason why there is no recovery time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoRecovery {
-    /// The run ended this time after the action, and the load had not recovered.
+    /// The run ended this time after the action, before the load had recovered.
     NotWithinRun(u64),
-    /// The series does not decide.
+    /// The series is not sufficient for a decision.
     Unknown(String),
 }
 
 impl Windows {
-    /// Returns the windows; `None` without an event that happened in the measured phase.
+    /// Returns the windows; `None` if no event happened in the measured phase.
     pub fn of(bundle: &Bundle) -> Option<Self> {
         let measure = measured(bundle)?;
         let (start_ns, end_ns) = (measure.start_ns, end_ns(measure));
@@ -125,7 +126,8 @@ impl Windows {
     }
 }
 
-/// Returns the end of the disturbance: the last undo, or the end of started streams.
+/// Returns the end of the disturbance: the last undo, or the end of the streams that events
+/// started.
 fn disturbance_end_ns(plan: &ResolvedPlan, events: &[EventRecord], end_ns: u64) -> u64 {
     let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
     let starts = |name: &str| streams.iter().any(|s| s.start_event.as_deref() == Some(name));
@@ -179,10 +181,10 @@ fn end_ns(phase: &Phase) -> u64 {
     phase.start_ns.saturating_add(phase.duration_ns)
 }
 
-/// Returns the width of an interval that has both a rate and a histogram.
+/// Returns the width of intervals for which both a rate and a histogram exist.
 fn width_ns(bundle: &Bundle) -> u64 {
     let interval_ns = interval_ns(bundle);
-    // The last span of a run also has the operations that completed after its end.
+    // The last span of a run also includes operations that completed after its end.
     let mut spans_ns: Vec<u64> = bundle.latency_spans.iter().map(|span| span.duration_ns).collect();
     spans_ns.sort_unstable();
     let usual_ns = spans_ns.get(spans_ns.len() / 2).copied().unwrap_or(0);
@@ -200,13 +202,14 @@ pub(crate) fn is_of_load(plan: &ResolvedPlan, class: &ClassTotals) -> bool {
 
 fn search(bundle: &Bundle, grid: &Grid, first_ns: u64, action_ns: u64) -> Recovery {
     let Some((first, action)) = grid.index(first_ns).zip(grid.index(action_ns)) else {
-        return Recovery::Unknown("no whole interval follows the event".to_owned());
+        return Recovery::Unknown("there is no whole interval after the event".to_owned());
     };
     let samples = samples(bundle, grid, first);
     recovery::find(&samples[..first], &samples[action..], grid.width_ns)
 }
 
-/// Returns the samples of the load in each interval; the first `before` define the level.
+/// Returns the samples of the load in each interval; the first `before` samples define the
+/// baseline.
 fn samples(bundle: &Bundle, grid: &Grid, before: usize) -> Vec<Sample> {
     let of_load = |name: &str| {
         let class = bundle.run.class(name);
@@ -292,7 +295,8 @@ pub fn outage(bundle: &Bundle, part: Part) -> Option<Outage> {
             }
             continue;
         }
-        // An operation that waited through the outage shows its length.
+        // The latency of an operation that waited through the outage shows the length of the
+        // outage.
         if silent > 0 && silent * width_ns == longest.low_ns {
             longest.duration_ns = (*max_ns).clamp(longest.low_ns, longest.high_ns);
         }
@@ -316,7 +320,7 @@ pub fn largest_ns(bundle: &Bundle, part: Part) -> Option<u64> {
     largest.max()
 }
 
-/// Returns the failed I/Os of a part of the run.
+/// Returns the number of failed I/Os in a part of the run.
 pub fn errors(bundle: &Bundle, part: Part) -> u64 {
     let counts = class_rows(bundle).filter_map(|(name, start_ns, duration_ns, data)| {
         let Data::Gauge(count) = data else { return None };
@@ -327,7 +331,8 @@ pub fn errors(bundle: &Bundle, part: Part) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// Returns the failed I/Os that a window of the requirement limits, so that its check judges them.
+/// Returns the number of failed I/Os in windows for which the requirement limits errors. The check
+/// of such a window judges them.
 pub(crate) fn errors_judged_by_windows(bundle: &Bundle) -> u64 {
     let Some(windows) = Windows::of(bundle).filter(|_| bundle.plan.allows_errors()) else {
         return 0;
@@ -338,8 +343,8 @@ pub(crate) fn errors_judged_by_windows(bundle: &Bundle) -> u64 {
     parts.map(|part| errors(bundle, part)).fold(0, u64::saturating_add)
 }
 
-/// Returns one window as a run, without the streams that events start. `None` if the window is
-/// empty.
+/// Returns one window in the form of a run, without the streams that events start. `None` if the
+/// window is empty.
 pub(crate) fn slice_window(bundle: &Bundle, window: Window) -> Option<Bundle> {
     let part = Windows::of(bundle)?.part(window)?;
     Some(slice(bundle, part, |stream| stream.start_event.is_none()))

@@ -1,5 +1,5 @@
-//! Several runs of one plan: mean, interval and spread of each figure. The best run is never the
-//! headline, and a single run does not show repeatability.
+//! Several runs of one plan: mean, confidence interval and spread of each figure. The best run is
+//! never the headline, and a single run does not show repeatability.
 
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
@@ -10,16 +10,16 @@ use crate::rules;
 use crate::stats::repeats;
 use crate::verdict::{Verdict, VerdictKind};
 
-/// Experiment: the runs of one plan.
+/// Summary of an experiment: the runs of one plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// Name of the plan.
     pub name: String,
     /// Runs in the order of execution.
     pub runs: Vec<ExperimentRun>,
-    /// Figures over the runs that measured them.
+    /// Summary of each figure over the runs that measured it.
     pub metrics: Vec<Metric>,
-    /// Findings of the rules over several runs, except `pass`, worst first.
+    /// Findings of the rules that judge several runs, except `pass`, worst first.
     pub findings: Vec<Finding>,
     /// Identifiers of the rules that passed.
     pub passed: Vec<String>,
@@ -41,13 +41,13 @@ pub struct Metric {
     pub name: String,
     /// True if higher values are better.
     pub higher_is_better: bool,
-    /// One value per run, in the order of the runs; `None` if the run did not measure it.
+    /// Value in each run, in the order of the runs; `None` if the run did not measure it.
     pub values: Vec<Option<f64>>,
     /// Mean over the runs that measured it.
     pub mean: Option<f64>,
-    /// 95 % interval of the mean by Student's t; `None` for fewer than two runs.
+    /// 95 % confidence interval of the mean (Student's t); `None` if there are fewer than two runs.
     pub interval: Option<[f64; 2]>,
-    /// Maximum minus minimum, divided by the mean.
+    /// Difference between maximum and minimum, divided by the mean.
     pub spread: Option<f64>,
 }
 

@@ -1,8 +1,8 @@
-//! Figures derived from the evidence: rates, mean latencies, the largest of interval means. Every
-//! mean is computed from sums and counts, never from means.
+//! Figures derived from the evidence: rates, mean latencies, and the largest mean of an interval.
+//! Every mean is computed from sums and counts, never from means.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::{ClassTotals, Phase, PhaseKind};
+use plimsoll_evidence::run::{ClassTotals, Driver, Phase, PhaseKind};
 use plimsoll_evidence::series::Data;
 use plimsoll_plan::{LatencyClass, Stream, Workload};
 
@@ -12,34 +12,35 @@ pub const NS_PER_S: f64 = 1e9;
 /// Classes of operations that a figure includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// Operations of the achieved rate: database reads and writes; in a matrix, all reads, writes
-    /// and metadata operations.
+    /// Operations that count for the achieved rate: database reads and writes; in a matrix, all
+    /// reads, writes and metadata operations.
     Transactional,
     /// Operations that a matrix issues: reads, writes, metadata operations and flushes.
     Issued,
     /// Reads and writes of data, without operations on names and attributes: the operations of
     /// `iops`.
     Data,
-    /// Database reads, of one instance if given.
+    /// Database reads; if an instance is given, only those of this instance.
     DatabaseReads(Option<u32>),
-    /// Database writes, of one instance if given.
+    /// Database writes; if an instance is given, only those of this instance.
     DatabaseWrites(Option<u32>),
-    /// Log writes, of one instance if given.
+    /// Log writes; if an instance is given, only those of this instance.
     LogWrites(Option<u32>),
-    /// Reads of a matrix, of one stream if given.
+    /// Reads of a matrix; if a stream is given, only those of this stream.
     Reads(Option<u32>),
-    /// Writes of a matrix, of one stream if given.
+    /// Writes of a matrix; if a stream is given, only those of this stream.
     Writes(Option<u32>),
-    /// Metadata operations, of one stream if given.
+    /// Metadata operations; if a stream is given, only those of this stream.
     Metadata(Option<u32>),
-    /// Reads, writes and metadata operations, of one stream if given.
+    /// Reads, writes and metadata operations; if a stream is given, only those of this stream.
     All(Option<u32>),
-    /// Flushes of a matrix, of one stream if given.
+    /// Flushes of a matrix; if a stream is given, only those of this stream.
     Flushes(Option<u32>),
-    /// Writes of streams, or of logs, that flush, timed until the end of their flush, of one stream
-    /// if given.
+    /// Writes that are followed by a flush, timed until the end of this flush; if a stream is
+    /// given, only those of this stream.
     Durable(Option<u32>),
-    /// Reads from an object store, timed until their first byte, of one stream if given.
+    /// Reads from an object store, timed until their first byte; if a stream is given, only those
+    /// of this stream.
     FirstBytes(Option<u32>),
     /// All operations of streams that flush, with writes timed until the end of their flush.
     AllDurable(Option<u32>),
@@ -75,23 +76,24 @@ impl Pick {
     }
 }
 
-/// Group of writes timed until the end of their flush. The transactional writes have the bytes and
-/// the time of the call.
+/// Group of writes timed until the end of their flush. The same writes are also in the
+/// transactional group, with their bytes and the time of the call.
 pub const DURABLE: &str = "durable";
 
-/// Group of reads timed until their first byte. The transactional reads have the bytes and the time
-/// until the last byte.
+/// Group of reads timed until their first byte. The same reads are also in the transactional group,
+/// with their bytes and the time until the last byte.
 pub const FIRST_BYTE: &str = "first_byte";
 
-/// Returns true for a class that only times operations of other classes until another end, so that
-/// they are counted already.
+/// Returns true if the operations of a class are already counted in other classes, because this
+/// class only times them until a different end.
 pub fn is_counted_elsewhere(class: &ClassTotals) -> bool {
     matches!(class.group.as_str(), DURABLE | FIRST_BYTE)
 }
 
-/// Returns the classes that a latency on `pick` includes. A write that waits for a flush lasts
-/// until the end of that flush. Bundles of older versions have no such class; a write then ends
-/// with its call. The same applies to all streams together if only some of them flush.
+/// Returns the classes that a latency of `pick` includes. If a write waits for a flush, its latency
+/// lasts until the end of that flush. Bundles of older versions have no class for this; there, the
+/// latency of a write ends with its call. This also applies to all streams together if only some of
+/// them flush.
 pub fn latency_pick(bundle: &Bundle, pick: Pick) -> Pick {
     let classes = &bundle.run.classes;
     if matches!(bundle.plan.workload, Workload::Mailbox(_)) {
@@ -116,7 +118,7 @@ pub fn latency_pick(bundle: &Bundle, pick: Pick) -> Pick {
     }
 }
 
-/// Counts and sums of the classes over some time.
+/// Counts and sums of classes over a period of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Number of I/Os.
@@ -125,9 +127,9 @@ pub struct Sums {
     pub latency_ns: u64,
     /// Bytes transferred.
     pub size_bytes: u64,
-    /// Number of I/Os that completed after the end of the phase. They do not count in a rate.
+    /// Number of I/Os that completed after the end of the phase. They are not included in a rate.
     pub drained: u64,
-    /// Bytes of those late I/Os.
+    /// Bytes of the I/Os that completed after the end of the phase.
     pub drained_bytes: u64,
 }
 
@@ -162,14 +164,19 @@ pub fn totals(bundle: &Bundle, pick: Pick) -> Sums {
 
 /// Returns the I/Os per second over the measured phase; `None` if nothing was measured.
 pub fn rate_per_s(bundle: &Bundle, pick: Pick) -> Option<f64> {
-    let measure = measured(bundle)?;
+    let measure = measured(bundle).filter(|_| has_figures(bundle))?;
     Some(totals(bundle, pick).count_within() as f64 * NS_PER_S / measure.duration_ns as f64)
 }
 
 /// Returns the bytes per second over the measured phase; `None` if nothing was measured.
 pub fn bytes_per_s(bundle: &Bundle, pick: Pick) -> Option<f64> {
-    let measure = measured(bundle)?;
+    let measure = measured(bundle).filter(|_| has_figures(bundle))?;
     Some(totals(bundle, pick).bytes_within() as f64 * NS_PER_S / measure.duration_ns as f64)
+}
+
+/// Returns false if the operations were not counted: another tool ran, and its result is missing.
+pub fn has_figures(bundle: &Bundle) -> bool {
+    bundle.run.driver != Driver::Foreign || !bundle.run.classes.is_empty()
 }
 
 /// Returns the measured phase, if its duration is not zero.
@@ -178,8 +185,8 @@ pub fn measured(bundle: &Bundle) -> Option<&Phase> {
 }
 
 /// Returns sums over consecutive intervals of `width_ns` of the measured phase. If the last
-/// interval is shorter than half of it, it is merged into the previous interval. Completions after
-/// the end are excluded.
+/// interval is shorter than half of `width_ns`, it is merged into the previous interval.
+/// Completions after the end are excluded.
 pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let width_ns = width_ns.clamp(1, measure.duration_ns);
@@ -236,9 +243,9 @@ pub fn count_since(bundle: &Bundle, class: &str, from_ns: u64) -> u64 {
     counts.sum()
 }
 
-/// Returns [`intervals`] plus the operations that were in flight or due at the end. They count in
-/// the last interval. If they took at least half of `width_ns` to complete, they form a separate
-/// interval.
+/// Returns [`intervals`] plus the operations that were in flight or due at the end. They are
+/// included in the last interval. If they took at least half of `width_ns` to complete, they form a
+/// separate interval.
 fn intervals_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let mut sums = intervals(bundle, pick, width_ns);
     let all = totals(bundle, pick);
@@ -260,14 +267,14 @@ fn intervals_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums
     sums
 }
 
-/// Returns the largest mean latency of intervals of `width_ns`, including completions after the
-/// end. Jetstress calls this the maximum.
+/// Returns the largest of the mean latencies in intervals of `width_ns`, including completions
+/// after the end. Jetstress calls this value the maximum.
 pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Option<u64> {
     intervals_and_drained(bundle, pick, width_ns).into_iter().filter_map(Sums::mean_ns).max()
 }
 
-/// Returns the time until the last operation in flight at the end had completed: the duration of
-/// the phase after the measurement.
+/// Returns the duration of the phase after the measurement: the time until the last operation in
+/// flight at the end had completed.
 pub(crate) fn drain_ns(bundle: &Bundle) -> u64 {
     let mut after = bundle.run.phases.iter().skip_while(|phase| phase.kind != PhaseKind::Measure);
     after.nth(1).filter(|phase| phase.kind == PhaseKind::Close).map_or(0, |p| p.duration_ns)
@@ -313,8 +320,8 @@ pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
     picked.map(|class| class.latency_ns_max).max()
 }
 
-/// Returns the instances to which a limit on this latency applies: all instances with such
-/// operations in the plan, and every other instance that executed some.
+/// Returns the instances to which a limit on this latency applies: all instances that have such
+/// operations in the plan, and all other instances that executed such operations.
 pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
     use LatencyClass::{All, DbRead, DbWrite, FirstByte, LogWrite, Metadata, Read, Sync, Write};
     let pick = |instance| match class {
@@ -359,7 +366,7 @@ pub fn percentile_ns(bundle: &Bundle, pick: Pick, quantile: f64) -> Option<u64> 
 }
 
 /// Returns the CPU time of the load generator, including kernel time, per operation of the measured
-/// phase. `None` if one of the two is unknown.
+/// phase. `None` if the CPU time or the number of operations is unknown.
 pub fn cpu_ns_per_op(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
     let cpu_ns = generator.user_ns?.checked_add(generator.system_ns?)?;
@@ -400,7 +407,7 @@ mod tests {
         let compared = crate::metrics::of(&bundle.plan.workload).iter();
         let mut of_writes = compared.filter(|figure| figure.key == "write_latency_ns_avg");
         assert_eq!((of_writes.next().unwrap().of)(&bundle), Some(means[1] as f64));
-        // A second stream writes and never flushes, so the streams together have no durable
+        // A second stream writes but never flushes, so all streams together have no durable
         // latency.
         let mut other = bundle.run.classes[0].clone();
         (other.name, other.instance) = ("other.write".into(), 1);

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Outcome of a rule. A check that was not done must never look like a check that passed.
+/// Outcome of a rule. A check that was not made must never look like a check that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The figure is not what it claims to be.
+    /// The rule refutes the figure.
     Fail,
-    /// The evidence does not decide.
+    /// The evidence is not sufficient for a decision.
     Unknown,
-    /// Worth knowing. A warning never changes a verdict.
+    /// A remark that the reader should know. It never changes a verdict.
     Warn,
     /// Checked and correct.
     Pass,
@@ -25,7 +25,7 @@ pub struct Finding {
     /// Rule identifier.
     pub rule: String,
     pub outcome: Outcome,
-    /// Sentence for an engineer, with numbers.
+    /// The finding as a sentence with numbers, written for an engineer.
     pub says: String,
     /// Numbers that support the finding, with the unit in the name.
     pub evidence: BTreeMap<String, Value>,

@@ -1,10 +1,9 @@
 //! Verdict on the joint run of several hosts.
 //!
-//! Each host is judged separately, from its own bundle and by the rules of every run. A fleet
-//! passes if each of its hosts passes. In addition, some rules only apply to a fleet: every
-//! requested host took part, the hosts measured at the same time, and the total is the sum of the
-//! hosts. A missing host makes the run INVALID, because the other hosts are a smaller load than
-//! requested, and no figure describes the requested load.
+//! Each host is judged separately, from its own bundle and with the rules for single runs. A fleet
+//! passes if each of its hosts passes. In addition, some rules apply only to a fleet: every
+//! requested host took part, all hosts measured at the same time, and the total is the sum over the
+//! hosts. If a host is missing, the run is INVALID, because the load was smaller than requested.
 
 mod events;
 mod host_verdicts;
@@ -31,34 +30,33 @@ use crate::rules::generator_limit;
 use crate::stats::percentile::percentile_gate;
 use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
-/// Every requested host delivered its evidence.
+/// Rule: every requested host delivered its evidence.
 pub const COMPLETE: &str = "fleet-complete";
-/// All hosts measured at the same time.
+/// Rule: all hosts measured at the same time.
 pub const TOGETHER: &str = "fleet-together";
-/// The total is the sum of the hosts' own evidence.
+/// Rule: the total is the sum of the hosts' own evidence.
 pub const SUMS: &str = "fleet-sums";
-/// All agents have the same build.
+/// Rule: all agents have the same build.
 pub const ALIKE: &str = "fleet-alike";
-/// No host achieved much less than the others.
+/// Rule: no host achieved a much lower rate than the other hosts.
 pub const BALANCE: &str = "fleet-balance";
-/// All I/O of the hosts' network mounts and of Plimsoll's own clients went over the network.
+/// Rule: all I/O of the hosts' network mounts and of Plimsoll's own clients crossed the network.
 pub const NETWORK: &str = "fleet-network";
-/// The storage system itself counted the I/O of all hosts.
+/// Rule: the storage system's own counters include the I/O of all hosts.
 pub const SYSTEM: &str = "fleet-system";
 
-/// The hosts that an event should stop were lost.
+/// Rule: the hosts that an event should stop were lost.
 pub const LOSSES: &str = "fleet-losses";
 
-/// Start skew from which a warning is reported. Phases of storage loads last seconds at least. A
-/// hypervisor's scheduler routinely pauses a host for a few milliseconds.
+/// Start skew above which the fleet gets a warning. Phases of storage loads take at least some
+/// seconds. A hypervisor's scheduler routinely pauses a host for a few milliseconds.
 const SKEW_NS_TOLD: u64 = 5_000_000;
-/// If all hosts measured together for less than this share of the planned time, the load was not
-/// simultaneous.
+/// Minimum share of the planned time in which all hosts must have measured at the same time.
 const COMMON_SHARE_MIN: f64 = 0.9;
-/// Share of the average rate below which a host is reported.
+/// A host is reported if its rate is below this share of the average rate.
 const BALANCE_SHARE_MIN: f64 = 0.9;
-/// Ratio from which a cause is named: the host's value over the largest value of the others. The
-/// ratio is our choice, larger than the differences between similar hosts.
+/// A value is reported as a cause if it is at least this many times the largest value of the other
+/// hosts. The ratio is our choice; it is larger than the differences between similar hosts.
 const TIMES_MIN: f64 = 1.5;
 
 /// Verdict on a fleet's run.
@@ -68,35 +66,36 @@ pub struct FleetVerdict {
     pub verdict: VerdictKind,
     /// Reason in one sentence.
     pub reason: String,
-    /// True if a host's run was a short demonstration.
+    /// True if the run of at least one host was a short demonstration.
     #[serde(default)]
     pub demonstration: bool,
-    /// Total of all hosts, within the time in which all of them measured. `None` without such a
-    /// time, or if a host is missing.
+    /// Total of all hosts, within the time in which all of them measured. `None` if there is no
+    /// such time, or if a host is missing.
     pub total: Option<Total>,
-    /// Checks, one per limit, from the host with the least margin. Each host must meet the
-    /// requirement.
+    /// Checks, one per limit. Each check is that of the host with the smallest margin. Each host
+    /// must meet the requirement.
     #[serde(default)]
     pub checks: Vec<Check>,
-    /// Support of each claim about the sum, from the host with the weakest support.
+    /// Support of each claim about the sum. It equals the support on the host with the weakest
+    /// support.
     #[serde(default)]
     pub claims: BTreeMap<String, ClaimStatus>,
     /// All requested hosts.
     pub hosts: Vec<HostLine>,
     /// Findings of the fleet rules, except `pass`, worst first.
     pub findings: Vec<Finding>,
-    /// Findings of the run rules on the hosts, worst first, each with the names of the hosts.
+    /// Findings of the rules for single runs, worst first, each with the names of the hosts.
     #[serde(default)]
     pub host_findings: Vec<Finding>,
     /// Identifiers of the fleet rules that passed.
     pub passed: Vec<String>,
-    /// Rules that stayed unknown on a host and that the plan accepts as unknown.
+    /// Rules whose outcome is unknown on a host and accepted by the plan.
     #[serde(default)]
     pub accepted: Vec<String>,
     /// Declarations that the verdict on a host relies on.
     #[serde(default)]
     pub declared: Vec<String>,
-    /// Version of the run rules for the hosts.
+    /// Version of the rules that judged the hosts.
     pub rules_version: u32,
     /// Identifier of the fleet's run.
     pub run_id: String,
@@ -111,7 +110,7 @@ pub struct Total {
     pub bytes_per_s: f64,
     /// Mean of the hosts' I/Os per second.
     pub host_ops_per_s_avg: f64,
-    /// Largest minus smallest rate, divided by the average.
+    /// Difference between the largest and the smallest rate, divided by the average.
     pub host_ops_spread: f64,
     /// Host with the lowest rate.
     pub slowest_host: String,
@@ -127,7 +126,7 @@ pub struct ClassLine {
     pub count: u64,
     /// Bytes of those I/Os.
     pub size_bytes: u64,
-    /// Number of I/Os in the latency figures.
+    /// Number of I/Os that the latency figures include.
     pub latency_count: u64,
     /// Mean latency, from the intended start to the completion.
     pub latency_ns_avg: Option<u64>,
@@ -150,31 +149,31 @@ pub struct HostLine {
     pub name: String,
     /// Verdict on the host's own bundle; `None` without a bundle.
     pub verdict: Option<VerdictKind>,
-    /// Reason of the verdict, or the fate of the host.
+    /// Reason of the verdict; for a host without a bundle, what happened to the host.
     pub reason: String,
-    /// I/Os per second within the window that count for the achieved rate: those of databases, not
-    /// of logs.
+    /// I/Os per second within the window that count for the achieved rate. For mail stores, these
+    /// are the I/Os of the databases, not of the logs.
     pub ops_per_s: Option<f64>,
     /// Bytes per second within the window.
     pub bytes_per_s: Option<f64>,
-    /// Mean latency of those I/Os.
+    /// Mean latency of the I/Os that count for the achieved rate.
     pub latency_ns_avg: Option<u64>,
-    /// Largest latency of the host.
+    /// Largest latency of an I/O on this host.
     pub latency_ns_max: Option<u64>,
-    /// Delay of its measured phase after that of the first host.
+    /// Time by which its measured phase started later than that of the first host.
     pub start_late_ns: Option<u64>,
     /// Uncertainty of its clock's offset.
     pub clock_error_ns: Option<u64>,
     /// Phases of the host with their durations.
     pub phases: Vec<(PhaseKind, u64)>,
-    /// Figures of a host that an event stopped, until then; `None` for all others.
+    /// For a host that an event stopped: its figures until then. `None` for all other hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_lost: Option<UntilLost>,
 }
 
-/// Judges a fleet's evidence. `verdicts` has those on the hosts' own bundles, by agent name.
-/// `merged` is the sum of the bundles, if they add up, and `sum` the same as one run. `bundles` has
-/// the bundles that arrived, by agent name.
+/// Judges a fleet's evidence. `verdicts` contains the verdicts on the hosts' own bundles, and
+/// `bundles` the bundles that arrived, both by agent name. `merged` is the sum of the bundles, if
+/// they can be added. `sum` is this sum in the form of a single run.
 #[must_use]
 pub fn judge_fleet(
     fleet: &Fleet,
@@ -272,14 +271,24 @@ fn worst_result(
     }
     let count = hosts.len();
     match of(VerdictKind::Measured) {
-        Some(_) if !windows.is_empty() => {
-            (VerdictKind::Pass, format!("{count} hosts together met the limits of the windows"))
-        }
+        Some(_) if !windows.is_empty() => (
+            VerdictKind::Pass,
+            format!(
+                "the sum of {count} hosts met the limits of the windows \
+                around the events"
+            ),
+        ),
         Some(_) => (
             VerdictKind::Measured,
-            format!("{count} hosts measured together; no requirement was stated"),
+            format!("{count} hosts measured at the same time; no requirement was stated"),
         ),
-        None => (VerdictKind::Pass, format!("each of {count} hosts met the requirement, together")),
+        None => (
+            VerdictKind::Pass,
+            format!(
+                "each of {count} hosts met the requirement while all \
+            hosts ran at the same time"
+            ),
+        ),
     }
 }
 
@@ -331,18 +340,21 @@ fn check_complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Findin
         return Finding::new(COMPLETE, Outcome::Fail, "no host took part");
     }
     if missing.is_empty() {
-        // `fleet-losses` names the others.
+        // `fleet-losses` reports hosts that an event stopped.
         let says = format!("all {requested} hosts sent their evidence");
         return Finding::new(COMPLETE, Outcome::Pass, says).with("hosts", requested);
     }
     let says = format!(
-        "{count} of {requested} hosts did not complete their share: {}",
+        "{count} of {requested} hosts did not complete their part of the load: {}",
         missing.join("; ")
     );
     Finding::new(COMPLETE, Outcome::Fail, says)
         .with("hosts", requested)
         .with("hosts_missing", count)
-        .advise("repair the host and run again; its measurements are in the catalogue of its agent")
+        .advise(
+            "repair the host and run again; if it measured anything, the evidence is in the \
+            catalogue of its agent",
+        )
 }
 
 /// Returns the host whose measured phase started last.
@@ -354,7 +366,7 @@ fn last_to_start(fleet: &Fleet) -> Option<&Host> {
 fn check_simultaneous(fleet: &Fleet) -> Finding {
     let late = last_to_start(fleet).map_or("an unknown host", |host| host.name.as_str());
     let Some(window) = fleet.window else {
-        let says = "at no time did all hosts measure together";
+        let says = "there was no time at which all hosts measured";
         // A run that was ended early is incomplete, but not wrong.
         let outcome = match fleet.ended_early.is_empty() {
             true => Outcome::Fail,
@@ -366,7 +378,8 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
     let CommonWindow { duration_ns, start_skew_ns, start_skew_error_ns, end_skew_ns, .. } = window;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
     let apart = format!(
-        "the measured phases began {} apart (accurate to {}), the last on {late}",
+        "the starts of the measured phases differ by {} (accurate to {}); the last to start was \
+         {late}",
         ms(start_skew_ns),
         ms(start_skew_error_ns)
     );
@@ -382,24 +395,33 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
     let is_short = (duration_ns as f64) < planned_ns as f64 * COMMON_SHARE_MIN;
     if is_short && fleet.ended_early.is_empty() && window.cut {
         let says = format!(
-            "all hosts measured together for {:.1} s of {:.1} s: {apart}",
+            "all hosts measured at the same time for only {:.1} s of {:.1} s: {apart}",
             duration_ns as f64 / 1e9,
             planned_ns as f64 / 1e9
         );
-        return finding(Outcome::Fail, says).advise("an earlier phase took longer on that host");
+        return finding(Outcome::Fail, says).advise(
+            "find out why an earlier phase took longer on \
+            that host than on the others",
+        );
     }
     if window.cut {
-        let says = format!("intervals that not all hosts measured were removed: {apart}");
-        return finding(Outcome::Unknown, says).advise("the sums cover the remaining time");
+        let says = format!(
+            "intervals in which not all hosts measured were removed from the sums: \
+            {apart}"
+        );
+        return finding(Outcome::Unknown, says).advise(
+            "start all hosts at the same time; the sums \
+            include only the remaining intervals",
+        );
     }
     if start_skew_ns.saturating_sub(start_skew_error_ns) > SKEW_NS_TOLD {
         return finding(Outcome::Warn, apart)
-            .advise("check that this host has idle CPUs and a steady clock");
+            .advise("check that this host has free CPUs and a steady clock");
     }
     if start_skew_error_ns > SKEW_NS_TOLD {
         return finding(Outcome::Warn, apart).advise(
-            "the connection to that agent is slow or busy, so its clock cannot be compared more \
-             exactly",
+            "the connection to that agent is slow or busy, so the clock of its host cannot be \
+             compared more exactly",
         );
     }
     finding(Outcome::Pass, apart)
@@ -409,7 +431,7 @@ fn check_sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {
     let Some(merged) = merged else {
         return match fleet.classes.is_empty() {
             true => Finding::new(SUMS, Outcome::Unknown, "no bundle has figures to add up"),
-            false => Finding::new(SUMS, Outcome::Fail, "the stated sums have no evidence"),
+            false => Finding::new(SUMS, Outcome::Fail, "there is no evidence for the stated sums"),
         };
     };
     let stated = fleet.hosts.iter().filter_map(|host| host.run.as_ref());
@@ -426,12 +448,21 @@ fn check_sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {
         class.count == added(&class.name) && class.latency_count == histogram
     });
     if !hosts_agree || fleet.classes != merged.classes || !adds_up {
-        let says = "the stated totals of all hosts are not the sums of their bundles";
-        return Finding::new(SUMS, Outcome::Fail, says)
-            .advise("the evidence was changed, or belongs to another run");
+        let says = "the stated totals of all hosts differ from the sums over their bundles";
+        return Finding::new(SUMS, Outcome::Fail, says).advise(
+            "do not use these figures: the evidence was changed, or belongs to a \
+                different run",
+        );
     }
     let count: u64 = merged.classes.iter().map(|class| class.count).sum();
-    Finding::new(SUMS, Outcome::Pass, format!("{count} I/Os are the sum of the hosts' bundles"))
+    Finding::new(
+        SUMS,
+        Outcome::Pass,
+        format!(
+            "the totals agree with the sums over the hosts' \
+        bundles: {count} I/Os"
+        ),
+    )
 }
 
 fn check_alike(fleet: &Fleet) -> Finding {
@@ -448,7 +479,7 @@ fn check_alike(fleet: &Fleet) -> Finding {
             .iter()
             .map(|((version, build), names)| format!("{version} ({build}) on {}", names.join(", ")))
             .collect();
-        let says = format!("the agents are of several builds: {}", named.join("; "));
+        let says = format!("the agents have different builds: {}", named.join("; "));
         return Finding::new(ALIKE, Outcome::Warn, says).advise("install one build on all hosts");
     }
     if let Some(names) = boots.values().find(|names| names.len() > 1) {
@@ -457,10 +488,16 @@ fn check_alike(fleet: &Fleet) -> Finding {
             names.join(", ")
         );
         return Finding::new(ALIKE, Outcome::Warn, says).advise(
-            "a fleet on one machine is a demonstration: its load is no higher than that of one run",
+            "use one machine for each agent: a fleet on one machine is only a demonstration, \
+             because it generates no more load than a single run",
         );
     }
-    Finding::new(ALIKE, Outcome::Pass, "all agents run the same build, each on its own machine")
+    Finding::new(
+        ALIKE,
+        Outcome::Pass,
+        "all agents have the same build, and each runs on its own \
+        machine",
+    )
 }
 
 fn check_balance(
@@ -476,7 +513,7 @@ fn check_balance(
     let Some((host, rate)) =
         slowest.filter(|_| rates.len() == fleet.counted().count() && average > 0.0)
     else {
-        return Finding::new(BALANCE, Outcome::Unknown, "not every host has a rate");
+        return Finding::new(BALANCE, Outcome::Unknown, "the rate of at least one host is unknown");
     };
     let share = rate / average;
     if share >= BALANCE_SHARE_MIN {
@@ -493,7 +530,7 @@ fn check_balance(
     let is_alone = fleet.hosts.iter().filter(|known| Some(&known.boot_id) == boot).count() <= 1;
     let shown = bundles.get(&host.name).map(|own| slow::causes(own, &others, is_alone));
     let shown = shown.unwrap_or_default();
-    // No value of the host is unusual. Looks for findings that only this host's evidence has.
+    // If no value of the host is unusual, findings that only this host has may show the cause.
     let findings_of = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
     let elsewhere = |rule: &str| {
         let others = hosts.iter().filter(|other| other.name != host.name);
@@ -509,12 +546,12 @@ fn check_balance(
         "host {} reaches {rate:.1}/s, {:.1} % of the average of {average:.1}/s: {}",
         host.name,
         share * 100.0,
-        cause.as_deref().unwrap_or("its own evidence does not show why")
+        cause.as_deref().unwrap_or("the host's own evidence does not show the cause")
     );
     Finding::new(BALANCE, Outcome::Warn, says)
         .with("ops_per_s", *rate)
         .with("average_ops_per_s", average)
-        .advise("compare that host's report with another's: CPU, link, steal, device")
+        .advise("compare this host's report with that of another host (CPU, link, steal, device)")
 }
 
 fn total(fleet: &Fleet, hosts: &[&HostLine], merged: &MergedEvidence) -> Option<Total> {

@@ -1,12 +1,12 @@
-//! Operations that a closed loop could not issue while the storage stalled.
+//! Latency that a closed loop hides, because it issues few operations while the storage stalls.
 //!
-//! While a client waits for a slow operation, it issues no others. In a percentile over all
-//! operations, a stall of seconds is therefore only a few samples (coordinated omission). Two
-//! corrections show the latency that an application with an even load would see:
+//! While a client waits for a slow operation, it issues no other operations. In a percentile over
+//! all operations, a stall of seconds is therefore only a few samples (coordinated omission). Two
+//! corrections estimate the latency for an application with an even load:
 //!
 //! - In the percentile over time, each interval of the evidence has the same weight, regardless of
-//!   its number of operations. If the slow share exceeds that of the percentile by a clear margin,
-//!   the limit is exceeded.
+//!   its number of operations. If the share of slow operations is clearly larger than the
+//!   percentile allows, the limit is exceeded.
 //! - Gil Tene's correction ([`crate::stats::omission`]), an estimate that also includes stalls
 //!   shorter than an interval. It cannot distinguish a stall from a slow path of the storage (a
 //!   cache miss). It can therefore make a limit undecided, but never make it fail.
@@ -19,25 +19,26 @@ use crate::stats;
 use crate::stats::omission::{Bin, corrected, quantile};
 use crate::tail::Tail;
 
-/// Latency that a recorded percentile within its limit hides.
+/// Latency that is hidden although the recorded percentile meets its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum HiddenLatency {
     /// The limit was exceeded for a larger share of the time than the percentile allows.
     BreaksLimit {
-        /// Percentile with the same weight for each interval.
+        /// Percentile if each interval has the same weight.
         percentile_ns: u64,
-        /// Slow share of the operations, averaged over intervals.
+        /// Share of slow operations, averaged over the intervals.
         interval_share: f64,
     },
-    /// The limit may be exceeded: the corrected percentile exceeds it.
+    /// The limit may be exceeded: the percentile with Tene's correction exceeds it.
     Unclear {
         /// Percentile with Tene's correction.
         corrected_ns: u64,
     },
 }
 
-/// Returns the hidden latency of an instance with a closed loop whose percentile meets its limit.
-/// `None` if nothing is hidden, and for open loops, whose latency starts at the intended time.
+/// Returns the hidden latency of an instance whose recorded percentile meets its limit. `None` if
+/// nothing is hidden, or in an open loop, because its latencies are measured from the intended
+/// start.
 pub(crate) fn find(
     bundle: &Bundle,
     instance: u32,
@@ -93,8 +94,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const US: u64 = 1_000;
 
-    /// Creates a run with reads of 0.2 ms at depth 1. In the seconds that `slow` names, it
-    /// completes `(latency, count)` instead.
+    /// Creates a run with reads of 0.2 ms at depth 1. In the seconds listed in `slow`, it completes
+    /// `count` reads with `latency` instead.
     fn run(slow: impl Fn(u64) -> Option<(u64, u64)>) -> Bundle {
         let mut bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 1");
         let mut merged = plimsoll_evidence::latency::histogram();

@@ -23,15 +23,15 @@ pub fn judge(bundle: &Bundle) -> Verdict {
     judge_run(bundle, bundle.plan.requirement.as_ref(), &[])
 }
 
-/// Judges a host's part of a fleet's run. Events and the windows around them are judged on the sum
-/// of all hosts.
+/// Judges one host's part of a fleet run. Events and the windows around them are left out: these
+/// are judged on the sum of all hosts.
 pub fn judge_host(bundle: &Bundle) -> Verdict {
     let requirement = bundle.plan.requirement.as_ref().filter(|one| !one.has_only_windows());
     let requirement = requirement.map(|one| Requirement { windows: Vec::new(), ..one.clone() });
     judge_run(bundle, requirement.as_ref(), &rules::OF_EVENTS)
 }
 
-/// Judges a run by this requirement, without some rules.
+/// Judges a run against this requirement. Some rules are left out.
 fn judge_run(bundle: &Bundle, requirement: Option<&Requirement>, left_out: &[&Rule]) -> Verdict {
     let [before, after] = [Window::Before, Window::After].map(|w| events::slice_window(bundle, w));
     let mut findings: Vec<Finding> = rules::ALL
@@ -83,11 +83,12 @@ fn judge_run(bundle: &Bundle, requirement: Option<&Requirement>, left_out: &[&Ru
         declared: &declared,
     };
     let (verdict, reason) = case.decide();
-    // The sentence must identify a model, so that no reader mistakes its figure for real storage.
+    // The reason must identify a model, so that no reader mistakes its figure for that of real
+    // storage.
     let modelled = bundle.run.driver == Driver::Model;
     let reason = if modelled { format!("modelled: {reason}") } else { reason };
     let reason = match verdict {
-        // The network can hide caches, so the verdict mentions it even for a PASS.
+        // The network can hide caches, so the reason mentions the network even for a PASS.
         VerdictKind::Pass if evidence::is_real(bundle) && evidence::is_remote(bundle) => {
             format!("{reason}, as seen by the client; the storage behind it is unknown")
         }
@@ -115,14 +116,14 @@ fn judge_run(bundle: &Bundle, requirement: Option<&Requirement>, left_out: &[&Ru
     }
 }
 
-/// Returns the operations of the achieved rate: reads and writes, or operations on names if there
-/// are no others.
+/// Returns the operations that count for the achieved rate: reads and writes, or metadata
+/// operations if there are no reads or writes.
 fn achieved_pick(bundle: &Bundle) -> Pick {
     let has_data = figures::totals(bundle, Pick::Data).count > 0;
     if has_data { Pick::Data } else { Pick::Transactional }
 }
 
-/// Rules that no plan may accept as unknown: they check that the run was executed at all.
+/// Rules that no plan may accept as unknown, because they check that the run was really executed.
 pub const NOT_ACCEPTED: [&str; 6] = [
     rules::events::RULE.id,
     rules::io_errors::RULE.id,
@@ -132,14 +133,13 @@ pub const NOT_ACCEPTED: [&str; 6] = [
     rules::operations_lost::RULE.id,
 ];
 
-/// Returns true if the plan accepts that a rule stays unknown.
+/// Returns true if the plan accepts `unknown` from this rule.
 pub(crate) fn is_accepted(bundle: &Bundle, rule: &str) -> bool {
     let names = |id: &String| rules::find(id).is_some_and(|found| found.id == rule);
     !NOT_ACCEPTED.contains(&rule) && bundle.plan.evidence.accept_unknown.iter().any(names)
 }
 
-/// Returns the mandatory rules of the claims that stayed unknown and that the plan accepts as
-/// unknown.
+/// Returns the mandatory rules of the claims whose outcome is unknown and accepted by the plan.
 fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
     let mandatory = claimed.iter().flat_map(|&claim| mandatory(findings, claim));
     let unknown = mandatory.filter(|(_, finding)| finding.outcome == Outcome::Unknown);
@@ -152,8 +152,8 @@ fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<Str
     accepted
 }
 
-/// Rules that judge only the time before the first event and after the recovery, because an event
-/// may change the rate.
+/// Rules that judge only the time before the first event and the time after the recovery, because
+/// an event may change the rate.
 const OUTSIDE_EVENTS: [&str; 6] = [
     rules::not_steady::RULE.id,
     rules::rate_capped::RULE.id,
@@ -163,8 +163,8 @@ const OUTSIDE_EVENTS: [&str; 6] = [
     rules::percentile_samples::RULE.id,
 ];
 
-/// Returns the finding on the time before the first event, or a failure after the recovery. The
-/// time after it may be too short for the rule to decide.
+/// Returns the finding on the time before the first event, unless the rule fails for the time after
+/// the recovery. Other findings on that time are not used, because it may be too short.
 fn check_outside_events(rule: &Rule, before: &Bundle, after: Option<&Bundle>) -> Option<Finding> {
     let finding = (rule.check)(before);
     let failed = |finding: &Finding| finding.outcome == Outcome::Fail;
@@ -190,14 +190,14 @@ const ALWAYS_DECIDE: [&str; 6] = [
     rules::observation_gaps::RULE.id,
 ];
 
-/// Rules of [`ALWAYS_DECIDE`] that decide another tool's result only if a claim or a requirement is
-/// stated.
-/// The tool chose the length of its run, and its formats may not name its files.
+/// Rules of [`ALWAYS_DECIDE`] that affect another tool's result only if a claim or a requirement is
+/// stated. The tool itself determined the length of the run, and its result format may not name the
+/// files.
 const ONLY_WITH_CLAIM: [&str; 2] =
     [rules::measured_too_short::RULE.id, rules::observation_gaps::RULE.id];
 
-/// Rules that invalidate a run if they fail, regardless of the claims. The evidence is not from a
-/// run, or does not describe the observed system.
+/// Rules that invalidate a run if they fail, regardless of the claims. A failure means that the
+/// evidence is not from a run, or does not describe the observed system.
 const ALWAYS_REFUTE: [&str; 3] =
     [rules::evidence_consistent::RULE.id, rules::events::RULE.id, rules::observation_gaps::RULE.id];
 
@@ -217,7 +217,7 @@ struct Case<'a> {
 impl Case<'_> {
     fn decide(&self) -> (VerdictKind, String) {
         if let Some(says) = self.find_refutation() {
-            // A loss is a fact, even if the figures of the load are not.
+            // Lost data is a fact, even if the figures of the load are invalid.
             let losses =
                 self.checks.iter().find(|c| c.name == durability::CUTS && c.ok == Some(false));
             let losses = losses.map(|check| format!("; and {}", describe_failed(check)));
@@ -245,13 +245,14 @@ impl Case<'_> {
             return (VerdictKind::Measured, self.add_qualifications(says.to_owned()));
         }
         if self.checks.iter().all(|check| check.ok.is_none()) {
-            let says = "no limit of the requirement was judged: without a check there is no PASS";
+            let says = "no limit of the requirement could be judged, so the verdict cannot be PASS";
             return (VerdictKind::Inconclusive, says.to_owned());
         }
         (VerdictKind::Pass, self.describe_pass())
     }
 
-    /// Returns the text of a failed rule that refutes one of the claims, or all possible claims.
+    /// Returns the text of a failed rule that refutes one of the claims, or that invalidates every
+    /// run.
     fn find_refutation(&self) -> Option<String> {
         let always = |finding: &&Finding| {
             let foreign = self.bundle.run.driver == Driver::Foreign;
@@ -272,7 +273,7 @@ impl Case<'_> {
         if reason.is_empty() {
             return None;
         }
-        // A limit of the load generator loses no data.
+        // Damaged or lost data is not caused by a slow load generator.
         let has_damage = self.checks.iter().any(|check| {
             check.ok == Some(false) && [checks::CHECKSUMS, durability::CUTS].contains(&&*check.name)
         });
@@ -284,10 +285,10 @@ impl Case<'_> {
     }
 
     /// Returns the reason why the run is undecided: an unknown mandatory rule, an undecided limit,
-    /// or an unsupported claim besides the requirement.
+    /// or a claim (other than the requirement) without support.
     fn find_undecided(&self) -> Option<String> {
-        // Order: a run that was not executed as planned, undecided limits, then other unknown
-        // rules.
+        // The order of the reasons: a run that was not executed as planned, undecided limits, other
+        // unknown rules.
         let of_claims = |rule: &Rule| ONLY_WITH_CLAIM.contains(&rule.id) && self.claims_nothing();
         let decides = |rule: &Rule| ALWAYS_DECIDE.contains(&rule.id) && !of_claims(rule);
         if let Some(finding) = self.find_unknown(decides) {
@@ -312,11 +313,13 @@ impl Case<'_> {
         let unshown = claims.find(|(claim, status)| {
             **status == ClaimStatus::NotShown && !self.is_unknown_but_accepted(**claim)
         });
-        unshown
-            .map(|(claim, _)| format!("{} is claimed, but no evidence here shows it", claim.word()))
+        unshown.map(|(claim, _)| {
+            format!("{} is claimed, but there is no evidence for it", claim.word())
+        })
     }
 
-    /// Returns true for figures of another tool of which the user claims and requires nothing.
+    /// Returns true if another tool measured the figures, and the user states neither a claim nor a
+    /// requirement.
     fn claims_nothing(&self) -> bool {
         self.bundle.run.driver == Driver::Foreign
             && self.bundle.plan.claims_assumed
@@ -333,8 +336,8 @@ impl Case<'_> {
         unknown.map(|(_, finding)| finding)
     }
 
-    /// Returns the finding's text. If nothing else is undecided, the text includes the line that
-    /// accepts this rule.
+    /// Returns the finding's text. If nothing else is undecided, the text includes the line of the
+    /// plan that accepts this rule as unknown.
     fn with_acceptance(&self, finding: &Finding) -> String {
         let alone = self.find_unknown(|rule| rule.id != finding.rule).is_none();
         let accepted = &self.bundle.plan.evidence.accept_unknown;
@@ -347,7 +350,8 @@ impl Case<'_> {
         let rules = accepted.iter().chain(std::iter::once(&finding.rule));
         let list: Vec<String> = rules.map(|rule| format!("\"{rule}\"")).collect();
         format!(
-            "{}; every limit is met, so accept_unknown = [{}] in [evidence] would decide",
+            "{}; every limit is met: with accept_unknown = [{}] in [evidence], the verdict would \
+             be decided",
             finding.says,
             list.join(", ")
         )
@@ -366,8 +370,8 @@ impl Case<'_> {
         unknown.peek().is_some() && unknown.all(|(rule, _)| self.accepts(rule.id))
     }
 
-    /// Returns true if a row is undecided. The row of the checksums belongs to its rule, if the
-    /// plan accepts that.
+    /// Returns true if a check is undecided. The check of the checksums does not count if the plan
+    /// accepts `unknown` from the corresponding rule.
     fn is_open(&self, check: &Check) -> bool {
         let accepted =
             check.name == checks::CHECKSUMS && self.accepts(rules::check_failed::RULE.id);
@@ -385,7 +389,7 @@ impl Case<'_> {
         };
         self.add_qualifications(match self.headroom {
             Some(h) if h > HEADROOM_SHOWN_MAX => {
-                format!("{every}; more than 10 times the required rate")
+                format!("{every}; the rate is more than 10 times the required rate")
             }
             Some(h) => format!("{every}; {:.0} % headroom", h * 100.0),
             None => every,
@@ -397,7 +401,7 @@ impl Case<'_> {
         let mut reason = reason;
         if !self.accepted.is_empty() {
             let rules = self.accepted.join(", ");
-            reason.push_str(&format!("; the plan accepts as unknown: {rules}"));
+            reason.push_str(&format!("; the plan accepts these rules as unknown: {rules}"));
         }
         if !self.declared.is_empty() {
             reason.push_str(&format!("; as declared, not measured: {}", self.declared.join(", ")));
@@ -438,8 +442,8 @@ pub(crate) fn describe_failed(check: &Check) -> String {
 /// Largest headroom that is shown as a number: ten times the required rate.
 pub const HEADROOM_SHOWN_MAX: f64 = 9.0;
 
-/// Returns limit divided by measured value, or its inverse for a lower limit: 1 at the limit, more
-/// if it is met with a margin. Infinite for a count of zero.
+/// Returns the limit divided by the measured value, or the inverse for a lower limit. The result is
+/// 1 at the limit, and larger if the limit is met with a margin. Infinite for a count of zero.
 fn slack(check: &Check) -> f64 {
     use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
     let (limit, measured) = match check.quantity {

@@ -10,17 +10,17 @@
 //!   (`verdict.rs`). Its tests modify the evidence of `rules/fixtures.rs`
 //! - a rule over several runs: `rules/experiment`, called by `experiment::summarise` and for each
 //!   side of a comparison
-//! - a rule about the figures of a foreign result: `conservation/rules` and its line in `rules.rs`;
-//!   about a whole study: `conservation/study` and `study.rs`; repeats and their spread:
-//!   `conservation/repeats.rs`
+//! - a rule about the figures of another tool's result: `conservation/rules` and its line in
+//!   `rules.rs`; a rule about a whole study: `conservation/study` and `study.rs`; repeats and their
+//!   spread: `conservation/repeats.rs`
 //! - a limit's check: `checks.rs`
 //! - network use: `links.rs`, the load's bytes: `rules/balance/wire.rs`
 //! - sweeps: `sweep.rs`; two sweeps: `compare/cells.rs`
 //! - fleets: `fleet.rs`, slow hosts `fleet/slow.rs` and `fleet/link.rs`, mounts and interfaces
 //!   `fleet/network.rs`, storage counters `fleet/system.rs`; comparison of fleets:
 //!   `compare/fleets.rs`
-//! - a comparison: figures `metrics.rs`, conditions `compare/conditions.rs`, doubts `doubt.rs`,
-//!   decision `decide.rs`, causes `compare/explanation.rs`
+//! - a comparison: figures in `metrics.rs`, conditions in `compare/conditions.rs`, doubtful runs in
+//!   `compare/doubt.rs`, the decision in `compare/decide.rs`, causes in `compare/explanation.rs`
 //! - a search's conclusion: `tuning.rs`, order of loads `stats/tune`
 //! - users that a quickstart sustains: `mailbox_capacity.rs`
 //! - stages: `stages.rs`; replays: `rules/replay`; contradictory evidence:

@@ -9,11 +9,13 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
 
 use crate::figures::NS_PER_S;
 
-/// Minimum share of the traffic of all interfaces of a kind for an interface to count as used.
+/// An interface counts as used if it has at least this share of the traffic of all interfaces of
+/// its kind.
 const USED_SHARE_MIN: f64 = 0.1;
-/// Utilisation from which a link is full (`generator-limit` has the same threshold for CPUs).
+/// Minimum utilisation at which a link counts as full (`generator-limit` has the same threshold for
+/// CPUs).
 pub(crate) const FULL_SHARE: f64 = 0.9;
-/// Beyond this share, the speed that the kernel reports is not the link's speed.
+/// If the utilisation is higher than this, the speed that the kernel reports cannot be correct.
 const NOMINAL_SHARE: f64 = 1.1;
 
 /// Minimum observation time for a link's utilisation, in seconds. Network cards update their
@@ -26,7 +28,7 @@ pub(crate) fn lowest_interfaces(links: &Links) -> impl Iterator<Item = &Interfac
     links.interfaces.iter().filter(|one| !one.loopback).filter(lies_on_none)
 }
 
-/// Returns the interfaces that no other interface of the namespace uses.
+/// Returns the interfaces that are not under another interface of the namespace.
 pub(crate) fn highest_interfaces(links: &Links) -> impl Iterator<Item = &Interface> {
     let below: BTreeSet<&String> =
         links.interfaces.iter().filter_map(|one| one.below.as_ref()).flatten().collect();
@@ -48,15 +50,15 @@ pub(crate) fn active_interfaces(links: &Links) -> Vec<(&Interface, &LinkCounters
 /// Speed of the links that the host used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Speed {
-    /// Sum over all used links, per direction.
+    /// Sum of the speeds of all used links, in one direction.
     pub(crate) bits_per_s: u64,
     /// Largest utilisation of a used link, in either direction.
     pub(crate) used_share: f64,
 }
 
 /// Returns the speed of the used links. `None` if the kernel does not report the speed of each
-/// link, or if the traffic exceeded the reported speed. `None` also if the traffic of a link is
-/// unknown, or if the observation was too short.
+/// link, if the traffic exceeded the reported speed, if the traffic of a link is unknown, or if the
+/// observation was too short.
 pub(crate) fn speed(bundle: &Bundle) -> Option<Speed> {
     let links = bundle.observed.links.as_ref()?;
     let is_lost = |one: &Interface| one.hardware != Some(false) && one.counters.is_none();

@@ -1,5 +1,5 @@
 //! Location of a device: this host, a hypervisor, a network, or memory. A device counts as this
-//! host's own only if the evidence shows it. Otherwise the location is unknown.
+//! host's own only if the evidence proves this. Otherwise the location is unknown.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,8 +8,9 @@ use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 
 /// File systems whose data is in memory (tmpfs accepts `O_DIRECT` since Linux 6.6).
 const MEMORY_FILE_SYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// Models of PCI controllers whose disks are remote. These are cloud volumes, which also exist on
-/// machines without a hypervisor, and network cards that look like such a controller.
+/// Models of PCI controllers whose disks are remote. Examples are cloud volumes, which also exist
+/// on machines without a hypervisor, and network cards that present themselves as a disk
+/// controller.
 const REMOTE_MODELS: [&str; 8] = [
     "Amazon Elastic Block Store",
     "nvme_card-pd",
@@ -23,7 +24,8 @@ const REMOTE_MODELS: [&str; 8] = [
 /// Model names of virtual disks, as the disks report them.
 const VIRTUAL_MODELS: [&str; 7] =
     ["QEMU", "VBOX", "VMware", "Virtual Disk", "Virtual disk", "nvme_card", "MSFT NVMe"];
-/// Vendors of disks, as SAS and SATA disks report them. An array behind SAS reports its own name.
+/// Vendors of disks, as SAS and SATA disks report them. An array that is attached with SAS reports
+/// a different vendor name.
 const DISK_MAKERS: [&str; 18] = [
     "ATA", "SEAGATE", "TOSHIBA", "HGST", "HITACHI", "WDC", "WD", "SAMSUNG", "INTEL", "MICRON",
     "KIOXIA", "SANDISK", "FUJITSU", "IBM-ESXS", "LENOVO-X", "SMRTSTOR", "SOLIDIGM", "CRUCIAL",
@@ -34,7 +36,7 @@ const DISK_MAKERS: [&str; 18] = [
 pub enum Location {
     /// A disk of this host, directly attached.
     Own,
-    /// Volume of this host's RAID controller, behind the controller's cache.
+    /// Volume of this host's RAID controller; I/O goes through the controller's cache.
     Controller,
     /// Disk provided by a hypervisor.
     Virtual,
@@ -52,9 +54,12 @@ impl Location {
     pub fn says(self) -> &'static str {
         match self {
             Self::Own => "is this host's own disk",
-            Self::Controller => "is a RAID controller's volume, and the controller may cache",
+            Self::Controller => {
+                "is a RAID controller's volume, and the controller may have a \
+                cache"
+            }
             Self::Virtual => "is a virtual disk, and the hypervisor may cache it",
-            Self::Network => "is on a network or an array, which may cache",
+            Self::Network => "is on a network or an array, which may have a cache",
             Self::Unknown => "may not be this host's own disk",
             Self::Memory => "is memory",
         }
@@ -74,7 +79,7 @@ pub fn locate(device: &Device, environment: &Environment) -> Location {
         None => Location::Own,
     };
     if device.kind != "disk" {
-        // A device mapper target without an underlying device answers without using storage.
+        // A device-mapper target without an underlying device does not use storage.
         let rests = !device.below.is_empty() || matches!(device.kind.as_str(), "drbd" | "loop");
         return if rests { Location::Unknown } else { Location::Memory };
     }
@@ -111,7 +116,8 @@ pub fn locate(device: &Device, environment: &Environment) -> Location {
     }
 }
 
-/// Returns true for names that memory drivers use, for bundles that only record the name.
+/// Returns true if the name is one that memory drivers use. Needed for bundles that record only the
+/// name of a device.
 fn is_memory_by_name(name: &str) -> bool {
     ["zram", "ram", "pmem"].iter().any(|stem| {
         name.strip_prefix(stem).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -122,18 +128,18 @@ fn is_memory_by_name(name: &str) -> bool {
 pub(crate) fn disks(bundle: &Bundle) -> Vec<(&Device, Location)> {
     let environment = &bundle.environment;
     let leaves = environment.devices.iter().filter(|device| {
-        // A bundle may name an underlying disk that could not be described.
+        // A bundle may contain the name of an underlying disk without its description.
         device.below.is_empty()
     });
     leaves.map(|device| (device, locate(device, environment))).collect()
 }
 
-/// Returns the most remote disk with its location; `None` if no disk is known.
+/// Returns the disk that is farthest from this host, with its location; `None` if no disk is known.
 pub(crate) fn farthest(bundle: &Bundle) -> Option<(&Device, Location)> {
     disks(bundle).into_iter().max_by_key(|(_, place)| *place)
 }
 
-/// Returns a device of this host whose backing is hidden, or whose driver is unknown.
+/// Returns a device of this host whose underlying storage is hidden, or whose driver is unknown.
 pub(crate) fn undetermined(bundle: &Bundle) -> Option<&Device> {
     use Transport::{NvmeLoop, Other, ScsiLoopback, Ublk, Zvol};
     let is_veiled = |device: &&Device| {
@@ -157,11 +163,11 @@ fn is_served_here(bundle: &Bundle, device: &Device) -> bool {
     own.filter_map(|server| ip(&server.serves)).any(|ip| at.contains(&ip))
 }
 
-/// Returns the memory in which the target is: a kind of file system, or a device. `None` if the
+/// Returns the kind of memory in which the target is: a file system or a device. `None` if the
 /// target is not known to be in memory.
 pub(crate) fn memory(bundle: &Bundle) -> Option<String> {
     let environment = &bundle.environment;
-    // The device node is on devtmpfs, but its data is not.
+    // The device node is on devtmpfs, but the data of the device is not.
     let is_device = bundle.plan.targets.iter().any(|target| target.kind_word() == "device");
     let kinds = environment.mounts.iter().filter_map(|mount| {
         let kind = mount.file_system.as_deref()?;

@@ -1,6 +1,7 @@
-//! Mail users of three profiles that a storage can serve, estimated from a quickstart run of one
-//! minute. The answer includes rate, space, the limiting factor, the uncertainty, and the next run
-//! to start. A pure function of the bundle: the free space is the value at the start of the run.
+//! Estimates from a quickstart run of one minute how many mail users of three profiles a storage
+//! can serve. The result contains rate, space, the limiting factor, the uncertainty, and the next
+//! run to start. This is a pure function of the bundle: the free space is that at the start of the
+//! run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Change, Plan, ResolvedPlan, TargetKind, gallery_plan, overlay};
@@ -8,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::verdict::{Check, Quantity, Verdict, VerdictKind};
 
-/// Gallery plans, the users that they model, and their I/Os per second and mailbox.
+/// Gallery plans, the users that they model, and the I/Os per second of each mailbox.
 const PROFILES: [(&str, &str, f64); 3] = [
     ("exchange-1000-light", "light", 0.13),
     ("exchange-1000-medium", "medium", 0.17),
     ("exchange-1000-heavy", "heavy", 0.2),
 ];
-/// Size of a mailbox in those plans.
+/// Size of a mailbox in these gallery plans.
 const MAILBOX_BYTES: u64 = 1 << 30;
-/// Name of the plan that this estimate applies to.
+/// Name of the plan to which this estimate applies.
 const QUICKSTART: &str = "quickstart";
 
 /// Number of users that a storage can serve.
@@ -32,12 +33,13 @@ pub struct MailboxEstimate {
     pub mailbox_bytes: u64,
     /// Light, medium and heavy users.
     pub profiles: Vec<ProfileEstimate>,
-    /// Limits that the run broke at this rate. The storage serves fewer users than the rate alone
-    /// suggests.
+    /// Limits that the run exceeded at this rate. If there are any, the storage serves fewer users
+    /// than the rate alone suggests.
     pub limits_broken: Vec<String>,
-    /// False if the run is INVALID: then no figure here is reliable.
+    /// False if the run is INVALID: the figures are then not reliable.
     pub can_be_relied_on: bool,
-    /// Number of heavy mailboxes for which these figures are sufficient, if any.
+    /// Number of heavy mailboxes for which rate and space are sufficient; `None` if they are not
+    /// sufficient for any.
     pub promised: Option<u64>,
     /// Command line that tests this number; `None` if no run can test it.
     pub next: Option<String>,
@@ -49,13 +51,13 @@ pub struct ProfileEstimate {
     /// Plan that models these users.
     pub plan: String,
     pub users: String,
-    /// I/Os per second and mailbox.
+    /// I/Os per second of each mailbox.
     pub iops_per_mailbox_per_s: f64,
-    /// Mailboxes by the measured rate.
+    /// Number of mailboxes according to the measured rate.
     pub by_rate: u64,
-    /// Mailboxes by the ends of the rate's interval.
+    /// Number of mailboxes according to the lower and upper end of the rate's interval.
     pub by_rate_interval: Option<[u64; 2]>,
-    /// Mailboxes by the free space, if known.
+    /// Number of mailboxes according to the free space, if it is known.
     pub by_space: Option<u64>,
     /// Limiting factor: `rate` or `space`.
     pub limited_by: String,
@@ -133,13 +135,14 @@ fn estimate_profile(
     }
 }
 
-/// Returns the number that certainly fits, by space and by the lower end of the rate.
+/// Returns the number of mailboxes for which the space and the lower end of the rate are
+/// sufficient.
 fn promised(heavy: &ProfileEstimate) -> u64 {
     let surely = heavy.by_rate_interval.map_or(heavy.by_rate, |[low, _]| low);
     heavy.by_space.map_or(surely, |space| space.min(surely))
 }
 
-/// Returns the largest number of mailboxes of a plan whose data fits.
+/// Returns the largest number of mailboxes of a plan whose data fits into the free space.
 fn by_space(plan: &str, free_bytes: u64) -> u64 {
     let fits = |mailboxes: u64| {
         resolved(plan, mailboxes).is_some_and(|plan| {

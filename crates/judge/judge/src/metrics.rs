@@ -1,4 +1,4 @@
-//! Figures of a run that experiments and comparisons use: one value per run.
+//! Figures that experiments and comparisons use. Each run has one value of each figure.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Window, Workload};
@@ -18,8 +18,8 @@ pub enum FigureUnit {
 }
 
 impl FigureUnit {
-    /// Clips an interval to possible values: none is negative, and no share exceeds one. Student's
-    /// t for few runs can exceed either bound.
+    /// Clips an interval to possible values: no value is negative, and no share exceeds one. With
+    /// few runs, the interval from Student's t can be wider than this.
     #[must_use]
     pub fn possible(self, [low, high]: [f64; 2]) -> [f64; 2] {
         let most = if self == Self::Share { 1.0 } else { f64::INFINITY };
@@ -42,7 +42,7 @@ pub struct Figure {
     pub of: fn(&Bundle) -> Option<f64>,
 }
 
-/// Dependence of a figure on the speed of one core.
+/// How a figure depends on the speed of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByCpu {
     /// The figure grows with the speed.
@@ -69,10 +69,7 @@ const BANDWIDTH: Figure = Figure {
     unit: FigureUnit::BytesPerSecond,
     higher_is_better: true,
     by_cpu: ByCpu::Unknown,
-    of: |bundle| {
-        let seconds = figures::measured(bundle)?.duration_ns as f64 / figures::NS_PER_S;
-        Some(figures::totals(bundle, Pick::Transactional).bytes_within() as f64 / seconds)
-    },
+    of: |bundle| figures::bytes_per_s(bundle, Pick::Transactional),
 };
 
 const CPU_PER_OP: Figure = Figure {
@@ -112,7 +109,8 @@ const FIRST_BYTES: Pick = Pick::FirstBytes(None);
 const WRITES: Pick = Pick::DatabaseWrites(None);
 
 /// Figures of the windows around the events of a plan, without the streams that start at events.
-/// Times shorter than an interval of the series count as one interval, so that they have a ratio.
+/// Times that are shorter than an interval of the series are replaced by one interval, so that a
+/// ratio can be computed.
 const BEFORE_RATE: Figure =
     window_rate("before_iops_per_s", "rate before the event", |b| rate_of(b, Window::Before));
 const BEFORE_P99: Figure =
@@ -131,7 +129,8 @@ const OUTAGE: Figure = latency("outage_ns", "longest outage", |bundle| {
     let interval_ns = (outage.high_ns - outage.low_ns) / 2;
     Some(outage.duration_ns.max(interval_ns) as f64)
 });
-/// Recovery time. A run that ended too early gives the time that it waited, which is a minimum.
+/// Recovery time. If the run ended before the recovery, the value is the time until its end, which
+/// is a lower bound.
 const RECOVERY: Figure = latency("recovery_ns", "recovery time", |bundle| {
     let windows = Windows::of(bundle)?;
     match windows.recovery_ns {

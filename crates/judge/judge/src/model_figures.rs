@@ -1,5 +1,5 @@
-//! Figures from a modelled system's own statistics: shares, utilisation, the bottleneck, and each
-//! station's contribution to latency. Means are computed from the sums in the evidence.
+//! Figures from a modelled system's own statistics: sources of reads, utilisation, the bottleneck,
+//! and each station's contribution to latency. Means are computed from the sums in the evidence.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct Stations {
     pub background_share: f64,
 }
 
-/// Returns the busy share of a station's servers over a window.
+/// Returns the share of a window in which a station's servers were busy.
 pub fn utilisation(station: &Station, window_ns: u64) -> Option<f64> {
     let capacity_ns = window_ns as f64 * f64::from(station.servers.max(1));
     (station.queues && window_ns > 0).then(|| station.busy_ns as f64 / capacity_ns)
@@ -76,7 +76,8 @@ pub fn bottleneck(inside: &ModelStatistics, window_ns: u64) -> Option<Stations> 
     stations(inside, window_ns).into_iter().find(|group| group.utilisation_max.is_some())
 }
 
-/// Returns the reads (or writes) of all nodes by source, with their shares, the largest first.
+/// Returns the sources of the reads (or the destinations of the writes) of all nodes, with counts
+/// and shares, the largest first.
 pub fn shares(inside: &ModelStatistics, writes: bool) -> Vec<(String, Tally, f64)> {
     let mut sums: BTreeMap<&str, Tally> = BTreeMap::new();
     for node in &inside.nodes {

@@ -2,7 +2,8 @@
 //!
 //! A rule has an identifier, a list of the claims that it affects, and its weight for each claim.
 //! It also has the text that `plimsoll audit --explain` prints. Its outcome is pass, warn, fail or
-//! unknown, with the numbers behind it. A rule that does not apply to a run returns no finding.
+//! unknown, together with the numbers that support it. A rule that does not apply to a run returns
+//! no finding.
 
 use plimsoll_evidence::Bundle;
 
@@ -82,15 +83,16 @@ pub mod zero_data;
 /// Influence of a rule on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// A failure refutes the claim. An unknown result leaves the claim unproven.
+    /// A failure refutes the claim. If the outcome is unknown, the claim is not proven.
     Mandatory,
-    /// A failure refutes the claim. Unknown decides nothing.
+    /// A failure refutes the claim. An unknown outcome has no influence.
     Refuting,
-    /// The finding is reported and decides nothing.
+    /// The finding is only reported.
     Advisory,
 }
 
-/// All claims about storage, for rules that are mandatory for each. `in-memory` is about the host.
+/// All claims about storage; used by rules that are mandatory for each of them. The claim
+/// `in-memory` is not included, because it is about the host.
 const ALL_OF_STORAGE: &[(Claim, Weight)] = &[
     (Claim::Requirement, Weight::Mandatory),
     (Claim::MediaRead, Weight::Mandatory),
@@ -109,7 +111,8 @@ pub struct Rule {
     pub id: &'static str,
     /// Question that the rule answers, in one line.
     pub asks: &'static str,
-    /// Meaning, method and remedy, for `audit --explain`.
+    /// Explanation for `audit --explain`: what the rule means, how it works, and how to correct the
+    /// run.
     pub explains: &'static str,
     /// Claims that the rule affects.
     pub bears_on: &'static [(Claim, Weight)],
@@ -123,7 +126,7 @@ impl Rule {
         self.mandatory_for(claim) || self.bears_on.contains(&(claim, Weight::Refuting))
     }
 
-    /// Returns true if a failure refutes `claim` and an unknown result leaves it unproven.
+    /// Returns true if this rule must pass to prove `claim`.
     pub fn mandatory_for(&self, claim: Claim) -> bool {
         self.bears_on.contains(&(claim, Weight::Mandatory))
     }
@@ -134,11 +137,11 @@ impl Rule {
     }
 }
 
-/// Rules on the events of a plan. On a fleet they judge the sum of all hosts.
+/// Rules on the events of a plan. For a fleet, they judge the sum of all hosts.
 pub(crate) const OF_EVENTS: [&Rule; 3] =
     [&events::RULE, &before_steady::RULE, &event_without_effect::RULE];
 
-/// All rules, in the order of their report at equal severity.
+/// All rules. Findings of equal severity are reported in this order.
 pub const ALL: &[Rule] = &[
     io_errors::RULE,
     events::RULE,
@@ -207,11 +210,11 @@ pub const ALL: &[Rule] = &[
     replay::left_out::RULE,
 ];
 
-/// Rules of earlier versions, each with its successor.
+/// Identifiers of rules in earlier versions, each with its successor.
 const RETIRED: [(&str, &str); 2] =
     [("page-cache-served", "bytes-balance"), ("write-back-left-out", "bytes-balance")];
 
-/// Returns the rule with this identifier, or the successor if the rule was retired.
+/// Returns the rule with this identifier, or the successor of a retired rule.
 pub fn find(id: &str) -> Option<&'static Rule> {
     let id = RETIRED.iter().find(|(old, _)| *old == id).map_or(id, |(_, now)| now);
     ALL.iter().find(|rule| rule.id == id)

@@ -1,4 +1,4 @@
-//! Stages of a job, run one after the other, each with the verdict from its bundle.
+//! Stages of a job, which run one after the other. Each stage has a separate bundle and verdict.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::figures::{self, Pick};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// Completed stage. Figures that were not measured are `None`.
+/// A completed stage. Figures that were not measured are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     pub name: String,
@@ -32,12 +32,12 @@ pub struct Stage {
     pub latency_ns_p99: Option<u64>,
 }
 
-/// The stages of a job.
+/// All stages of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stages {
     /// Name of the job.
     pub name: String,
-    /// Names of all stages, in their order.
+    /// Names of all stages, in the order of their execution.
     pub planned: Vec<String>,
     /// Stages that ran.
     pub stages: Vec<Stage>,
@@ -68,14 +68,14 @@ impl Stage {
 }
 
 impl Stages {
-    /// Returns the worst verdict, which is the headline; `None` if no stage ran.
+    /// Returns the worst verdict, which is shown as the headline; `None` if no stage ran.
     #[must_use]
     pub fn worst(&self) -> Option<VerdictKind> {
         // Verdicts sort by precedence, the worst first.
         self.stages.iter().map(|stage| stage.verdict).min()
     }
 
-    /// Returns the stages with this verdict.
+    /// Returns the stages that have this verdict.
     pub fn with(&self, kind: VerdictKind) -> impl Iterator<Item = &Stage> {
         self.stages.iter().filter(move |stage| stage.verdict == kind)
     }
@@ -87,7 +87,7 @@ pub fn does(plan: &ResolvedPlan) -> String {
     describe(plan, true)
 }
 
-/// Describes the workload of a plan without its load: threads, clients and queue depth.
+/// Describes the workload of a plan without the load (threads, clients and queue depth).
 #[must_use]
 pub fn transfers(plan: &ResolvedPlan) -> String {
     describe(plan, false)

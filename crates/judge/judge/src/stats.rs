@@ -1,4 +1,5 @@
-//! Robust statistics: intervals that account for autocorrelation, steady state, comparison.
+//! Robust statistics: confidence intervals that account for autocorrelation, steady state,
+//! comparison.
 //!
 //! Pure functions of numbers. No function here reads a clock, a file or a random device; callers
 //! pass seeds. If the data does not support a figure, the function returns a [`Refusal`] with its

@@ -1,10 +1,10 @@
-//! Steadiness of the system during the measurement.
+//! Judges whether the system was steady during the measurement.
 //!
-//! The tracked value is the rate of the workload's own operations, interval by interval. The rule
-//! that ended an `until-steady` phase also judges it ([`SteadyStateDetector`], fed from the
-//! series). A phase of fixed length is judged once. The function cuts its warm-up, and the fifths
-//! of the remaining values must satisfy SNIA's two criteria (PTS 2.0.2, 2.1.24). The interval of
-//! its mean accounts for autocorrelation.
+//! The tracked value is the rate of the workload's own operations in each interval. An
+//! `until-steady` phase is judged with the rule that ended it ([`SteadyStateDetector`], with values
+//! from the series). A phase of fixed length is judged once: its warm-up is removed, and the fifths
+//! of the remaining values must satisfy SNIA's two criteria (PTS 2.0.2, 2.1.24). The confidence
+//! interval of its mean accounts for autocorrelation.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::PhaseKind;
@@ -20,26 +20,26 @@ use crate::stats::{self, Refusal, settled_from};
 /// drift can be distinguished from noise.
 pub const INTERVALS_MIN: usize = 20;
 
-/// Half width of the interval of the mean at which an `until-steady` measurement ends, as a
-/// fraction of the mean.
+/// Maximum half width of the mean's confidence interval at the end of an `until-steady`
+/// measurement, as a fraction of the mean.
 pub const RELATIVE_HALF_WIDTH: f64 = 0.05;
 
-/// Steadiness of a measurement.
+/// Result of judging whether a measurement was steady.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steadiness {
-    /// `None` if there are too few intervals.
+    /// True if the measurement was steady; `None` if there are too few intervals.
     pub steady: Option<bool>,
-    /// Reason why it is not steady or undecided; empty if steady.
+    /// Reason why the measurement is not steady or undecided; empty if it is steady.
     pub says: String,
-    /// First interval of the steady part, from 0.
+    /// Index of the first interval of the steady part, from 0.
     pub start: Option<usize>,
     /// Mean rate of the steady part.
     pub rate_per_s: Option<f64>,
-    /// 95 % interval of that rate, if the samples support one.
+    /// 95 % confidence interval of this rate; `None` if there are too few samples.
     pub interval_per_s: Option<[f64; 2]>,
 }
 
-/// Returns true if a phase ends as soon as it is steady.
+/// Returns true if the plan ends a phase as soon as it is steady.
 pub fn ends_when_steady(plan: &ResolvedPlan, phase: PhaseKind) -> bool {
     match phase {
         PhaseKind::Measure => plan.phases.until_steady,
@@ -48,8 +48,8 @@ pub fn ends_when_steady(plan: &ResolvedPlan, phase: PhaseKind) -> bool {
     }
 }
 
-/// Returns the rule for a phase that ends when steady. SNIA's five rounds must finish before the
-/// first check, and the last check is at the phase's cap.
+/// Returns the rule for a phase that ends when it is steady. The first check is made after SNIA's
+/// five rounds at the earliest, and the last check at the phase's cap.
 ///
 /// # Errors
 /// The plan's cap is shorter than five rounds.
@@ -74,9 +74,9 @@ pub fn settings(
     SteadyStateDetector::new(settings).map(|_| settings)
 }
 
-/// Returns the capacity that a phase must write: the working set. `sizes_bytes` has the data size
-/// of each stream. `None` if the phase does not write, and for a mail store, whose claim is the
-/// requirement. The matrix workload tests a device under sustained writes.
+/// Returns the capacity that a phase must write: the working set. `sizes_bytes` contains the data
+/// size of each stream. `None` if the phase does not write. Also `None` for a mail store, which is
+/// judged by its requirement; only a matrix workload tests a device under sustained writes.
 pub fn writes(
     plan: &ResolvedPlan,
     phase: PhaseKind,
@@ -101,16 +101,16 @@ pub fn of(bundle: &Bundle) -> Steadiness {
     of_fixed(&figures::rates_per_s(bundle, Pick::Transactional, interval_ns))
 }
 
-/// Judges a measurement that ends when steady.
+/// Judges a measurement that ends when it is steady.
 ///
-/// The function must ignore data that the driver did not see. The rows of the last intervals may
-/// arrive after the driver had to decide, and would change the result.
+/// The function must ignore data that the driver did not have. The rows of the last intervals may
+/// arrive after the driver had to decide, and they would change the result.
 fn of_ended(bundle: &Bundle) -> Steadiness {
     if let Some(phase) = figures::measured(bundle).filter(|phase| !phase.reached) {
         let says = if phase.note.starts_with("never became steady") {
             format!("it {}", phase.note)
         } else {
-            "it never became steady: it was cut short".to_owned()
+            "it never became steady: the measurement ended early".to_owned()
         };
         return Steadiness { steady: Some(false), says, ..Steadiness::default() };
     }
@@ -173,7 +173,7 @@ pub fn of_fixed(rates: &[f64]) -> Steadiness {
     let unknown = |says: String| Steadiness { says, ..Steadiness::default() };
     if rates.len() < INTERVALS_MIN {
         return unknown(format!(
-            "{} intervals were measured, at least {INTERVALS_MIN} are needed",
+            "only {} intervals were measured, but at least {INTERVALS_MIN} are needed",
             rates.len()
         ));
     }

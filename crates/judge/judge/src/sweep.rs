@@ -1,5 +1,5 @@
-//! Sweep over I/O size, read share, pattern and depth, built from the bundles of its points. A pure
-//! function of the bundles, so that the results can be recomputed at any time.
+//! Sweep over I/O size, read share, pattern and depth, built from the bundles of its points. The
+//! results are a pure function of the bundles, so they can be recomputed at any time.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,29 @@ use crate::stats::knee::{Bend, LoadPoint, bend};
 use crate::steady;
 use crate::verdict::{Verdict, VerdictKind};
 
-/// Read share of the figures that architects remember, in percent.
+/// Read share of the key figures, in percent.
 const READ_PERCENT_KEPT: f64 = 75.0;
-/// Transfer sizes of the figures that architects remember.
+/// Transfer sizes of the key figures.
 const SIZES_KEPT_BYTES: [u64; 2] = [4096, 32_768];
 
-/// Shape of the I/O at a point: what a sweep varies.
+/// Shape of the I/O at a point: the properties that a sweep varies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct IoShape {
     /// Access pattern: `random`, `sequential`, `zipf`…
     pub pattern: String,
     /// Outstanding operations per client.
     pub queue_depth: u32,
-    /// Transfer size; 0 if sizes are mixed.
+    /// Transfer size in bytes; 0 if sizes are mixed.
     pub size_bytes: u64,
     /// Read share of the data operations, in percent.
     pub read_percent: f64,
-    /// Share of metadata operations among all, in percent; 0 in sweeps of older versions.
+    /// Share of metadata operations among all operations, in percent; 0 in sweeps of older
+    /// versions.
     #[serde(default)]
     pub metadata_percent: f64,
 }
 
-/// Point of a sweep. Figures that were not measured are `None`.
+/// A point of a sweep. Figures that were not measured are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepPoint {
     /// Name such as `random 4KiB r75 q4`.
@@ -51,7 +52,7 @@ pub struct SweepPoint {
     pub sync: String,
     /// Operations per second, including metadata operations.
     pub rate_per_s: Option<f64>,
-    /// 95 % interval of the rate, if the samples support one.
+    /// 95 % confidence interval of the rate; `None` if there are too few samples.
     pub rate_interval_per_s: Option<[f64; 2]>,
     /// Bytes per second.
     pub bandwidth_bytes_per_s: Option<f64>,
@@ -71,16 +72,16 @@ pub struct SweepPoint {
     pub latency_ns_p999: Option<u64>,
     /// Busy share of the host's CPUs, 0 to 1.
     pub cpu_share: Option<f64>,
-    /// True if the system was steady; `None` if the intervals do not decide.
+    /// True if the system was steady; `None` if the intervals are not sufficient for a decision.
     pub steady: Option<bool>,
     /// The run's verdict.
     pub verdict: VerdictKind,
-    /// Reason, if the verdict is not reliable.
+    /// Reason why the figures are not reliable; empty if they are reliable.
     pub note: String,
     /// Findings, except passes.
     #[serde(default)]
     pub findings: Vec<PointFinding>,
-    /// Claims about the figures and their support, which decide the verdict.
+    /// Claims about the figures, each with its support by the evidence. They determine the verdict.
     #[serde(default)]
     pub claims: BTreeMap<String, ClaimStatus>,
     /// Host, storage and time of the measurement; `None` in sweeps of older versions.
@@ -88,7 +89,7 @@ pub struct SweepPoint {
     pub place: Option<PointPlace>,
 }
 
-/// Finding of a rule about a point.
+/// Finding of a rule on a point.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointFinding {
     /// Rule identifier.
@@ -149,10 +150,10 @@ impl PointPlace {
     }
 }
 
-/// Figure to remember, selected by a rule.
+/// Key figure, selected by a rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeyFigure {
-    /// Name such as `4 KiB random at 75 % reads, depth 4`.
+    /// Name such as `4 KiB random, 75 % reads, depth 4`.
     pub name: String,
     /// Label of the point with this figure.
     pub label: String,
@@ -173,12 +174,12 @@ pub struct Sweep {
     pub plan_sha256: String,
     /// Number of points in the plan.
     pub points_planned: usize,
-    /// The points already measured, in the plan's order.
+    /// Points that were already measured, in the order of the plan.
     pub points: Vec<SweepPoint>,
     /// Figures to remember.
     #[serde(rename = "remember")]
     pub key_figures: Vec<KeyFigure>,
-    /// Conditions that every point shares.
+    /// Conditions that are the same for all points.
     pub conditions: Vec<String>,
 }
 
@@ -214,7 +215,7 @@ impl SweepPoint {
         let rate = |pick| figures::rate_per_s(bundle, pick).filter(|_| completed);
         let measured = figures::measured(bundle).filter(|_| completed);
         let all = figures::totals(bundle, Pick::All(None));
-        // A write that waits for a flush lasts until the end of the flush.
+        // The latency of a write that waits for a flush lasts until the end of the flush.
         let latencies = figures::latency_pick(bundle, Pick::All(None));
         let percentile = |q| measured.and(figures::percentile_ns(bundle, latencies, q));
         let steadiness = steady::of(bundle);
@@ -256,8 +257,8 @@ impl SweepPoint {
     }
 }
 
-/// Selects the figures to remember: each pattern and depth at 4 KiB and 32 KiB with 75 % reads, and
-/// the highest bandwidth of reads and of writes. INVALID points are skipped.
+/// Selects the key figures: 4 KiB and 32 KiB with 75 % reads for each pattern and depth, and the
+/// highest bandwidth of reads and of writes. INVALID points are skipped.
 pub fn key_figures(points: &[SweepPoint]) -> Vec<KeyFigure> {
     let sound: Vec<&SweepPoint> =
         points.iter().filter(|point| point.verdict != VerdictKind::Invalid).collect();
@@ -283,7 +284,7 @@ pub fn key_figures(points: &[SweepPoint]) -> Vec<KeyFigure> {
     kept
 }
 
-/// Bend of the points that differ only in depth.
+/// Bend of the curve through points that differ only in their depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DepthBend {
     /// Shape of the first point.

@@ -1,9 +1,9 @@
-//! Percentile of latency with its interval.
+//! Percentile of latency with its confidence interval.
 //!
 //! The interval is computed from order statistics ([`crate::stats::percentile`]), for the effective
-//! number of independent samples. Slow operations are clustered: ten thousand of them behind one
-//! stall only prove that one stall occurred ([`crate::stats::exceedance`]). The histograms of
-//! consecutive spans of time show the clustering.
+//! number of independent samples. Slow operations occur in clusters: ten thousand slow operations
+//! during one stall only prove that one stall occurred ([`crate::stats::exceedance`]). The
+//! histograms of consecutive spans of time show these clusters.
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
@@ -13,39 +13,41 @@ use plimsoll_evidence::run::ClassTotals;
 use crate::figures::measured;
 use crate::stats::{Span, effective_sample_beyond, percentile::quantile_ranks, percentile_gate};
 
-/// Confidence of an interval.
+/// Confidence level of an interval.
 const CONFIDENCE: f64 = 0.95;
-/// Number of parts of the measurement that must agree if there is no interval, as for means
+/// Number of parts of the measurement that must all agree if there is no interval, as for means
 /// ([`crate::stats::ten_batch_means`]).
 const PARTS: usize = 10;
 
-/// Latencies of some classes over the measured phase.
+/// Latencies of selected classes over the measured phase.
 #[derive(Debug)]
 pub struct Tail<'a> {
     merged: Histogram<u64>,
-    /// Histograms of consecutive spans of equal length.
+    /// Histograms of consecutive spans of time of equal length.
     spans: Vec<Vec<&'a Packed>>,
     /// Length of a span.
     width_ns: u64,
 }
 
-/// Ratio from which the limit is exceeded by a factor: the slow share over the share that a
-/// percentile allows. Dependence between samples cannot explain a larger factor.
+/// Ratio of the share of slow operations to the share that the percentile allows. Above this ratio,
+/// the limit counts as exceeded without an interval, because dependence between samples cannot
+/// explain such a large ratio.
 const FACTOR: f64 = 10.0;
 
-/// Percentile compared with a limit.
+/// Result of comparing a percentile with a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LimitCheck {
-    /// True if the limit is met; `None` if the samples do not decide.
+    /// True if the limit is met; `None` if the samples are not sufficient for a decision.
     pub within: Option<bool>,
     /// 95 % interval of the percentile in nanoseconds.
     pub interval_ns: Option<[f64; 2]>,
-    /// Reason why the samples do not decide.
+    /// Reason why the samples are not sufficient for a decision.
     pub note: String,
 }
 
 impl<'a> Tail<'a> {
-    /// Collects the latencies of the classes that `takes` selects. `None` if there are none.
+    /// Collects the latencies of the classes that `takes` selects. `None` if there are no such
+    /// latencies.
     pub fn of(bundle: &'a Bundle, takes: impl Fn(&ClassTotals) -> bool) -> Option<Self> {
         let names: Vec<&str> =
             bundle.run.classes.iter().filter(|c| takes(c)).map(|c| c.name.as_str()).collect();
@@ -69,9 +71,10 @@ impl<'a> Tail<'a> {
         &self.merged
     }
 
-    /// Returns the share of operations slower than a limit, span by span. A span without a
-    /// completion is entirely slow if the next operation to complete had been waiting since before
-    /// the span. Otherwise nothing was issued in the span, and it is skipped.
+    /// Returns the share of operations slower than a limit, for each span. A span without a
+    /// completion counts as entirely slow if the operation that completed next had been waiting
+    /// since before the span. Otherwise no operation was issued in the span, and the span is
+    /// skipped.
     pub fn slow_share_over_time(&self, limit_ns: u64) -> Vec<f64> {
         let limit_ns = self.merged.highest_equivalent(limit_ns);
         let share = |buckets: Vec<(u64, f64)>| {
@@ -80,7 +83,7 @@ impl<'a> Tail<'a> {
         self.weighted_spans().map(share).collect()
     }
 
-    /// Returns the percentile with the same weight for each span, regardless of its number of
+    /// Returns the percentile if each span has the same weight, regardless of its number of
     /// operations.
     pub fn quantile_over_time(&self, quantile: f64) -> Option<u64> {
         let mut buckets: Vec<(u64, f64)> = self.weighted_spans().flatten().collect();
@@ -94,7 +97,8 @@ impl<'a> Tail<'a> {
         reached.or(buckets.last()).map(|(value, _)| *value)
     }
 
-    /// Returns the latencies of each span with weights that add up to one.
+    /// Returns the latencies of all spans, each with its weight. The weights of a span add up to
+    /// one.
     fn weighted_spans(&self) -> impl Iterator<Item = Vec<(u64, f64)>> + '_ {
         let weighted = |index: usize| {
             let span = &self.spans[index];
@@ -122,8 +126,8 @@ impl<'a> Tail<'a> {
         self.merged.len()
     }
 
-    /// Returns the number of independent samples behind the percentile; `None` if the spans do not
-    /// show it.
+    /// Returns the effective number of independent samples for the percentile; `None` if the spans
+    /// are not sufficient to determine it.
     pub fn effective_sample(&self, quantile: f64) -> Option<f64> {
         let value_ns = self.merged.value_at_quantile(quantile);
         let in_spans: u64 = self.spans.iter().flatten().map(|histogram| histogram.count()).sum();
@@ -133,8 +137,8 @@ impl<'a> Tail<'a> {
         effective_sample_beyond(&self.spans_of_slow_samples(value_ns, 1.0 - quantile)).ok()
     }
 
-    /// Counts the samples above a percentile in each span. Many samples may be equal to the
-    /// percentile. They count too if the sum is then closer to the percentile's share.
+    /// Counts the samples above a percentile in each span. If many samples are equal to the
+    /// percentile, they are included if this brings the total closer to the percentile's share.
     fn spans_of_slow_samples(&self, value_ns: u64, share: f64) -> Vec<Span> {
         let beyond = self.spans_beyond(value_ns);
         let from = self.spans_beyond(self.merged.lowest_equivalent(value_ns).saturating_sub(1));
@@ -145,8 +149,7 @@ impl<'a> Tail<'a> {
         if off(&from) < off(&beyond) { from } else { beyond }
     }
 
-    /// Returns the percentile's 95 % interval in nanoseconds; `None` if the samples do not support
-    /// one.
+    /// Returns the percentile's 95 % interval in nanoseconds; `None` if there are too few samples.
     pub fn interval_ns(&self, quantile: f64) -> Option<[u64; 2]> {
         let effective = self.effective_sample(quantile)?;
         let ranks = quantile_ranks(self.samples(), effective, quantile, CONFIDENCE).ok()?;
@@ -154,7 +157,7 @@ impl<'a> Tail<'a> {
         Some([self.merged.lowest_equivalent(at(ranks.low)), at(ranks.high)])
     }
 
-    /// Compares the percentile with a limit. The result is decided if the interval excludes the
+    /// Compares the percentile with a limit. The comparison is decided if the interval excludes the
     /// limit, or if all tenths of the measurement agree.
     pub fn check_limit(&self, quantile: f64, limit_ns: u64) -> LimitCheck {
         let interval = self.interval_ns(quantile);
@@ -166,7 +169,7 @@ impl<'a> Tail<'a> {
         };
         let note = match (within, interval) {
             (Some(_), _) => String::new(),
-            (None, Some(_)) => "the interval straddles the limit".to_owned(),
+            (None, Some(_)) => "the confidence interval includes the limit".to_owned(),
             (None, None) => self.undecided_reason(quantile),
         };
         let interval_ns = interval.map(|ends| ends.map(|ns| ns as f64));
@@ -182,9 +185,9 @@ impl<'a> Tail<'a> {
         slow.sum::<u64>() as f64 / self.samples().max(1) as f64
     }
 
-    /// Returns true if ten times more operations exceed the limit than the percentile allows. This
-    /// must apply to the whole measurement and to most of its parts. For a p99, more than 10 % are
-    /// slow.
+    /// Returns true if at least ten times more operations exceed the limit than the percentile
+    /// allows: for a p99, more than 10 %. In addition, the percentile must be exceeded in most
+    /// parts of the measurement.
     pub(crate) fn breaks_by_a_factor(&self, quantile: f64, limit_ns: u64) -> bool {
         let allowed = ((1.0 - quantile) * FACTOR).min(0.5);
         if self.slow_share(limit_ns) <= allowed {
@@ -200,20 +203,19 @@ impl<'a> Tail<'a> {
     fn undecided_reason(&self, quantile: f64) -> String {
         match self.effective_sample(quantile) {
             Some(effective) => format!(
-                "{} I/Os with clustered slow ones equal {effective:.0} independent ones: too \
-                 few for p{}",
+                "{} I/Os are equivalent to {effective:.0} independent I/Os, because slow I/Os \
+                 occur in clusters: these are too few for p{}",
                 self.samples(),
                 quantile * 100.0
             ),
-            None => {
-                "too short or too unsteady to estimate how much latencies depend on earlier ones"
-                    .into()
-            }
+            None => "the measurement is too short or too unsteady to estimate how much latencies \
+                 depend on earlier latencies"
+                .into(),
         }
     }
 
     /// Returns the common result of the tenths of the measurement; `None` if they disagree or are
-    /// undecided. With fewer than ten spans, they can only show that a limit is exceeded.
+    /// undecided. With fewer than ten spans, the result can only be that the limit is exceeded.
     fn common_result(&self, quantile: f64, limit_ns: u64) -> Option<bool> {
         let beyond = self.spans_beyond(limit_ns);
         let parts = beyond.len().min(PARTS);
@@ -241,13 +243,14 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// Returns true if the samples, of which `effective` are independent, support the percentile.
+/// Returns true if the samples are enough for the percentile. `effective` is their equivalent
+/// number of independent samples.
 pub fn supports_percentile(samples: u64, effective: f64, quantile: f64) -> bool {
     percentile_gate(samples as usize, effective, quantile).is_ok()
 }
 
-/// Groups histograms into spans of the histograms' median length. Completions after the end count
-/// in the last span.
+/// Groups histograms into spans of the histograms' median length. Completions after the end are
+/// included in the last span.
 fn spans<'a>(bundle: &Bundle, intervals: Vec<&'a Interval>) -> (Vec<Vec<&'a Packed>>, u64) {
     let Some(measure) = measured(bundle) else { return (Vec::new(), 0) };
     let mut lengths_ns: Vec<u64> = intervals.iter().map(|i| i.duration_ns).collect();
@@ -285,8 +288,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Creates a minute of 1,000 reads/s of 1 ms. `slow` returns the number of reads per second
-    /// that take 100 ms.
+    /// Creates a minute with 1,000 reads/s that take 1 ms. For each second, `slow` returns the
+    /// number of reads that take 100 ms.
     fn run(slow: impl Fn(u64) -> u64) -> Bundle {
         let mut bundle = fixtures::reads();
         let mut merged = plimsoll_evidence::latency::histogram();
@@ -317,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_percentile_that_is_clear_of_its_limit_is_decided() {
-        // First 0.5 % are slow, spread evenly; then 2 %.
+        // First 0.5 % of the reads are slow, spread evenly over time; later 2 %.
         let few = check_p99(&run(|_| 5), 50 * MS);
         assert_eq!(few.within, Some(true), "{few:?}");
         let [low, high] = few.interval_ns.unwrap();
@@ -330,20 +333,21 @@ mod tests {
     fn one_percent_that_is_now_here_and_now_there_straddles_the_limit() {
         let even = check_p99(&run(|second| [6, 9, 14, 8, 12][second as usize % 5]), 50 * MS);
         assert_eq!(even.within, None, "{even:?}");
-        assert_eq!(even.note, "the interval straddles the limit");
+        assert_eq!(even.note, "the confidence interval includes the limit");
     }
 
     #[test]
     fn a_stall_is_one_event_however_many_it_holds_up() {
-        // 800 of 60,000 in one second of sixty. The same number of independent samples would be
-        // conclusive.
+        // 800 of 60,000 reads are slow, all in one second of sixty. The same number of independent
+        // samples would be conclusive.
         let stall = run(|second| if second == 30 { 800 } else { 0 });
         let tail = Tail::of(&stall, |_| true).unwrap();
         assert!(tail.effective_sample(0.99).unwrap() < 200.0);
         let broken = tail.check_limit(0.99, 50 * MS);
         assert_eq!((broken.within, broken.interval_ns), (None, None), "{broken:?}");
-        assert!(broken.note.contains("independent ones: too few for p99"), "{broken:?}");
-        // Every tenth is within a limit that even the stall does not exceed.
+        assert!(broken.note.contains("these are too few for p99"), "{broken:?}");
+        // The limit is so high that even the stall does not exceed it, so all tenths meet the
+        // limit.
         assert_eq!(tail.check_limit(0.99, 200 * MS).within, Some(true));
         // The other reads all exceed this limit.
         assert_eq!(tail.check_limit(0.99, MS / 2).within, Some(false));
@@ -364,6 +368,6 @@ mod tests {
         bundle.latency_spans.clear();
         let unsure = check_p99(&bundle, 50 * MS);
         assert_eq!((unsure.within, unsure.interval_ns), (None, None));
-        assert!(unsure.note.starts_with("too short or too unsteady"), "{unsure:?}");
+        assert!(unsure.note.contains("too short or too unsteady"), "{unsure:?}");
     }
 }

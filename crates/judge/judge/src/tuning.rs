@@ -1,5 +1,5 @@
-//! Load line from the bundles of a search. Each step is a judged run. A pure function of the
-//! bundles in their order, so that a search can be judged again later.
+//! Computes the load line from the bundles of a search. Each step is a judged run. The result is a
+//! pure function of the bundles in their order, so a search can be judged again later.
 
 mod neighbour;
 
@@ -19,11 +19,11 @@ use crate::steady::{self, Steadiness};
 use crate::sweep::PointPlace;
 use crate::verdict::{Quantity, Verdict, VerdictKind};
 
-/// Substitute for a limit of zero stalls: one in a thousand seconds.
+/// Substitute for a limit of zero stalls: one stall in a thousand seconds.
 const STALLS_LEAST: f64 = 1e-3;
 
-/// Smallest and largest load of a search, its maximum number of steps, and the streams that have
-/// this load.
+/// Smallest and largest load of a search, its maximum number of steps, and the streams whose load
+/// it varies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// Smallest load to measure.
@@ -35,7 +35,8 @@ pub struct Range {
     /// Streams whose load the search varies; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<String>,
-    /// Number of hosts of a fleet that each have the load; 1 on one host, and if the hosts share it.
+    /// Number of hosts that each issue the whole load; 1 for a single host, or if the hosts of a
+    /// fleet share the load.
     #[serde(default = "one_host", skip_serializing_if = "is_one_host")]
     pub hosts: u32,
 }
@@ -55,7 +56,7 @@ impl Range {
     }
 }
 
-/// Step of a search: a run at one load.
+/// A step of a search: a run at one load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TuneStep {
     /// Identifier of the run.
@@ -70,13 +71,15 @@ pub struct TuneStep {
     pub latencies_ns: Vec<Option<f64>>,
     /// Page-fault stalls per second; `None` if not counted.
     pub stalls_per_s: Option<f64>,
-    /// True if no ceiling was exceeded, including that of stalls; `None` if one was not measured.
+    /// True if no ceiling was exceeded, including the limit on stalls; `None` if a value was not
+    /// measured.
     pub within: Option<bool>,
-    /// True if the system was steady; `None` if the intervals do not decide.
+    /// True if the system was steady; `None` if the intervals are not sufficient for a decision.
     pub steady: Option<bool>,
-    /// Reason why the step was not steady, or another problem of the run; empty without problems.
+    /// Reason why the step was not steady, or another problem of the run; empty if there was no
+    /// problem.
     pub note: String,
-    /// The run's own verdict.
+    /// Verdict on the run.
     pub verdict: VerdictKind,
     /// Reason of the verdict.
     #[serde(default)]
@@ -91,7 +94,7 @@ pub struct TuneStep {
     pub place: Option<PointPlace>,
 }
 
-/// Latency that the steps measure.
+/// A latency that the steps measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Name such as `db_read_latency_avg`.
@@ -100,7 +103,7 @@ pub struct Latency {
     pub ceiling_ns: Option<f64>,
 }
 
-/// Search with its results.
+/// A search with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
     /// Name of the plan.
@@ -127,28 +130,28 @@ pub struct Tuning {
     pub complete: bool,
     /// Highest rate within every ceiling; `None` if every step exceeded a ceiling.
     pub load_line: Option<MeasuredLoad>,
-    /// True if the load line was measured twice and has checked neighbours on both sides.
+    /// True if the load line was measured twice and its neighbours on both sides were checked.
     pub confirmed: bool,
-    /// Load with the largest throughput over latency.
+    /// Load with the largest ratio of throughput to latency.
     pub knee: Option<MeasuredLoad>,
-    /// Minimum number of threads (or depth) that achieves the requirement. `None` without a
+    /// Minimum number of threads (or depth) that achieves the requirement. `None` if there is no
     /// requirement, if no load achieves it, or in an open loop.
     #[serde(rename = "fewest")]
     pub required_load: Option<MeasuredLoad>,
-    /// True if the search showed that a slightly smaller load is not enough.
+    /// True if a slightly smaller load was measured and is not enough.
     #[serde(rename = "fewest_checked")]
     pub required_load_checked: bool,
-    /// Sentences about a falling curve and an interrupted search.
+    /// Remarks, for example that the curve falls or that the search was interrupted.
     pub remarks: Vec<String>,
 }
 
 impl Tuning {
     /// Returns the verdict on the search.
     ///
-    /// PASS requires a step that achieves the required rate and is itself a PASS. FAIL means that
-    /// no load within the ceilings achieves the required rate, or no load meets the ceilings.
-    /// INCONCLUSIVE has three causes: an interrupted search, a load that never became steady and
-    /// may achieve the required rate, or only undecided steps that achieve it.
+    /// PASS requires a step that achieves the required rate and whose own verdict is PASS. FAIL
+    /// means that no load meets the ceilings, or that no load within the ceilings achieves the
+    /// required rate. INCONCLUSIVE has three causes: an interrupted search, a load that never
+    /// became steady and may achieve the required rate, or only undecided steps that achieve it.
     pub fn verdict(&self) -> VerdictKind {
         if self.steps.iter().any(|step| step.verdict == VerdictKind::Invalid) {
             return VerdictKind::Invalid;
@@ -177,7 +180,7 @@ impl Tuning {
         }
     }
 
-    /// Returns the steps that exceeded no ceiling and achieved the required rate.
+    /// Returns the steps that achieved the required rate and exceeded no ceiling.
     fn sufficient_steps(&self) -> impl Iterator<Item = &TuneStep> {
         let required_per_s = self.required_per_s.unwrap_or(0.0);
         self.steps.iter().filter(move |step| {
@@ -187,8 +190,8 @@ impl Tuning {
 }
 
 impl Tuning {
-    /// Returns the step with the highest rate above the load line that exceeded no ceiling, at a
-    /// load that was never steady. Its long-term rate is unknown.
+    /// Returns the step with the highest rate above the load line whose load was never steady
+    /// although it exceeded no ceiling. The long-term rate of this load is unknown.
     fn unsettled_step(&self) -> Option<&TuneStep> {
         let line_per_s = self.load_line.map_or(0.0, |line| line.rate_per_s);
         let settled = |load: u64| self.steps.iter().any(|s| s.load == load && self.is_settled(s));
@@ -203,7 +206,7 @@ impl Tuning {
     }
 }
 
-/// Running search: the next load and the current results.
+/// A search in progress: returns the next load and the current results.
 #[derive(Clone, Debug)]
 pub struct Tuner {
     load: VariedLoad,
@@ -215,12 +218,12 @@ impl Tuner {
     /// Creates a search over the loads of `range` for a plan's requirement.
     ///
     /// # Errors
-    /// A sentence: the plan has no load to vary, or the range is empty.
+    /// The plan has no load that can be varied, or the range is empty. The error is a sentence.
     pub fn new(plan: &ResolvedPlan, range: Range) -> Result<Self, String> {
         let load = VariedLoad::of(plan, &range.vary)?;
         let knob = load.knob();
         let neighbour = Neighbour::of(plan, &range.vary)?;
-        // The verdict of a step beside a neighbour includes all limits.
+        // If the search varies a neighbour, the verdict of a step includes all limits.
         let required = plan.requirement.as_ref().filter(|_| neighbour.is_none());
         let latencies = match &neighbour {
             Some(_) => neighbour::latencies(plan),
@@ -299,7 +302,7 @@ impl Tuner {
 
     fn step(&self, bundle: &Bundle, verdict: &Verdict) -> TuneStep {
         let Tuning { latencies, stalls_max_per_s, .. } = &self.tuning;
-        // A neighbour that starts and ends changes the rate of the whole.
+        // If a neighbour starts or ends during the run, the total rate changes.
         let is_whole = self.tuning.neighbour.is_none();
         let steadiness = if is_whole { steady::of(bundle) } else { Steadiness::default() };
         let latencies_ns: Vec<Option<f64>> =
@@ -328,6 +331,8 @@ impl Tuner {
             false => neighbour::rate_per_s(bundle, &self.tuning.range.vary),
         };
         let within = match verdict.verdict {
+            // The figures of such a run can refute a ceiling, but do not show that it was kept.
+            VerdictKind::Invalid if is_whole => all(kept.chain(stalled)).filter(|within| !within),
             _ if is_whole => all(kept.chain(stalled)),
             _ if !self.tuning.achieved(load, rate_per_s) => {
                 notes.push("the storage did not sustain the neighbour's rate".to_owned());
@@ -367,19 +372,21 @@ impl Tuner {
         tuning.required_load = outcome.required_load;
         tuning.required_load_checked = outcome.required_load_checked;
         if let (Some(_), Some(line)) = (&tuning.neighbour, &mut tuning.load_line) {
-            // The search maximised the load.
+            // This search maximised the load, not the rate.
             let of_line = tuning.steps.iter().filter(|step| step.load == line.load);
             let rates: Vec<f64> = of_line.filter_map(|step| step.rate_per_s).collect();
             line.rate_per_s = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
         }
-        // A load line below a faster load that never became steady is a lower bound.
+        // If a faster load never became steady, the load line is only a lower bound.
         tuning.confirmed &= tuning.neighbour.is_some() || tuning.unsettled_step().is_none();
         tuning.remarks = match tuning.neighbour {
             Some(_) => tuning.neighbour_remarks(),
             None => remarks(&tuning, &outcome),
         };
         if !tuning.complete {
-            tuning.remarks.push(format!("The search was cut short after {} steps.", outcome.steps));
+            tuning
+                .remarks
+                .push(format!("The search was interrupted after {} steps.", outcome.steps));
         }
         tuning
     }
@@ -401,7 +408,8 @@ pub fn rejudge(
     Ok(tuner.tuning())
 }
 
-/// Returns the latencies with ceilings or, if there are none, the default latency for display.
+/// Returns the latencies that have ceilings. If there are no ceilings, returns the default latency
+/// for display.
 fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     let limits = plan.requirement.iter().flat_map(|r| &r.limits);
     let judged: Vec<Latency> = limits
@@ -420,7 +428,7 @@ fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     vec![Latency { name: name.to_owned(), ceiling_ns: None }]
 }
 
-/// Returns true if no limit is exceeded; `None` if one is undecided and none is exceeded.
+/// Returns true if all limits are met; `None` if a limit is undecided and no limit is exceeded.
 fn all(kept: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let answers: Vec<Option<bool>> = kept.collect();
     if answers.contains(&Some(false)) {
@@ -437,7 +445,8 @@ fn stalls_per_s(verdict: &Verdict) -> Option<f64> {
     }
 }
 
-/// Returns a latency from the run's own check or, without a check, the mean over all operations.
+/// Returns a latency from the run's own check. If there is no such check, returns the mean latency
+/// of all operations.
 fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f64> {
     let check = verdict.checks.iter().find(|check| check.name == latency.name);
     match check.map(|check| check.quantity) {
@@ -453,10 +462,11 @@ fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f
     }
 }
 
-/// Gain over the load line that justifies another step of the search.
+/// Minimum gain over the load line that justifies another step of the search.
 const GAIN_MIN: f64 = 0.03;
 
-/// Loss of throughput after the maximum, as a fraction of the maximum, from which the curve falls.
+/// The curve counts as falling if the throughput after its maximum is lower by at least this
+/// fraction.
 const FALLS: f64 = 0.05;
 
 fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
@@ -477,7 +487,7 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
             ));
         } else if last.0 > top.0 {
             remarks.push(format!(
-                "The curve flattens: above {name} {}, throughput does not rise.",
+                "The curve flattens: above {name} {}, throughput does not increase.",
                 top.0
             ));
         }
@@ -488,18 +498,19 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
         !tuning.steps.is_empty() && tuning.steps.iter().all(|step| step.steady != Some(true));
     if none_steady {
         remarks.push(
-            "No step was steady, so it is unknown which load can be sustained. Measure each step \
-             for longer (--for 10m) after a longer warm-up (--set phases.warm_up=2m). If the rate \
-             still changes, look for other load on this host or storage, and for caches and burst \
-             credit that run out."
+            "No step was steady, so it is unknown which load the storage can sustain. Measure \
+             each step for longer (--for 10m) after a longer warm-up (--set phases.warm_up=2m). \
+             If the rate still changes, look for other load on this host or storage, for caches \
+             that become full, and for burst credit that runs out."
                 .to_owned(),
         );
     }
     let said = unsettled.filter(|_| !none_steady);
     if let Some((step, rate_per_s)) = said.and_then(|step| Some((step, step.rate_per_s?))) {
         remarks.push(format!(
-            "At {name} {}, {rate_per_s:.0} I/Os per second met every ceiling, but never became steady: their \
-             long-term rate is unknown. Measure each step for longer, after a longer warm-up.",
+            "At {name} {}, {rate_per_s:.0} I/Os per second met every ceiling, but the rate never \
+             became steady, so the long-term rate is unknown. Measure each step for longer, after \
+             a longer warm-up.",
             step.load
         ));
     }
@@ -515,8 +526,10 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
         remarks.push(says);
     }
     if tuning.required_load.is_some() && !tuning.required_load_checked {
-        remarks
-            .push(format!("It is unknown whether fewer {name} suffice: there were too few steps."));
+        remarks.push(format!(
+            "It is unknown whether fewer {name} are enough: there were too few \
+                steps."
+        ));
     }
     if let (Some(required), None, false, None) =
         (tuning.required_per_s, tuning.required_load, tuning.knob.is_open(), unsettled)
@@ -530,7 +543,7 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     {
         let (load, reason) = (step.load, &step.reason);
         remarks
-            .push(format!("{name} {load} would suffice, but its run is INCONCLUSIVE: {reason}."));
+            .push(format!("{name} {load} would be enough, but its run is INCONCLUSIVE: {reason}."));
     }
     remarks
 }
@@ -562,11 +575,22 @@ mod tests {
             bundle.observed = Default::default();
         };
         assert_eq!(step_with(&unseen), VerdictKind::Inconclusive);
-        // The search does not vary the load for this limit, but the requirement still includes it.
+        // The search does not use this limit, but the requirement still includes it.
         let bandwidth = |bundle: &mut Bundle| {
             let requirement = bundle.plan.requirement.as_mut().unwrap();
             requirement.bandwidth_bytes_per_s = Some(900_000_000_000);
         };
         assert_eq!(step_with(&bandwidth), VerdictKind::Fail);
+    }
+
+    #[test]
+    fn an_invalid_step_shows_no_kept_ceiling() {
+        let bundle = fixtures::reads();
+        let within = |kind: VerdictKind| {
+            let tuner = Tuner::new(&bundle.plan, Range::up_to(8)).unwrap();
+            tuner.step(&bundle, &Verdict { verdict: kind, ..judge(&bundle) }).within
+        };
+        assert_eq!(within(VerdictKind::Measured), Some(true));
+        assert_eq!(within(VerdictKind::Invalid), None);
     }
 }

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::claim::ClaimStatus;
 use crate::finding::Finding;
 
-/// Version of the rules and thresholds. The same bundle under the same version gives the same
+/// Version of the rules and thresholds. With the same version, the same bundle results in the same
 /// verdict, byte for byte.
 pub const RULES_VERSION: u32 = 17;
 
-/// Verdict on a run, in order of precedence if several apply.
+/// Kind of verdict on a run. If several kinds apply, the first one is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VerdictKind {
@@ -50,8 +50,8 @@ impl fmt::Display for VerdictKind {
     }
 }
 
-/// Limit and measured value of a check. A rate must be at least its limit if `at_least` is set. The
-/// comments of the variants state the direction of each.
+/// Limit and measured value of a check. The limit of a rate is a lower limit if [`Check::at_least`]
+/// is set. The other limits are upper limits, unless the comment of the variant states otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Quantity {
@@ -62,7 +62,7 @@ pub enum Quantity {
         measured_ns: Option<u64>,
     },
     Rate {
-        /// Lower or upper limit ([`Check::at_least`]).
+        /// Lower limit if [`Check::at_least`] is set, otherwise upper limit.
         limit_per_s: f64,
         /// `None` if not measured.
         measured_per_s: Option<f64>,
@@ -101,7 +101,7 @@ impl Quantity {
     }
 }
 
-/// Judged figure: a row with limit, measured value, and pass or fail.
+/// A limit of the requirement with the measured value and the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
     /// Name such as `db_read_latency_avg`.
@@ -109,14 +109,15 @@ pub struct Check {
     /// Limit and measured value.
     #[serde(flatten)]
     pub quantity: Quantity,
-    /// True if the measured value must be at least the limit.
+    /// True if the limit is a lower limit of the measured value.
     pub at_least: bool,
     /// True if the limit is met; `None` if undecided. A check without a measured value is always
     /// undecided.
     pub ok: Option<bool>,
-    /// Instance with the measured value, and other remarks for the reader.
+    /// Instance that has the measured value, and other remarks for the reader.
     pub note: String,
-    /// 95 % interval of the measured value in its own unit, if the samples support one.
+    /// 95 % confidence interval of the measured value, in the same unit. `None` if there are too
+    /// few samples.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -126,7 +127,7 @@ impl Check {
         Self { name, quantity, at_least, ok: None, note: String::new(), interval: None }
     }
 
-    /// Sets the result, if there is a measured value.
+    /// Sets the result. Without a measured value, the check remains undecided.
     pub(crate) fn with_result(mut self, ok: Option<bool>) -> Self {
         self.ok = ok.filter(|_| self.quantity.is_measured());
         self
@@ -157,7 +158,7 @@ pub struct Verdict {
     pub headroom: Option<f64>,
     /// Checks, one per limit.
     pub checks: Vec<Check>,
-    /// Support of each claim by the evidence.
+    /// For each claim: its support by the evidence.
     pub claims: BTreeMap<String, ClaimStatus>,
     /// Trust level of the evidence.
     pub tier: Tier,
@@ -165,7 +166,7 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// Identifiers of the rules that passed.
     pub passed: Vec<String>,
-    /// Rules that stayed unknown and that the plan accepts as unknown (`evidence.accept_unknown`).
+    /// Rules whose outcome is unknown and accepted by the plan (`evidence.accept_unknown`).
     #[serde(default)]
     pub accepted: Vec<String>,
     /// Declarations of the user that the verdict relies on, such as `array cache 1.00 GiB`.

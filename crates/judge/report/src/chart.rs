@@ -2,11 +2,12 @@
 //!
 //! A [`Plot`] is data: two [`Axis`]es, [`Mark`]s, shaded [`Band`]s (phases) and [`Rule`]s (limits).
 //! [`Plot::svg`] draws it. Colours are CSS classes from [`CSS`], so one drawing serves light, dark
-//! and print. [`Plot::figure`] adds the series as JSON for the read-out and zoom of [`JS`]. Charts
-//! are complete without scripts.
+//! and print. [`Plot::figure`] adds the series as JSON, with which the script [`JS`] shows values
+//! and zooms. Charts are complete without scripts.
 //!
-//! Long series are reduced to what the pixels can show ([`decimate`]): the first, smallest, largest
-//! and last value of each pixel column. A single slow interval in two hours stays visible.
+//! Long series are reduced ([`decimate`]) to the first, smallest, largest and last value of each
+//! pixel column, because the pixels cannot show more. A single slow interval in two hours stays
+//! visible.
 
 pub mod axis;
 pub mod decimate;

@@ -11,7 +11,8 @@ use crate::table::{Cell, Column, Table, Tone};
 
 pub use crate::study::unit;
 
-/// Returns the report of a comparison: conclusion, requirement, figures and differing conditions.
+/// Returns the report of a comparison: conclusion, requirement, figures, and the conditions that
+/// differ.
 pub fn comparison_document(comparison: &Comparison) -> Document {
     let drawing = ComparisonDrawing(comparison);
     let mut sections = vec![standings(comparison), drawing.section()];
@@ -35,7 +36,7 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     }
 }
 
-/// Returns plans, date, host, file system, kernel and device of all runs.
+/// Returns the plans, dates, hosts, file systems, kernels and devices of all runs.
 fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     let measured = &comparison.runs;
     let mut pairs = Vec::new();
@@ -44,7 +45,13 @@ fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     if !works.is_empty() {
         let lengths = measured.iter().map(|run| elapsed(run.place.measured_ns as f64));
         let lengths = places::listed(lengths);
-        pairs.push(("workload".to_owned(), format!("{works}; each run measured for {lengths}")));
+        pairs.push((
+            "workload".to_owned(),
+            format!(
+                "{works}; the measurement of each run took \
+            {lengths}"
+            ),
+        ));
     }
     if !measured.is_empty() {
         let plans = places::listed(measured.iter().map(|run| run.plan.clone()));
@@ -54,7 +61,7 @@ fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     pairs
 }
 
-/// Describes the point at which the sides diverge and the parts of their difference.
+/// Describes where the sides start to diverge, and the parts of their difference.
 fn explain(explanation: &Explanation) -> Option<Section> {
     let divergence =
         |at: &Divergence| sentence(&format!("first {} that differs: {}", at.kind, at.says));
@@ -67,8 +74,8 @@ fn explain(explanation: &Explanation) -> Option<Section> {
         "",
         vec![
             Column::words("possible cause", "cause"),
-            Column::of(Unit::Latency, "of an operation", "ns_per_operation"),
-            Column::of(Unit::Share, "of the difference", "share"),
+            Column::of(Unit::Latency, "time per operation", "ns_per_operation"),
+            Column::of(Unit::Share, "share of the difference", "share"),
         ],
     );
     for cause in &explanation.causes {
@@ -82,8 +89,8 @@ fn explain(explanation: &Explanation) -> Option<Section> {
         let shown = Unit::Latency.show(ns.abs(), Letters::Unicode);
         let more = if ns < 0.0 { "less" } else { "more" };
         table.note = format!(
-            "the mean operation of the second side takes {shown} {more} than that of the first; a \
-             row that explains a share of this difference is not necessarily its cause"
+            "an operation takes on average {shown} {more} on the second side than on the first; a \
+             row that accounts for a share of this difference is not necessarily its cause"
         );
         section = section.with(Block::Table(table));
     }
@@ -113,20 +120,21 @@ pub(crate) fn headline_text(
     }
 }
 
-/// Compares each side with its requirement, or lists the runs of sides without one.
+/// Compares each side with its requirement. If no side has a requirement, lists the runs of each
+/// side.
 fn standings(comparison: &Comparison) -> Section {
     let mut columns = vec![
         Column::words("side", "side"),
         Column::numbers("runs", "runs"),
         Column::words("verdicts", "verdicts"),
     ];
-    // If its plan has no requirement, a run is MEASURED or fails by a rule.
+    // The verdict on a run without a requirement is MEASURED, unless a rule fails.
     let required = comparison
         .requirement_results
         .iter()
         .any(|result| result.passed + result.failed > 0 || result.headroom_min.is_some());
     if required {
-        columns.push(Column::numbers("least headroom", "headroom_min"));
+        columns.push(Column::numbers("lowest headroom", "headroom_min"));
     }
     let mut table = Table::new("", columns);
     for (name, requirement) in comparison.names.iter().zip(&comparison.requirement_results) {

@@ -9,7 +9,7 @@ use crate::run::distribution::{QUANTILES, percentile_ns};
 use crate::run::kinds::Operation;
 use crate::table::{Cell, Column, Table};
 
-/// Returns a row per class of I/O: identity and verdict, totals, rates and latencies.
+/// Returns a row per class of I/O, with run, verdict, totals, rates and latencies.
 pub fn classes(bundle: &Bundle, verdict: &Verdict) -> String {
     let mut columns = vec![
         Column::words("", "run_id"),

@@ -12,7 +12,7 @@ pub struct Document {
     pub description: String,
     /// Run, time, host, version and similar facts.
     pub identity: Vec<(String, String)>,
-    /// Reason why this is only a demonstration, and the facts that it cannot show.
+    /// Banner of a demonstration: why the run is only a demonstration, and what it cannot show.
     pub demonstration: Option<String>,
     /// Verdict with its main figures.
     pub headline: Headline,
@@ -52,12 +52,12 @@ impl Fact {
     }
 }
 
-/// Outputs that show a section.
+/// Selects the outputs that show a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
     #[default]
     Brief,
-    /// All except the terminal's summary.
+    /// All outputs except the terminal's summary.
     Full,
     /// Shown only in the terminal's summary: a short form of other sections.
     Terminal,
@@ -70,7 +70,7 @@ pub struct Section {
     pub id: String,
     /// Heading.
     pub title: String,
-    /// Outputs that show it.
+    /// Outputs that show the section.
     pub depth: Depth,
     /// Contents.
     pub blocks: Vec<Block>,
@@ -109,7 +109,7 @@ pub enum Block {
     List(Vec<String>),
     Table(Table),
     Chart(Box<Plot>),
-    /// Names and texts in one line, for the terminal only.
+    /// Pairs of name and text on one line, for the terminal only.
     Line(Vec<(String, String)>),
     /// A sparkline, for the terminal only.
     Spark {
@@ -140,6 +140,6 @@ pub struct FindingLine {
     pub says: String,
     /// Advice; may be empty.
     pub advice: String,
-    /// Numbers that support it.
+    /// Numbers that support the finding.
     pub evidence: Vec<(String, String)>,
 }

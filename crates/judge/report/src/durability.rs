@@ -45,12 +45,15 @@ impl DurabilityResult<'_> {
         let direct = if settings.direct { ", O_DIRECT" } else { "" };
         fact("target", settings.target.clone());
         fact("durability", format!("{}{direct}", settings.sync.word()));
-        fact("kind of cut", settings.kind.word().to_owned());
+        fact("kind of power cut", settings.kind.word().to_owned());
         fact("cuts", verdict.cuts.to_string());
-        fact("cuts that do not count", verdict.cuts_not_counted.to_string());
+        fact("cuts not counted", verdict.cuts_not_counted.to_string());
         fact("cuts with losses", verdict.cuts_with_losses.to_string());
         if let Some(bound) = verdict.loss_probability_max {
-            fact("loss probability of a cut", format!("at most {:.2} % (95 %)", bound * 100.0));
+            fact(
+                "probability of loss per cut",
+                format!("at most {:.2} % (95 % confidence)", bound * 100.0),
+            );
         }
         fact("acknowledged writes", verdict.acknowledged.to_string());
         fact("damaged blocks", verdict.damaged_blocks.to_string());

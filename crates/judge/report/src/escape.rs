@@ -1,7 +1,7 @@
 //! Escaping of text for HTML, SVG, Markdown and CSV.
 //!
 //! Names are chosen by users and by bundles of other machines, so every name is escaped before it
-//! is in a page. All escaping is in this module, where one test can attack it.
+//! is put into a page. All escaping is in this module, where a single test can attack it.
 
 use plimsoll_plan::is_unprintable;
 
@@ -27,7 +27,7 @@ pub fn html(text: &str) -> String {
     out
 }
 
-/// Like [`html`], and marks text in backticks as code. A single backtick does not change.
+/// Like [`html`], but also marks text in backticks as code. An unpaired backtick stays as it is.
 pub fn html_prose(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut rest = text;
@@ -45,7 +45,7 @@ pub fn html_prose(text: &str) -> String {
 }
 
 /// Escapes JSON for a `<script type="application/json">` element. In JSON, `<`, `>` and `&` occur
-/// only in strings, in which they may be escaped. `</script>` and `<!--` then cannot occur.
+/// only in strings, where escapes are allowed. After escaping, `</script>` and `<!--` cannot occur.
 pub fn json_in_script(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -81,9 +81,9 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// Quotes a CSV field as RFC 4180 requires. If a text begins like a formula of a spreadsheet (`=`,
-/// `+`, `-`, `@`, tab or carriage return), the function adds a leading apostrophe. Numbers are not
-/// quoted here.
+/// Quotes a CSV field as RFC 4180 requires. A text that a spreadsheet would take for a formula (it
+/// begins with `=`, `+`, `-`, `@`, tab or carriage return) gets a leading apostrophe. Numbers are
+/// not quoted here.
 pub fn csv_text(text: &str) -> String {
     let guarded = match text.chars().next() {
         Some('=' | '+' | '-' | '@' | '\t' | '\r') => format!("'{text}"),

@@ -10,7 +10,8 @@ use crate::study::{figure, unit};
 use crate::table::{Cell, Column, Table, Tone};
 use crate::text;
 
-/// Returns verdicts of all runs, then mean, interval and spread of each figure, for a terminal.
+/// Returns the report for a terminal: the verdicts of all runs, and the mean, interval and spread
+/// of each figure.
 pub fn experiment(experiment: &Experiment, style: &text::Style) -> String {
     text::document(&experiment_document(experiment), style)
 }

@@ -1,11 +1,11 @@
 //! The result in the format of `fio --output-format=json`, for tools that read it.
 //!
-//! There is one job per kind of I/O (`database`, `log`, `maintenance`…), like the output for a fio
-//! job file with one section each. `lat_ns` is the latency from the intended start, `clat_ns` the
-//! service time. Percentiles without enough samples are missing, so there are fewer than in fio.
-//! Names and units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). The export has
-//! the fields that fio-plot needs: `job options` with `rw`, `bs`, `iodepth` and `numjobs`, the
-//! deviation of the rate, and the distribution of latency.
+//! There is a job for each kind of I/O (`database`, `log`, `maintenance`…), as in the output of a
+//! fio job file with a section for each kind. `lat_ns` is the latency from the intended start,
+//! `clat_ns` the service time. Percentiles without enough samples are missing, unlike in fio's own
+//! output. Names and units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). The
+//! export has the fields that fio-plot needs: `job options` with `rw`, `bs`, `iodepth` and
+//! `numjobs`, the deviation of the rate, and the distribution of latency.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,8 @@ pub fn json(bundle: &Bundle) -> Value {
     let run = &bundle.run;
     let kinds = kinds(bundle);
     let mut groups: Vec<&str> = Vec::new();
-    // As in fio, the flushes are in the job of the writes, and no figure combines the two.
+    // As in fio, the flushes are in the job of the writes, but no figure includes flushes and
+    // writes together.
     for kind in kinds
         .iter()
         .filter(|kind| !matches!(kind.group.as_str(), "sync" | "durable" | "first_byte"))
@@ -85,7 +86,7 @@ fn job(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
     })
 }
 
-/// Returns options of an equivalent job. Omits options that differ between streams.
+/// Returns the options of an equivalent fio job, without options that differ between streams.
 fn options(bundle: &Bundle, group: &str, name: &str) -> Map<String, Value> {
     let mut options = Map::new();
     options.insert("name".into(), json!(name));
@@ -140,7 +141,7 @@ fn cpu_percent(bundle: &Bundle, ns: Option<u64>) -> Value {
     json!(ns.and_then(of))
 }
 
-/// Returns the percentage of operations by latency, in fio's steps of a unit.
+/// Returns the percentage of operations in each of fio's latency ranges for a unit.
 fn shares(bundle: &Bundle, kinds: &[Kind], group: &str, unit: f64, open: bool) -> Value {
     const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let of_group = kinds.iter().filter(|k| k.group == group && k.operation != Operation::Flush);
@@ -224,7 +225,7 @@ fn side(bundle: &Bundle, kind: Option<&Kind>) -> Value {
     })
 }
 
-/// Returns rates and bandwidths of the intervals of the measured phase.
+/// Returns the rate and bandwidth of each interval of the measured phase.
 fn intervals(bundle: &Bundle, kind: Option<&Kind>) -> (Vec<f64>, Vec<f64>) {
     let (Some(kind), Some(phase)) = (kind, measured(bundle)) else { return Default::default() };
     let of = |name: &str| {

@@ -1,4 +1,5 @@
-//! Report of a fleet: a row per host, total, average and spread, and the slowest host.
+//! Report of a fleet: a row for each host, the total, the average, the spread, and the slowest
+//! host.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::fleet::{Fleet, Host, HostRun};
@@ -16,15 +17,15 @@ use crate::run::{
 };
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Phases with a column for their duration: each host runs them independently.
+/// Phases that each host runs independently. The report has a column for the duration of each.
 const TIMED: [PhaseKind; 4] =
     [PhaseKind::Create, PhaseKind::Duplicate, PhaseKind::FormatLogs, PhaseKind::Verify];
 
-/// Maximum number of hosts with their own line in a chart.
+/// Maximum number of lines in a chart; each line is a host.
 const LINES_MAX: usize = 8;
 
-/// Returns the report of a fleet's run. `one`: all hosts combined. `hosts`: bundles of the hosts
-/// that wrote a bundle.
+/// Returns the report of a fleet's run. `one`: all hosts combined. `hosts`: the bundles that hosts
+/// wrote.
 #[must_use]
 pub fn fleet_document(
     fleet: &Fleet,
@@ -40,8 +41,11 @@ pub fn fleet_document(
     figures.push(Fact::new("hosts", Cell::count(fleet.hosts.len() as u64)));
     if let Some(window) = fleet.window {
         figures.push(
-            Fact::new("spread of starts", Cell::number(Unit::Latency, window.start_skew_ns as f64))
-                .note(format!("± {:.2} ms", window.start_skew_error_ns as f64 / 1e6)),
+            Fact::new(
+                "spread of start times",
+                Cell::number(Unit::Latency, window.start_skew_ns as f64),
+            )
+            .note(format!("± {:.2} ms", window.start_skew_error_ns as f64 / 1e6)),
         );
     }
     Document {
@@ -65,7 +69,11 @@ pub fn fleet_document(
             events::section(&one.0),
             table(verdict),
             latencies(verdict.total.as_ref()),
-            findings::list(&one.1.findings, "No rule has a finding, on any host or on all hosts."),
+            findings::list(
+                &one.1.findings,
+                "No rule has a finding about a single host or about \
+                the fleet.",
+            ),
             findings::claims_line(&one.1),
             phases(verdict),
             each(fleet, hosts),
@@ -83,7 +91,7 @@ pub fn fleet_document(
     }
 }
 
-/// Shows each limit at the host that is furthest from meeting it.
+/// Shows each limit with the value of the host that is furthest from meeting the limit.
 fn checks(verdict: &FleetVerdict) -> Section {
     let section = Section::brief("checks", "Checks");
     match verdict.checks.is_empty() {
@@ -109,12 +117,12 @@ fn table(verdict: &FleetVerdict) -> Section {
         Column::of(Unit::Latency, "largest", "latency_ns_max").rank(2),
         Column::of(Unit::Latency, "started late", "start_late_ns").rank(1),
     ];
-    let mut table = Table::new("Each host in the common measured window", columns);
+    let mut table = Table::new("Each host, during the common measured window", columns);
     let number = |unit, base: Option<u64>| Cell::maybe(unit, base.map(|base| base as f64));
     for host in &verdict.hosts {
         let (verdict, ops_per_s, bytes_per_s) = match host.until_lost {
             Some(until) => (
-                Cell::text("lost as expected, figures until then"),
+                Cell::text("lost as expected; figures until the loss"),
                 Cell::observed(Unit::Rate, until.ops_per_s),
                 Cell::observed(Unit::Bandwidth, until.bytes_per_s),
             ),
@@ -162,7 +170,7 @@ fn table(verdict: &FleetVerdict) -> Section {
     Section::brief("hosts", "Hosts").with(Block::Table(table))
 }
 
-/// Shows the rate of each host over its measured phase, on the fleet's clock.
+/// Draws the rate of each host during its measured phase, over the time on the fleet's clock.
 fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
     let section = Section::full("each", "Each host over time");
     let width_ns = fleet.interval_ns.max(1);
@@ -184,7 +192,10 @@ fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
         true => format!("Rate of the first {LINES_MAX} hosts"),
         false => "Rate of each host".to_owned(),
     };
-    let (x, y) = (Axis::linear("time of the run", Unit::Elapsed), Axis::linear("I/Os", Unit::Rate));
+    let (x, y) = (
+        Axis::linear("time since the start of the run", Unit::Elapsed),
+        Axis::linear("I/Os", Unit::Rate),
+    );
     let plot = Plot { marks, ..Plot::new("fleet-each", &title, x, y) };
     section.with(Block::Chart(Box::new(plot)))
 }
@@ -234,7 +245,7 @@ fn phases(verdict: &FleetVerdict) -> Section {
     let kinds: Vec<PhaseKind> = timed.collect();
     let mut columns = vec![Column::words("host", "host")];
     columns.extend(kinds.iter().map(|kind| Column::numbers(kind.label(), kind.label())));
-    let mut table = Table::new("Duration of phases per host", columns);
+    let mut table = Table::new("Duration of the phases on each host", columns);
     for host in verdict.hosts.iter().filter(|_| !kinds.is_empty()) {
         let mut row = vec![Cell::text(host.name.as_str())];
         row.extend(
@@ -275,7 +286,7 @@ fn agents(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) ->
     Section::full("agents", "Agents").with(Block::Table(table))
 }
 
-/// Returns the targets of a host's own plan, from its bundle.
+/// Returns the targets of the plan that a host ran, from its bundle.
 fn target_list(bundle: &Bundle) -> String {
     let targets = bundle.plan.targets.iter();
     targets.flat_map(plimsoll_plan::Target::places).collect::<Vec<_>>().join(", ")

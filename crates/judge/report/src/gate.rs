@@ -43,7 +43,7 @@ fn section(gate: &Gate) -> Section {
         Column::numbers(base, "base"),
         Column::numbers(new, "new"),
         Column::numbers("change", "change_share"),
-        Column::numbers("95 % of the change", "change_interval"),
+        Column::numbers("95 % interval of the change", "change_interval"),
         Column::numbers("allowance", "allowance_share"),
         Column::words("outcome", "outcome"),
     ];
@@ -63,9 +63,9 @@ fn row(figure: &GateFigure) -> Vec<Cell> {
     let (tone, more) = match (figure.outcome, figure.runs_more_per_side) {
         (GateOutcome::Worse, _) => (Tone::Bad, String::new()),
         (GateOutcome::NotWorse, _) => (Tone::Good, String::new()),
-        (GateOutcome::Undecided, Some(1)) => (Tone::Warn, ": 1 more run per side".to_owned()),
+        (GateOutcome::Undecided, Some(1)) => (Tone::Warn, ": needs 1 more run per side".to_owned()),
         (GateOutcome::Undecided, Some(runs)) => {
-            (Tone::Warn, format!(": {runs} more runs per side"))
+            (Tone::Warn, format!(": needs {runs} more runs per side"))
         }
         (GateOutcome::Undecided, None) => (Tone::Warn, String::new()),
     };

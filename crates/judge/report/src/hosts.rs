@@ -8,23 +8,24 @@ use crate::table::{Cell, Column, Table, Tone};
 pub struct HostRow {
     pub name: String,
     pub host: String,
-    /// Address, from the point of view of the server.
+    /// Address of the agent, as the server sees it.
     pub address: String,
     pub version: String,
-    /// The agent has the same build as this program.
+    /// True if the agent has the same build as this program.
     pub is_own_build: bool,
     pub cpus: u32,
-    /// Error of its clock; `None` if it does not answer.
+    /// Error of the agent's clock; `None` if the agent does not respond.
     pub clock_error_ns: Option<u64>,
-    /// Difference of its time of day from this host's, positive if it is ahead.
+    /// Difference between the agent's time of day and this host's; positive if the agent's clock is
+    /// ahead.
     pub time_of_day_ns: Option<i64>,
     /// Current run.
     pub busy_with: Option<String>,
-    /// The agent is drained: it gets no new runs.
+    /// True if the agent is drained and gets no new runs.
     pub is_drained: bool,
-    /// Labels for selection by plans.
+    /// Labels by which plans select agents.
     pub labels: Vec<String>,
-    /// Targets that its operator allows.
+    /// Targets that the agent's operator allows.
     pub allows: Vec<String>,
 }
 
@@ -60,7 +61,7 @@ impl HostRow {
         }
     }
 
-    /// Returns the difference by which its time of day is ahead (`+`) or behind (`-`).
+    /// Returns how far the agent's time of day is ahead (`+`) or behind (`-`).
     #[must_use]
     pub fn difference_text(&self) -> String {
         let Some(difference_ns) = self.time_of_day_ns else { return "n/a".to_owned() };
@@ -68,12 +69,12 @@ impl HostRow {
         format!("{}{size}", if difference_ns < 0 { "-" } else { "+" })
     }
 
-    /// Returns the version, and whether it is another build.
+    /// Returns the version, with a remark if the agent has a different build.
     #[must_use]
     pub fn version_text(&self) -> String {
         match self.is_own_build {
             true => self.version.clone(),
-            false => format!("{}, another build", self.version),
+            false => format!("{}, a different build", self.version),
         }
     }
 
@@ -109,7 +110,7 @@ fn host(host: HostRow) -> Vec<Cell> {
 #[derive(Clone, Debug, Default)]
 pub struct AcceptanceRow {
     pub name: String,
-    /// The agent would accept the plan.
+    /// True if the agent would accept the plan.
     pub takes: bool,
     /// Reason for refusing.
     pub says: String,

@@ -49,7 +49,7 @@ pub fn environment() -> Environment<'static> {
 /// Renders the report as a page.
 ///
 /// # Errors
-/// [`ReportError::Template`] for a defect in the page's template.
+/// [`ReportError::Template`] if the page's template has a defect.
 pub fn page(document: &Document, footer: &str) -> Result<String, ReportError> {
     let mut environment = environment();
     environment.add_template("page.html", PAGE)?;
@@ -73,7 +73,7 @@ pub fn body(document: &Document) -> Result<String, ReportError> {
     Ok(environment.get_template("body.html")?.render(of(document))?)
 }
 
-/// Renders the report as part of a page with its own title; headings are one level lower.
+/// Renders the report as part of a page with its own title; its headings are one level lower.
 ///
 /// # Errors
 /// The errors of [`page`].

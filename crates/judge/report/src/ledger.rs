@@ -13,7 +13,7 @@ pub struct LedgerCheck {
     /// Time of the first line.
     pub began_unix_ns: Option<u64>,
     pub runs: u64,
-    /// Changes that later runs detected between two lines.
+    /// Changes of the ledger between two lines, detected by later runs.
     pub changed_before: Vec<HeadChange>,
     /// Signed statements.
     pub statements: Vec<StatementCheck>,
@@ -25,7 +25,7 @@ pub struct LedgerCheck {
 /// A change of the ledger that a later run detected.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeadChange {
-    /// Line written by the later run.
+    /// Line that the later run wrote.
     pub line: u64,
     /// Description.
     pub says: String,
@@ -42,7 +42,7 @@ pub struct StatementCheck {
     pub signed_unix_ns: u64,
     /// Public key that signed it.
     pub key: String,
-    /// The required key signed it; `None` if no key was required.
+    /// True if the required key signed the statement; `None` if no key was required.
     pub of_given_key: Option<bool>,
     /// Path of the attached timestamp token.
     pub timestamp_token: Option<String>,
@@ -63,27 +63,29 @@ impl LedgerCheck {
     pub fn text(&self) -> String {
         let mut text = match (self.is_signed(), self.statements.is_empty()) {
             _ if !self.changed_before.is_empty() => {
-                "CHANGED: a run found another last line than the one that the previous run had \
-                 written\n\n"
+                "CHANGED: a later run detected that the last line was no longer the one that the \
+                 previous run had written\n\n"
                     .to_owned()
             }
             (false, _) => {
-                "NOT SIGNED: no statement of this ledger is signed with that key\n\n".to_owned()
+                "NOT SIGNED: no statement about this ledger is signed with the required key\n\n"
+                    .to_owned()
             }
             (true, true) => {
-                "WHOLE: each line has the hash of the previous line, and the head has the hash of \
-                             the last line; nothing was signed\n\n"
+                "WHOLE: each line contains the hash of the previous line, and the head contains \
+                 the hash of the last line; there is no signed statement\n\n"
                     .to_owned()
             }
             (true, false) => {
-                "WHOLE: each line has the hash of the previous line, and every statement is valid\n\n"
+                "WHOLE: each line contains the hash of the previous line, and every statement is \
+                 valid\n\n"
                     .to_owned()
             }
         };
-        let began = self.began_unix_ns.map_or("it is empty".to_owned(), time::utc);
+        let began = self.began_unix_ns.map_or("the ledger is empty".to_owned(), time::utc);
         text.push_str(&format!("  ledger  {}\n", self.ledger));
         let runs = if self.runs == 1 { "1 run".to_owned() } else { format!("{} runs", self.runs) };
-        text.push_str(&format!("  lines   {}, of {runs}\n", self.lines));
+        text.push_str(&format!("  lines   {}, from {runs}\n", self.lines));
         text.push_str(&format!("  began   {began}\n"));
         for HeadChange { line, says } in &self.changed_before {
             text.push_str(&format!("  before line {line}: {says}\n"));

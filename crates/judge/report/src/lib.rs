@@ -1,5 +1,5 @@
 //! Reports as text, HTML, charts, CSV and other exports of evidence and verdict. This crate only
-//! renders. Its only new figures are sums and quotients of totals in the evidence.
+//! renders: it computes no figures except sums and quotients of totals in the evidence.
 //!
 //! A report is built in two steps. [`run::run_document`] turns evidence and verdict into a
 //! [`document::Document`]: headings, tables, charts and sentences as data. The terminal
@@ -7,7 +7,8 @@
 //!
 //! # Where to change what
 //!
-//! - a report section: a file in `run` and an entry in `run.rs`; a chart is a `Plot` of its section
+//! - a report section: a file in `run` and an entry in `run.rs`; a chart is a `Plot` in the file of
+//!   its section
 //! - the page's layout: `html`, `chart` (each chart drawn wide and narrow); Chromium checks it in
 //!   `tests/browser.rs`
 //! - exports: `exports` (JUnit, Prometheus), `fio.rs`
@@ -67,8 +68,8 @@ pub use sweeps::sweeps_document;
 pub use text::Style;
 pub use tuning::{tuning_csv, tuning_document};
 
-/// Id of this build: a digest of all sources that determine the derived files. A build derives the
-/// same files from a bundle every time, byte for byte.
+/// Id of this build: a digest of all sources that determine the derived files. The same build
+/// always derives the same files from a bundle, byte for byte.
 pub const BUILD: &str = env!("PLIMSOLL_BUILD");
 
 /// Returns the summary for a terminal, verdict first. Ends with a line feed.
@@ -79,7 +80,7 @@ pub fn text(bundle: &Bundle, verdict: &Verdict, style: &Style) -> String {
 /// Returns the report as one self-contained page.
 ///
 /// # Errors
-/// [`ReportError::Template`] for a defect in the page's template.
+/// [`ReportError::Template`] if the page's template has a defect.
 pub fn html(bundle: &Bundle, verdict: &Verdict) -> Result<String, ReportError> {
     let footer = format!("Plimsoll {}, run {}", bundle.run.tool_version, bundle.run.run_id);
     html::page(&run_document(bundle, verdict), &footer)

@@ -54,7 +54,7 @@ fn block(block: &Block, out: &mut String) {
         Block::Findings(list) => list.iter().for_each(|f| finding(f, out)),
         Block::Listing { caption, text } => {
             let _ = writeln!(out, "{}:\n", escape(caption));
-            // Contents cannot end an indented code block.
+            // Unlike a fenced block, an indented code block cannot be ended by its content.
             text.lines().for_each(|line| {
                 let _ = writeln!(out, "    {}", crate::escape::terminal(line, true));
             });

@@ -3,7 +3,7 @@
 //! Values have a kind and are in base units (nanoseconds, bytes, per second), as in a bundle. The
 //! same value prints as `8.57 ms` for people and as `8570000` in CSV.
 
-/// Kind of a number, which determines scaling and display unit. Base unit of a number.
+/// Kind of a number, which determines its base unit, scaling and display unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Nanoseconds: a latency, printed as ns, µs, ms or s.
@@ -18,7 +18,7 @@ pub enum Unit {
     Size,
     /// A fraction, printed in percent.
     Share,
-    /// A count of things.
+    /// A number of things.
     Count,
     /// A bare number.
     Plain,
@@ -35,10 +35,10 @@ pub enum Letters {
 }
 
 impl Unit {
-    /// Returns the unit at the end of a figure's name, and the name without it. Names without a
-    /// unit are plain.
+    /// Returns the unit at the end of a figure's name, and the name without this unit. A name
+    /// without a unit gets [`Unit::Plain`].
     pub fn of_name(name: &str) -> (Self, &str) {
-        // `_bytes_per_s` ends in `_per_s` too.
+        // `_bytes_per_s` also ends in `_per_s`, so it is checked first.
         const ENDINGS: [(&str, Unit); 5] = [
             ("_bytes_per_s", Unit::Bandwidth),
             ("_per_s", Unit::Rate),
@@ -77,8 +77,8 @@ impl Unit {
         format!("{}{unit}", trim_zeros(number.to_owned()))
     }
 
-    /// Formats the number without its unit, in the unit of a table column (`divisor` of
-    /// [`Unit::scale_for`]), with the given number of decimals ([`Unit::places_for`]).
+    /// Formats the number without its unit for a table column. `divisor` is from
+    /// [`Unit::scale_for`], the number of decimals from [`Unit::places_for`].
     pub fn show_scaled(self, base: f64, divisor: f64, places: Option<usize>) -> String {
         match places {
             _ if !base.is_finite() => "n/a".to_owned(),
@@ -87,9 +87,9 @@ impl Unit {
         }
     }
 
-    /// Returns the number of decimals for a column, from its smallest non-zero and its largest
-    /// number, both divided already: four digits of the largest, and at least two of the smallest.
-    /// `None` if no number of decimals suits all.
+    /// Returns the number of decimals for a column. The arguments are its smallest non-zero and its
+    /// largest number, already divided. The largest number gets four digits, the smallest at least
+    /// two. `None` if no number of decimals suits both.
     pub fn places_for(self, least: f64, largest: f64) -> Option<usize> {
         if self == Self::Count {
             return Some(0);
@@ -103,7 +103,7 @@ impl Unit {
         (of_least <= of_largest + 1).then_some(of_largest.max(of_least) as usize)
     }
 
-    /// Returns the divisor and name of the display unit for a number of this size.
+    /// Returns the display unit for a number of this size, as divisor and name.
     pub fn scale_for(self, base: f64, letters: Letters) -> (f64, &'static str) {
         let size = base.abs();
         let steps: &[(f64, &'static str)] = match (self, letters) {
@@ -126,7 +126,7 @@ impl Unit {
             (Self::Count | Self::Plain, _) => &[(1.0, "")],
         };
         let last = steps[steps.len() - 1];
-        // 999.6 µs would print as "1000 µs", so the next larger unit is used.
+        // 999.6 µs would be printed as "1000 µs", so the next larger unit is used.
         steps.iter().copied().find(|(divisor, _)| size >= divisor * 0.9995).unwrap_or(last)
     }
 
@@ -136,7 +136,7 @@ impl Unit {
             Self::Plain if number.fract() == 0.0 => group_thousands(&format!("{number:.0}")),
             Self::Rate | Self::Plain if number.abs() < 1.0 => trim_zeros(significant(number, 3)),
             Self::Rate | Self::Plain => significant(number, 4),
-            // Sizes are mostly exact: 2 GiB, not 2.000 GiB.
+            // Sizes are mostly round numbers: print 2 GiB, not 2.000 GiB.
             Self::Size => trim_zeros(significant(number, 4)),
             Self::Share if number.abs() < 0.05 && number != 0.0 => significant(number, 2),
             Self::Share if number.abs() < 99.95 => format!("{number:.1}"),
@@ -157,7 +157,8 @@ pub fn significant(number: f64, digits: usize) -> String {
     }
     let places = |x: f64| digits as i32 - 1 - x.abs().log10().floor() as i32;
     let first = places(number).clamp(0, 12);
-    // Rounding can add a digit (9.996 → 10.00), so check the rounded number again.
+    // Rounding can add a digit (9.996 → 10.00), so the number of decimals is computed again from
+    // the rounded number.
     let power = 10f64.powi(first);
     let rounded = (number * power).round() / power;
     let last = if rounded == 0.0 { first } else { places(rounded).clamp(0, 12) };
@@ -197,16 +198,17 @@ pub fn group_thousands(number: &str) -> String {
     if zero { out } else { format!("{sign}{out}") }
 }
 
-/// Words that precede an identifier.
+/// Words after which a number is an identifier.
 const NAMES: [&str; 9] =
     ["process", "pid", "port", "run", "no.", "line", "seed", "user", "version"];
 
-/// Words that follow a number of things.
+/// Words that name counted things after a number.
 const COUNTED: [&str; 6] = ["I/Os", "reads", "writes", "operations", "pages", "blocks"];
 
-/// Separates groups of three digits in rates, and in whole numbers of five or more digits in a
-/// sentence. Four digits may be a year, unless a counted thing follows. Numbers after `process`,
-/// `port` and the like, and those in brackets after a name, are identifiers.
+/// Separates groups of three digits in a sentence: in rates, and in whole numbers of five or more
+/// digits. A number of four digits may be a year, so its digits are grouped only if a counted thing
+/// follows. Identifiers do not change: numbers after `process`, `port` and the like, and numbers in
+/// brackets after a name.
 pub fn group_counts(sentence: &str) -> String {
     let mut out = String::with_capacity(sentence.len() + 8);
     let mut before = "";
@@ -276,7 +278,7 @@ pub fn elapsed(ns: f64) -> String {
 }
 
 /// Formats a measured value so that it differs from its limit: a read latency of 20.004 ms must not
-/// print as `20.0 ms` next to a ceiling of 20 ms and FAIL. Up to six digits are used, unless both
+/// print as `20.0 ms` next to a ceiling of 20 ms and FAIL. It uses up to six digits, unless both
 /// numbers are equal.
 pub fn show_against(unit: Unit, base: f64, limit: f64, letters: Letters) -> String {
     let plain = unit.show(base, letters);

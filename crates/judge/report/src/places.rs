@@ -1,10 +1,11 @@
-//! Places and times of several measured runs, for the head of their report.
+//! Hosts, storage and dates of several runs, for the head of their report.
 
 use plimsoll_judge::sweep::PointPlace;
 
 use crate::time::utc;
 
-/// Maximum number of listed names; of the others, only the number is shown.
+/// Maximum number of listed names. If there are more names, the list ends with the number of
+/// omitted names.
 const LISTED_MAX: usize = 6;
 
 /// Returns date, host, file system, kernel, device and version; empty if no run has recorded them.
@@ -31,7 +32,7 @@ pub(crate) fn facts<'a>(places: impl Iterator<Item = &'a PointPlace>) -> Vec<(St
     pairs
 }
 
-/// Lists distinct values in order of appearance.
+/// Lists the distinct values, in order of their first appearance.
 pub(crate) fn listed(values: impl Iterator<Item = String>) -> String {
     let mut known: Vec<String> = Vec::new();
     for value in values {

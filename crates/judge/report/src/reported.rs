@@ -21,11 +21,11 @@ mod spread;
 use load::TestedLoad;
 pub use spread::{sides_document, sides_json};
 
-/// Maximum number of requested facts shown.
+/// Maximum number of requests for information that are shown.
 const REQUESTS_MAX: usize = 6;
-/// Maximum number of findings of one result.
+/// Maximum number of findings that are shown for one result.
 const FINDINGS_MAX: usize = 20;
-/// Maximum number of findings below the table of a study on a terminal.
+/// Maximum number of findings that a terminal shows below the table of a study.
 const EXAMPLES_MAX: usize = 40;
 
 pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
@@ -49,14 +49,16 @@ pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
     }
 }
 
-/// Returns the consistency of a result's figures, as a section below its report as a run.
+/// Returns the sections about the consistency of a result's figures, which follow the report of the
+/// result as a run.
 pub fn figures_document(audit: &Audit) -> Document {
     let headline = headline_of(audit);
     let title = "consistency of its figures".to_owned();
     Document { title, headline, sections: figures(audit), ..Document::default() }
 }
 
-/// Returns the two reports of a result, as a run and by its figures, the worse verdict first.
+/// Combines two reports of a result (as a run, and about the consistency of its figures). The
+/// report with the worse verdict is first.
 pub fn run_and_figures(
     bundle: &Bundle,
     verdict: &Verdict,
@@ -74,13 +76,13 @@ pub fn run_and_figures(
     }
 }
 
-/// Returns true if the verdict on the figures is the headline: it is at least as bad as that on the
-/// run.
+/// Returns true if the verdict on the figures is the headline, because it is at least as bad as the
+/// verdict on the run.
 fn figures_decide(verdict: &Verdict, audit: &Audit) -> bool {
     severity(audit.verdict) >= verdict_severity(verdict.verdict)
 }
 
-/// Returns one document with the head of the first document and the sections of all.
+/// Returns one document with the head of the first document and the sections of all documents.
 pub fn merge(documents: Vec<Document>) -> Document {
     let mut documents = documents.into_iter();
     let mut merged = documents.next().unwrap_or_default();
@@ -97,10 +99,11 @@ pub fn merge(documents: Vec<Document>) -> Document {
     merged
 }
 
-/// Returns the verdict as JSON, with the audit of the figures, and the worst of both as `headline`.
+/// Returns the verdict as JSON, with the audit of the figures. `headline` is the worse of both
+/// verdicts.
 ///
 /// # Errors
-/// A value that has no JSON form.
+/// Returns an error if a value cannot be converted to JSON.
 pub fn verdict_json(
     verdict: &Verdict,
     figures: Option<&Audit>,
@@ -115,7 +118,7 @@ pub fn verdict_json(
     Ok(json)
 }
 
-/// Severity on a scale that both kinds of verdicts share.
+/// Returns the severity of a verdict, on a scale for both kinds of verdicts.
 fn severity(verdict: Credibility) -> u8 {
     match verdict {
         Credibility::Consistent => 0,
@@ -180,7 +183,7 @@ fn identity(reported: &ToolResult) -> Vec<(String, String)> {
     let source = &reported.source;
     let version = source.version.clone().unwrap_or_default();
     let tool = format!("{} {version}", source.tool).trim().to_owned();
-    let pairs = [("tool", tool), ("read as", source.format.clone())];
+    let pairs = [("tool", tool), ("format", source.format.clone())];
     let known = pairs.into_iter().filter(|(_, value)| !value.is_empty());
     known.map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -197,7 +200,7 @@ fn headline_facts(reported: &ToolResult) -> Vec<Fact> {
     known.map(|(name, unit, value)| Fact::new(name, Cell::number(unit, value))).collect()
 }
 
-/// Returns findings, passed rules, and undecided rules.
+/// Returns the sections for findings, passed rules and undecided rules.
 fn figures(audit: &Audit) -> Vec<Section> {
     let mut sections = Vec::new();
     if !audit.findings.is_empty() {
@@ -205,7 +208,10 @@ fn figures(audit: &Audit) -> Vec<Section> {
         let mut section = Section::brief("found", "Found").with(Block::Findings(shown));
         let more = audit.findings.len().saturating_sub(FINDINGS_MAX);
         if more > 0 {
-            section = section.with(Block::Words(format!("and {more} more of the same rules")));
+            section = section.with(Block::Words(format!(
+                "and {more} more findings of the same \
+                rules"
+            )));
         }
         sections.push(section);
     }
@@ -213,16 +219,17 @@ fn figures(audit: &Audit) -> Vec<Section> {
     let passed: Vec<String> = audit.passed.iter().map(times).collect();
     if !passed.is_empty() {
         let words = Block::Words(format!("{}.", passed.join(", ")));
-        sections.push(Section::brief("holds", "Passed (times checked)").with(words));
+        sections.push(Section::brief("holds", "Passed rules (number of checks)").with(words));
     }
     if !audit.unknown.is_empty() {
         let rules: Vec<&str> = audit.unknown.iter().map(|unknown| unknown.rule).collect();
         let words = Block::Words(format!("{}.", rules.join(", ")));
-        sections.push(Section::brief("unknown", "Cannot be determined from this").with(words));
+        sections
+            .push(Section::brief("unknown", "Rules that this result cannot decide").with(words));
         let needs =
             |u: &plimsoll_judge::conservation::UncheckedRule| format!("{}: {}", u.rule, u.needs);
         let list = Block::List(audit.unknown.iter().map(needs).collect());
-        sections.push(Section::full("needs", "What these rules need").with(list));
+        sections.push(Section::full("needs", "Facts that these rules need").with(list));
     }
     sections
 }
@@ -240,7 +247,7 @@ fn line(finding: &Finding) -> FindingLine {
         says: group_counts(&finding.says),
         advice: match finding.request.is_empty() {
             true => String::new(),
-            false => format!("ask for {}", finding.request),
+            false => format!("request {}", finding.request),
         },
         evidence: finding.fields.iter().map(field).collect(),
     }
@@ -251,16 +258,17 @@ fn supports(audit: &Audit) -> Vec<Section> {
     if !audit.claims.is_empty() {
         let claims = audit.claims.iter().map(|(claim, says)| format!("{claim}: {says}"));
         let list = Block::List(claims.collect());
-        sections.push(Section::brief("claims", "What it could support").with(list));
+        sections.push(Section::brief("claims", "Claims that this result could support").with(list));
     }
     if !audit.questions.is_empty() {
         let list = Block::List(audit.questions.iter().take(REQUESTS_MAX).cloned().collect());
-        sections.push(Section::brief("ask", "What to ask for").with(list));
+        sections.push(Section::brief("ask", "Information to request").with(list));
     }
     sections
 }
 
-/// Returns the report of a study: a row per result, counts per rule, and findings.
+/// Returns the report of a study: a row for each result, the number of findings of each rule, and
+/// the findings.
 pub fn study_document(
     judged: &[(&ToolResult, Audit)],
     unreadable: &[String],
@@ -274,7 +282,7 @@ pub fn study_document(
         Credibility::Consistent,
     ];
     let worst = all.into_iter().find(|verdict| count(*verdict) > 0);
-    // INVALID is rare and listed only if it occurs.
+    // INVALID is rare, so it is listed only if it occurs.
     let named = |verdict: &Credibility| *verdict != Credibility::Invalid || count(*verdict) > 0;
     let counts: Vec<String> = all
         .into_iter()
@@ -313,7 +321,7 @@ pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
     let columns = vec![
         Column::words("result", "result"),
         Column::words("verdict", "verdict"),
-        Column::words("read as", "format").rank(5),
+        Column::words("format", "format").rank(5),
         Column::words("block size", "block_size").rank(1),
         Column::words("mix", "mix").rank(1),
         Column::numbers("depth", "queue_depth").rank(1),
@@ -354,7 +362,7 @@ fn verdicts(judged: &[(&ToolResult, Audit)]) -> Section {
         }] += 1;
     }
     let columns = vec![
-        Column::words("read as", "format"),
+        Column::words("format", "format"),
         Column::numbers("impossible", "impossible"),
         Column::numbers("invalid", "invalid"),
         Column::numbers("doubtful", "doubtful"),
@@ -369,7 +377,7 @@ fn verdicts(judged: &[(&ToolResult, Audit)]) -> Section {
     Section::brief("verdicts", "Verdicts by format").with(Block::Table(table))
 }
 
-/// Counts the results in which each rule has a finding.
+/// Counts for each rule the results about which it has a finding.
 fn hits(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     let mut rules: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for (_, audit) in judged {
@@ -394,7 +402,7 @@ fn hits(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     (!rules.is_empty()).then(|| section.with(Block::Table(table)))
 }
 
-/// Lists findings: the first of each result and rule, and all of them on the page.
+/// Lists the first finding of each rule about each result; the page lists all findings.
 fn arithmetic(judged: &[(&ToolResult, Audit)]) -> Vec<Section> {
     let told = |reported: &ToolResult, finding: &Finding| {
         let mut line = line(finding);
@@ -416,7 +424,7 @@ fn arithmetic(judged: &[(&ToolResult, Audit)]) -> Vec<Section> {
     first.truncate(EXAMPLES_MAX);
     let mut brief = Section::terminal("found", "Found").with(Block::Findings(first));
     if more > 0 {
-        let words = format!("and {more} more: `--html FILE` and `--json` have all of them");
+        let words = format!("and {more} more findings: `--html FILE` and `--json` list all");
         brief = brief.with(Block::Words(words));
     }
     vec![brief, Section::full("found-all", "Found").with(Block::Findings(all))]
@@ -449,7 +457,7 @@ mod tests {
         assert!(text.contains("IMPOSSIBLE"), "{text}");
         assert!(text.contains("10,000/s × 4 KiB = 40.96 MB/s"), "{text}");
         assert_eq!(text.matches("littles-law").count(), 1, "{text}");
-        assert!(text.contains("Cannot be determined from this"), "{text}");
+        assert!(text.contains("Rules that this result cannot decide"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
 use plimsoll_judge::finding::{Finding, Outcome};
 
-/// Returns a line per row, then each finding once.
+/// Returns the report: a line for each row, then each finding once.
 pub fn rows_text(bundles: &[Bundle], verdicts: &[Verdict]) -> String {
     let failed = |verdict: &Verdict| {
         let failed = verdict.findings.iter().filter(|f| f.outcome == Outcome::Fail);
@@ -30,7 +30,7 @@ pub fn rows_text(bundles: &[Bundle], verdicts: &[Verdict]) -> String {
     text
 }
 
-/// Lists undecided rules once each, with their rows and the first explanation.
+/// Lists each undecided rule once, with its rows and the first explanation.
 fn open_questions(verdicts: &[Verdict]) -> String {
     let mut open: Vec<(&Finding, usize)> = Vec::new();
     let findings = verdicts.iter().flat_map(|verdict| &verdict.findings);
@@ -44,7 +44,7 @@ fn open_questions(verdicts: &[Verdict]) -> String {
         return String::new();
     }
     open.sort_by_key(|(finding, _)| finding.outcome);
-    let mut text = "\nWhat the table does not decide\n\n".to_owned();
+    let mut text = "\nRules that the table cannot decide\n\n".to_owned();
     for (finding, rows) in open {
         let word = if finding.outcome == Outcome::Warn { "warn" } else { "unknown" };
         let Finding { rule, says, advice, .. } = finding;

@@ -54,7 +54,8 @@ pub fn all() -> Vec<RuleInfo> {
     all
 }
 
-/// Returns the rules relevant for any of these claims, or all rules if there is no claim.
+/// Returns the rules that are relevant for at least one of these claims. If there is no claim,
+/// returns all rules.
 pub fn rules_for(claims: &[Claim]) -> Vec<RuleInfo> {
     let mut all = all();
     let bears = |rule: &RuleInfo| rule.bears_on.iter().any(|(claim, _)| claims.contains(claim));
@@ -79,7 +80,7 @@ impl RuleInfo {
         })
     }
 
-    /// Returns meaning, method and advice as text.
+    /// Returns the explanation of a rule as text: meaning, method and advice.
     pub fn text(&self) -> String {
         let explains = wrap(self.explains, COLUMNS).join("\n");
         let mut text = format!("{}: {}\n\n{explains}\n", self.id, self.asks);
@@ -102,7 +103,8 @@ impl RuleInfo {
 /// Returns a line per rule.
 pub fn list_text(all: &[RuleInfo]) -> String {
     let width = all.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
-    let mut text = format!("{} rules; `plimsoll audit --explain RULE` explains one\n\n", all.len());
+    let mut text =
+        format!("{} rules; `plimsoll audit --explain RULE` explains a rule\n\n", all.len());
     for rule in all {
         text.push_str(&format!("  {:width$}  {}\n", rule.id, rule.asks));
     }

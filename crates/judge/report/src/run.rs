@@ -1,9 +1,9 @@
 //! Report of one run.
 //!
-//! The tables are in the order of Jetstress reports (summary, sizing, parameters, database
-//! configuration, transactional, maintenance, replication, total, host). The checks, the charts and
-//! the verdict's reasons precede them, and the method follows. Figures are those of the verdict and
-//! of `plimsoll_judge::figures`; this module only sums and divides totals of the evidence.
+//! Checks, charts and the verdict's reasons are first. Then follow the tables, in the order of
+//! Jetstress reports (summary, sizing, parameters, database configuration, transactional,
+//! maintenance, replication, total, host), and the method. Figures are those of the verdict and of
+//! `plimsoll_judge::figures`; this module only sums and divides totals of the evidence.
 
 mod carried;
 pub(crate) mod checks;
@@ -24,7 +24,7 @@ pub(crate) mod timeline;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, Tier};
-use plimsoll_judge::figures::measured;
+use plimsoll_judge::figures::{has_figures, measured};
 use plimsoll_judge::{Verdict, VerdictKind};
 
 pub use self::inside::{explain, explained_json};
@@ -135,10 +135,10 @@ pub(crate) fn demonstration(bundle: &Bundle) -> String {
         bytes => format!(" on {} of data", Unit::Size.show(bytes as f64, Default::default())),
     };
     format!(
-        "This run measured for {measured}{data}. It shows what the tool does and how this storage \
-         answered a small load for a short time. It cannot show sustained writes, the behaviour \
-         with a full-size working set beyond all caches, or rare slow I/Os: run a full plan for \
-         that."
+        "This run measured for {measured}{data}. It shows what the tool does, and how this \
+         storage handled a small load for a short time. It cannot show sustained writes, the \
+         behaviour with a working set that exceeds all caches, or rare slow I/Os: run a full plan \
+         for that."
     )
 }
 
@@ -146,13 +146,15 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
     let mut figures = Vec::new();
     if let Some(achieved) = verdict.achieved_iops_per_s {
         figures.push(Fact::new("achieved I/Os", Cell::number(Unit::Rate, achieved)));
+    } else if !has_figures(bundle) {
+        figures.push(Fact::new("achieved I/Os", Cell::unknown()));
     }
     if let Some(required) = verdict.required_iops_per_s {
         figures.push(Fact::new("required I/Os", Cell::number(Unit::Rate, required)));
         let headroom = headroom(verdict.headroom);
-        // An open loop has a set rate and cannot exceed it.
+        // An open loop runs at the rate of the plan and cannot exceed it.
         let set = verdict.headroom.is_none() && verdict.achieved_iops_per_s.is_some();
-        let note = if set { "the rate was set" } else { "" };
+        let note = if set { "the plan sets the rate" } else { "" };
         figures.push(Fact::new("headroom", headroom).note(note));
     }
     for kind in kinds::kinds(bundle) {
@@ -202,7 +204,8 @@ pub(crate) fn empty_section() -> Section {
     Section::default()
 }
 
-/// Formats the headroom. Above ten times the required rate, the exact figure is not useful.
+/// Formats the headroom. If it is more than ten times the required rate, the exact figure is not
+/// useful.
 pub(crate) fn headroom(share: Option<f64>) -> Cell {
     match share {
         Some(share) if share > plimsoll_judge::judge::HEADROOM_SHOWN_MAX => {

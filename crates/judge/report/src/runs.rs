@@ -6,10 +6,10 @@ use crate::table::{Cell, Column, Table, Tone};
 /// Row of the table of runs.
 #[derive(Clone, Debug, Default)]
 pub struct RunRow {
-    /// Number of the run in the ledger; `None` if the ledger does not have it.
+    /// Number of the run in the ledger; `None` if the run is not in the ledger.
     pub position: Option<u64>,
     pub run_id: String,
-    /// Verdict in capitals, prefixed with `MODELLED` or `UNVERIFIED` if that applies.
+    /// Verdict in capitals, after `MODELLED` or `UNVERIFIED` if the run is modelled or unverified.
     pub verdict: String,
     /// Transactional I/Os per second.
     pub achieved_iops_per_s: Option<f64>,
@@ -26,7 +26,7 @@ pub struct RunRow {
 pub fn runs_table(runs: impl Iterator<Item = RunRow>) -> Table {
     let columns = vec![
         Column::numbers("no.", "position"),
-        // Number columns are not wrapped, so that a name can be copied.
+        // A number column is not wrapped, so that the name can be copied.
         Column::numbers("run", "run_id"),
         Column::words("verdict", "verdict"),
         Column::of(Unit::Rate, "I/Os per second", "achieved_iops_per_s"),

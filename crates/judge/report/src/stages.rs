@@ -8,7 +8,8 @@ use crate::number::Unit;
 use crate::run::{sentence, verdict_tone};
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Returns the report: the worst verdict, then each stage with figures and reason.
+/// Returns the report: the worst verdict, then each stage with its figures and the reason for its
+/// verdict.
 pub fn stages_document(stages: &Stages) -> Document {
     let worst = stages.worst();
     Document {
@@ -32,8 +33,11 @@ pub fn stages_csv(stages: &Stages) -> String {
 fn reason(stages: &Stages) -> String {
     let (run, planned) = (stages.stages.len(), stages.planned.len().max(stages.stages.len()));
     let mut text = match run == planned {
-        true => format!("{planned} stages, one after the other."),
-        false => format!("{run} of {planned} stages, one after the other; the others did not run."),
+        true => format!("{planned} stages ran one after the other."),
+        false => format!(
+            "{run} of {planned} stages ran, one after the other. The other stages \
+            did not run."
+        ),
     };
     let kinds = [
         VerdictKind::Invalid,
@@ -75,7 +79,7 @@ fn table(stages: &Stages) -> Table {
         cells
     }));
     table.note =
-        "Each stage created its own data and did not see the data of earlier stages.".to_owned();
+        "Each stage created its own data and did not use the data of earlier stages.".to_owned();
     table
 }
 

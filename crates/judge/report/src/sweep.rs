@@ -1,4 +1,4 @@
-//! Report of a sweep, from its judged points.
+//! Report of a sweep, created from its judged points.
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::finding::Outcome;
@@ -11,13 +11,13 @@ use crate::run::{sentence, verdict_tone};
 use crate::study::SweepDrawing;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Returns the report: key figures, maps and lines per pattern and depth, all points.
+/// Returns the report: key figures, maps and lines for each pattern and depth, and all points.
 pub fn sweep_document(sweep: &Sweep) -> Document {
     let mut document = SweepDrawing(sweep).document();
     let (planned, done) = (sweep.points_planned, sweep.points.len());
     if done < planned {
         document.headline.tone = Tone::Warn;
-        document.headline.reason = format!("{done} of {planned} points measured.");
+        document.headline.reason = format!("{done} of {planned} points were measured.");
     }
     let invalid = sweep.points.iter().filter(|p| p.verdict == VerdictKind::Invalid).count();
     if invalid > 0 {
@@ -36,7 +36,7 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
     }
     let at = usize::from(!sweep.key_figures.is_empty());
     document.sections.insert(at, bends(sweep));
-    // After the figures and charts, and before the conditions.
+    // Findings follow the figures and charts, and precede the conditions.
     let at = document.sections.len() - usize::from(!sweep.conditions.is_empty());
     document.sections.splice(at..at, [findings(sweep), verdict_basis(sweep)]);
     document.sections.retain(|section| !section.blocks.is_empty());
@@ -55,7 +55,7 @@ fn bends(sweep: &Sweep) -> Section {
             format!("{pattern} {size}, {reads} % reads: {bend}")
         })
         .collect();
-    let mut section = Section::brief("bends", "Where it bends");
+    let mut section = Section::brief("bends", "Bend of each curve over queue depth");
     if !said.is_empty() {
         section = section.with(Block::List(said));
     }
@@ -75,7 +75,7 @@ fn short(sweep: &Sweep) -> Option<String> {
         sweep.points.iter().filter_map(|point| point.place.as_ref()).map(|p| p.measured_ns);
     let longest = lengths.max().filter(|ns| *ns < SHORT_NS)?;
     Some(format!(
-        "No point was measured for more than {}. That is a first look: it shows neither the \
+        "No point was measured for more than {}. This is only a first look: it shows neither the \
          sustained rate nor rare slow operations, and two points may differ by chance. Measure \
          each point for ten minutes for reliable figures.",
         elapsed(longest as f64)
@@ -90,7 +90,7 @@ fn identity(sweep: &Sweep) -> Vec<(String, String)> {
     pairs
 }
 
-/// Lists names of points, shortened.
+/// Lists the names of points. A long list is shortened.
 fn list_points(labels: &[&str], points: usize) -> String {
     const NAMED_MAX: usize = 4;
     match labels.len() {
@@ -100,7 +100,8 @@ fn list_points(labels: &[&str], points: usize) -> String {
     }
 }
 
-/// Lists findings: each rule and outcome once, with its points and the first explanation.
+/// Lists the findings: each pair of rule and outcome once, with its points and the first
+/// explanation.
 fn findings(sweep: &Sweep) -> Section {
     let mut found: Vec<(&PointFinding, Vec<&str>)> = Vec::new();
     for point in &sweep.points {
@@ -121,7 +122,7 @@ fn findings(sweep: &Sweep) -> Section {
             Column::words("outcome", "outcome"),
             Column::words("rule", "rule"),
             Column::words("points", "points"),
-            Column::remarks("at the first point", "says"),
+            Column::remarks("explanation, for the first point", "says"),
         ],
     );
     for (finding, labels) in found {
@@ -141,7 +142,7 @@ fn findings(sweep: &Sweep) -> Section {
     Section::brief("findings", "Findings").with(Block::Table(table))
 }
 
-/// Returns the claims behind the verdicts, grouping points with the same claims.
+/// Returns the claims on which the verdicts are based. Points with the same claims share a row.
 fn verdict_basis(sweep: &Sweep) -> Section {
     let mut groups: Vec<(VerdictKind, String, Vec<&str>)> = Vec::new();
     for point in sweep.points.iter().filter(|point| !point.claims.is_empty()) {

@@ -1,5 +1,5 @@
-//! Report of a comparison of two sweeps: conclusion, maps of ratios per pattern and depth, all
-//! cells, differing conditions.
+//! Report of a comparison of two sweeps: conclusion, maps of ratios for each pattern and depth, all
+//! cells, and the conditions that differ.
 
 use plimsoll_judge::compare::{
     CellFigure, CellOutcome, Outcome, Overall, SweepCell, SweepComparison,
@@ -13,13 +13,31 @@ use crate::number::Unit;
 use crate::study::{ShapeGroup, reads, size};
 use crate::table::{Cell, Column, Table, Tone, Value};
 
-/// Returns the report of a comparison of sweeps.
+/// Returns the report of a comparison of two sweeps.
 pub fn sweeps_document(compared: &SweepComparison) -> Document {
     let [first, second] = &compared.names;
     let groups = ShapeGroup::all(&compared.cells);
-    let mut maps = Section::full("maps", &format!("{second} over {first}, operations per second"));
-    let mut grids = Section::terminal("grids", &format!("{second} over {first}, ratio of rates"));
-    let mut latency = Section::full("latency", &format!("{second} over {first}, average latency"));
+    let mut maps = Section::full(
+        "maps",
+        &format!(
+            "{second} relative to {first}: operations per \
+        second"
+        ),
+    );
+    let mut grids = Section::terminal(
+        "grids",
+        &format!(
+            "{second} relative to {first}: ratio of \
+        rates"
+        ),
+    );
+    let mut latency = Section::full(
+        "latency",
+        &format!(
+            "{second} relative to {first}: average \
+        latency"
+        ),
+    );
     for group in &groups {
         maps = maps.with(Block::Chart(Box::new(map(group, "rate", |c| c.rate_per_s))));
         maps = maps.with(Block::Chart(Box::new(lines(group))));
@@ -37,7 +55,7 @@ pub fn sweeps_document(compared: &SweepComparison) -> Document {
         sections.push(Section::brief("remarks", "Remarks").with(list));
     }
     let (word, tone) = match (compared.outcome, &compared.winner) {
-        // The number of sweeps is low; each has many runs.
+        // Each sweep has many runs, so the word is `sweeps`, not `runs`.
         (Outcome::TooFewRuns, _) if !compared.cells.is_empty() => {
             ("TOO FEW SWEEPS".to_owned(), Tone::Warn)
         }
@@ -54,7 +72,7 @@ pub fn sweeps_document(compared: &SweepComparison) -> Document {
 fn overall(compared: &SweepComparison) -> Section {
     let [first, second] = &compared.names;
     let columns = vec![
-        Column::words(&format!("{second} over {first}"), "figure"),
+        Column::words(&format!("{second} / {first}"), "figure"),
         Column::numbers("cells", "cells"),
         Column::numbers("geometric mean", "ratio_mean"),
         Column::numbers("least", "ratio_min"),
@@ -64,7 +82,7 @@ fn overall(compared: &SweepComparison) -> Section {
     let figures = [
         ("operations per second", &compared.rate),
         ("average latency", &compared.latency_avg),
-        ("p99 of latency", &compared.latency_p99),
+        ("p99 latency", &compared.latency_p99),
     ];
     for (name, Overall { cells, ratio_mean, ratio_min, ratio_max }) in figures {
         let ratios = [ratio_mean, ratio_min, ratio_max];
@@ -106,7 +124,7 @@ fn table(compared: &SweepComparison) -> Table {
         Column::numbers("reads", "read_share"),
     ];
     pair(&mut columns, "operations per second", "rate_per_s");
-    let interval = Column::numbers("95 % of the ratio", "rate_ratio_interval");
+    let interval = Column::numbers("95 % interval of the ratio", "rate_ratio_interval");
     columns.push(interval.under("operations per second"));
     pair(&mut columns, "average latency", "latency_ns_avg");
     pair(&mut columns, "p99", "latency_ns_p99");
@@ -158,12 +176,12 @@ fn map(group: &ShapeGroup<'_, SweepCell>, key: &str, of: fn(&SweepCell) -> CellF
     group.map(&format!("ratio-{key}"), &title, (Unit::Plain, "ratio", Some(1.0)), |c| of(c).ratio)
 }
 
-/// Returns a chart of the ratio of rates with interval over I/O size, with a line per read
-/// share.
+/// Returns a chart of the ratio of the rates over I/O size, with intervals, and a line for each
+/// read share.
 fn lines(group: &ShapeGroup<'_, SweepCell>) -> Plot {
     let mut plot = Plot::new(
         &group.id("ratio-lines"),
-        &format!("{}: ratio of operations per second against size", group.name()),
+        &format!("{}: ratio of operations per second over I/O size", group.name()),
         Axis { scale: AxisScale::Log2, ..Axis::linear("I/O size", Unit::Size) },
         Axis::log("ratio", Unit::Plain),
     )
@@ -181,7 +199,7 @@ fn lines(group: &ShapeGroup<'_, SweepCell>) -> Plot {
     plot.rule(Rule { level: true, at: 1.0, label: "same".to_owned(), kind: RuleKind::Note })
 }
 
-/// Returns the map for a terminal: a row per read share, a column per size.
+/// Returns the map for a terminal, with a row for each read share and a column for each size.
 fn grid(group: &ShapeGroup<'_, SweepCell>) -> Table {
     let mut columns = vec![Column::numbers("reads", "read_share")];
     for bytes in &group.sizes {

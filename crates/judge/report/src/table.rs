@@ -1,8 +1,8 @@
-//! A table as data, rendered by terminal, page, Markdown and CSV.
+//! A table as data, which the terminal, the page, Markdown and CSV render.
 //!
-//! Cells have values in base units with their kind; rendering chooses digits and units. `n/a` (no
-//! such figure) and `unknown` (not observed) are different values, and neither is ever printed as
-//! zero.
+//! A cell contains a value in base units and its kind; the renderer chooses digits and unit. `n/a`
+//! (no such figure) and `unknown` (not observed) are different values, and neither is ever printed
+//! as zero.
 
 use crate::number::{Letters, Unit, show_against};
 
@@ -26,7 +26,7 @@ pub enum Value {
     Empty,
 }
 
-/// Emphasis of a cell. Never the only sign: the text has the same information.
+/// Emphasis of a cell. It is never the only sign: the text contains the same information.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Normal.
@@ -66,17 +66,17 @@ impl Cell {
         Self::number(Unit::Count, count as f64)
     }
 
-    /// Creates a number, or `n/a` for `None`.
+    /// Creates a number. `None` becomes `n/a`.
     pub fn maybe(unit: Unit, base: Option<f64>) -> Self {
         base.map_or(Self::not_applicable(), |base| Self::number(unit, base))
     }
 
-    /// Creates a number, or `unknown` for `None`.
+    /// Creates a number. `None` becomes `unknown`.
     pub fn observed(unit: Unit, base: Option<f64>) -> Self {
         base.map_or(Self::unknown(), |base| Self::number(unit, base))
     }
 
-    /// Creates the two ends of an interval, or `n/a` for `None`.
+    /// Creates an interval from its two ends. `None` becomes `n/a`.
     pub fn interval(unit: Unit, ends: Option<[f64; 2]>) -> Self {
         ends.map_or(Self::not_applicable(), |[low, high]| Self {
             value: Value::Interval(unit, low, high),
@@ -150,11 +150,11 @@ impl Cell {
 pub struct Scale {
     /// Kind of numbers.
     pub unit: Unit,
-    /// Base units in one display unit.
+    /// Number of base units in a display unit.
     pub divisor: f64,
     /// Name of the display unit.
     pub name: &'static str,
-    /// Number of decimals, if one suits the whole column.
+    /// Number of decimals, if there is one that suits the whole column.
     pub places: Option<usize>,
 }
 
@@ -168,19 +168,21 @@ pub enum Align {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Heading shared with neighbouring columns, above their own; usually empty.
+    /// Heading shared with neighbouring columns, shown above the column's own heading; usually
+    /// empty.
     pub group: String,
     /// Heading.
     pub title: String,
-    /// Name in CSV, lower case with the base unit last: `db_read_latency_ns_avg`.
+    /// Name in CSV: lower case, with the base unit, such as `db_read_latency_ns_avg`.
     pub key: String,
     /// Alignment.
     pub align: Align,
-    /// Kind of numbers that share one unit, named in the heading and chosen for the largest number.
+    /// Kind of the numbers if all share a unit. The unit is chosen for the largest number, and is
+    /// part of the heading.
     pub common: Option<Unit>,
-    /// On a terminal, print cells on their own line below the row: remarks.
+    /// True for remarks: a terminal prints each cell on a separate line below the row.
     pub below: bool,
-    /// On a narrow terminal, columns of the highest rank are dropped first; rank 0 is never
+    /// Order of omission on a narrow terminal: the highest rank is dropped first; rank 0 is never
     /// dropped.
     pub rank: u8,
 }
@@ -255,7 +257,7 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Rows, each with a cell per column.
     pub rows: Vec<Vec<Cell>>,
-    /// Rows below the line: totals and means.
+    /// Rows below the closing line: totals and means.
     pub totals: Vec<Vec<Cell>>,
 }
 
@@ -270,7 +272,8 @@ impl Table {
         self.rows.iter().chain(&self.totals)
     }
 
-    /// Returns the table without columns that are empty in all rows; the first column stays.
+    /// Returns the table without columns that are empty in all rows, but always with the first
+    /// column.
     #[must_use]
     pub fn without_empty_columns(&self) -> Self {
         let says = |cell: &Cell| match &cell.value {
@@ -306,11 +309,11 @@ impl Table {
         Some(Scale { unit, divisor, name, places })
     }
 
-    /// Returns CSV (RFC 4180): keys as header, numbers in base units without grouping, empty for
-    /// `n/a` and `unknown` if not observed.
+    /// Returns CSV (RFC 4180) with keys as the header. Numbers are in base units without grouping.
+    /// A field is empty for `n/a`, and `unknown` if the value was not observed.
     pub fn csv(&self) -> String {
         let mut out = String::new();
-        // A column of intervals or limits becomes two.
+        // A column of intervals or limits becomes two columns.
         let ends = |i: usize| {
             self.all_rows().find_map(|row| match row.get(i).map(|cell| &cell.value) {
                 Some(Value::Interval(..)) => Some(["low", "high"]),

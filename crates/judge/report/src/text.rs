@@ -25,11 +25,11 @@ use crate::table::Tone;
 pub struct Style {
     /// Columns of the terminal.
     pub width: usize,
-    /// Use escape sequences for colour and weight.
+    /// True to use escape sequences for colour and weight.
     pub colour: bool,
     /// Character set.
     pub letters: Letters,
-    /// Print all sections, not only the summary.
+    /// True to print all sections, not only the summary.
     pub full: bool,
 }
 
@@ -41,13 +41,13 @@ impl Default for Style {
 
 /// Minimum width for tables.
 const WIDTH_MIN: usize = 40;
-/// Minimum width of a value next to its name; otherwise it is printed below.
+/// Minimum width of a value next to its name. With less space, the value is printed below the name.
 const FACT_MIN: usize = 20;
 /// Minimum width of a sparkline.
 const SPARK_MIN: usize = 16;
 /// Maximum width of a sparkline.
 const SPARK_MAX: usize = 60;
-/// Maximum width of text.
+/// Maximum width of running text.
 const WIDTH_MAX: usize = 140;
 
 impl Style {
@@ -64,7 +64,8 @@ impl Style {
     }
 }
 
-/// Replaces the non-ASCII characters of our own texts; any other becomes `?`.
+/// Replaces the non-ASCII characters of Plimsoll's own texts. Any other non-ASCII character becomes
+/// `?`.
 fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -176,13 +177,13 @@ fn block(block: &Block, style: &Style) -> String {
                 let _ = writeln!(out, "    {}", style.clean(line));
             }
         }
-        // Charts are only on the page.
+        // Only the page shows charts.
         Block::Chart(_) => {}
     }
     out
 }
 
-/// Prints pairs side by side, as many as fit into a line.
+/// Prints as many pairs side by side as fit on a line.
 fn line(pairs: &[(String, String)], style: &Style, out: &mut String) {
     let mut used = 0;
     for (name, text) in pairs {

@@ -11,7 +11,7 @@ use crate::run::verdict_tone;
 use crate::study::Curve;
 use crate::table::{Cell, Tone};
 
-/// Returns the report of a search: curve with load line, steps, conclusions.
+/// Returns the report of a search: curve with load line, steps and conclusions.
 pub fn tuning_document(tuning: &Tuning) -> Document {
     let curve = Curve::of(tuning);
     let mut identity = Vec::new();
@@ -44,7 +44,7 @@ pub fn tuning_document(tuning: &Tuning) -> Document {
     }
 }
 
-/// Returns the steps as CSV, by ascending load and in base units.
+/// Returns the steps as CSV, sorted by ascending load, in base units.
 pub fn tuning_csv(tuning: &Tuning) -> String {
     Curve::of(tuning).table().csv()
 }
@@ -87,7 +87,7 @@ fn reason(tuning: &Tuning) -> String {
             )
         }
         (Some(required), Some(line), None) if line.rate_per_s >= required => {
-            format!(" It meets the required {}.", rate(required))
+            format!("This meets the required {}.", rate(required))
         }
         (Some(required), ..) => format!(" The required {} is not reached.", rate(required)),
         _ => String::new(),
@@ -95,27 +95,27 @@ fn reason(tuning: &Tuning) -> String {
     format!("{carried}{needed}")
 }
 
-/// Returns the answer of a search that varied single streams.
+/// Returns the reason for the headline of a search that varied only some streams.
 fn neighbour_reason(tuning: &Tuning, neighbour: &Neighbour) -> String {
     let load = |load: u64| group_counts(&tuning.neighbour_load(neighbour, load));
-    let (who, keep, its) = match &neighbour.fixed[..] {
-        [] => ("The plan".to_owned(), "keeps", "its"),
-        [one] => (one.clone(), "keeps", "its"),
-        several => (several.join(" and "), "keep", "their"),
+    let (who, meet, its) = match &neighbour.fixed[..] {
+        [] => ("The plan".to_owned(), "meets", "its"),
+        [one] => (one.clone(), "meets", "its"),
+        several => (several.join(" and "), "meet", "their"),
     };
     let failed = tuning.first_failure();
     let reason = |step: &TuneStep| step.note.trim_end_matches('.').to_owned();
     match (tuning.load_line, failed) {
         (Some(line), failed) => {
             let at_most =
-                format!("{who} {keep} {its} requirement beside up to {}.", load(line.load));
+                format!("{who} {meet} {its} requirement alongside up to {}.", load(line.load));
             let above = failed.map(|step| format!(" At {}: {}.", load(step.load), reason(step)));
             at_most + &above.unwrap_or_default()
         }
         (None, Some(step)) if tuning.verdict() == VerdictKind::Fail => {
-            let not = if keep == "keep" { "do not keep" } else { "does not keep" };
+            let not = if meet == "meet" { "do not meet" } else { "does not meet" };
             format!(
-                "{who} {not} {its} requirement even beside {}: {}.",
+                "{who} {not} {its} requirement even alongside {}: {}.",
                 load(step.load),
                 reason(step)
             )
@@ -123,7 +123,7 @@ fn neighbour_reason(tuning: &Tuning, neighbour: &Neighbour) -> String {
         (None, _) => {
             let open = tuning.steps.iter().find(|step| step.within.is_none());
             let why = open.map_or_else(String::new, |step| format!(": {}", reason(step)));
-            format!("It is unknown beside which load {who} {keep} {its} requirement{why}.")
+            format!("It is unknown alongside which load {who} {meet} {its} requirement{why}.")
         }
     }
 }

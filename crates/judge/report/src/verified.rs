@@ -10,25 +10,26 @@ pub use evidence::{EvidenceVerification, RunVerification};
 /// Result of verifying a mail store.
 #[derive(Clone, Debug, Serialize)]
 pub struct StoreVerification {
-    /// `None` if nothing is damaged, but the expected contents of some pages are unknown.
+    /// True if the store is intact. `None` if nothing is damaged, but the expected contents of some
+    /// pages are unknown, or the witness has no commit of the store.
     pub intact: Option<bool>,
-    /// The run closed the store.
+    /// True if the run closed the store.
     pub closed_cleanly: bool,
     pub pages_checked: u64,
     pub pages_proved_by_log: u64,
-    /// Pages proved by the generation map.
+    /// Pages whose contents the generation map proves.
     pub pages_proved_by_map: u64,
-    /// Pages that nothing proves.
+    /// Pages whose contents cannot be proved.
     pub pages_unknown: u64,
-    /// Checked log blocks with acknowledged contents.
+    /// Checked log blocks that contain acknowledged data.
     pub log_blocks_checked: u64,
-    /// Changes after the checkpoint.
+    /// Logged changes after the checkpoint.
     pub log_changes_to_replay: u64,
     /// Damaged pages that can be recovered from the log.
     pub pages_recoverable_from_log: u64,
-    /// Acknowledged commits in the witness file.
-    pub commits_witnessed: u64,
-    /// Number of damaged pages, log blocks and files.
+    /// Acknowledged commits of the store in the witness file. `None` without a witness.
+    pub commits_witnessed: Option<u64>,
+    /// Number of all damaged pages, log blocks and files.
     pub damage_count: u64,
     /// The first damages.
     pub damage: Vec<Damage>,
@@ -45,7 +46,7 @@ pub struct StoreVerification {
 /// Result of verifying a data set.
 #[derive(Clone, Debug, Serialize)]
 pub struct DataVerification {
-    /// Every block has the contents written last.
+    /// True if every block contains the data that was last written to it.
     pub intact: bool,
     pub blocks_checked: u64,
     /// Number of damaged blocks and files.
@@ -76,12 +77,21 @@ impl StoreVerification {
             text.push('\n');
         } else if self.complete && self.pages_unknown > 0 {
             text.push_str(
-                "NOT DAMAGED, NOT ALL KNOWN: nothing is damaged; some pages cannot be proved\n\n",
+                "NOT DAMAGED, NOT ALL KNOWN: nothing is damaged, but the contents of some pages \
+                 cannot be proved\n\n",
+            );
+        } else if self.complete && self.commits_witnessed == Some(0) {
+            text.push_str(
+                "NOT DAMAGED, NOT ALL KNOWN: nothing is damaged, but the witness has no commit of \
+                 this store\n\n",
             );
         } else if self.complete {
             text.push_str("INTACT: every durably committed change is present\n\n");
         } else {
-            text.push_str("NOT COMPLETE: nothing damaged in what was checked\n\n");
+            text.push_str(
+                "NOT COMPLETE: no damage in the data that was checked, but some data \
+                was not checked\n\n",
+            );
         }
         let counts = [
             ("pages checked", self.pages_checked),
@@ -97,8 +107,8 @@ impl StoreVerification {
         fact("store", &self.state);
         fact("changes to replay", &self.log_changes_to_replay);
         fact("pages recoverable from the log", &self.pages_recoverable_from_log);
-        if self.commits_witnessed > 0 {
-            fact("commits witnessed", &self.commits_witnessed);
+        if let Some(commits) = self.commits_witnessed {
+            fact("commits witnessed", &commits);
         }
         for unknown in &self.unknown {
             text.push_str(&format!("  unknown: {unknown}\n"));
@@ -111,8 +121,12 @@ impl DataVerification {
     /// Returns the result as text.
     pub fn text(&self) -> String {
         let mut text = match (self.damage_count, self.complete) {
-            (0, true) => "INTACT: every block has the contents written last\n\n".to_owned(),
-            (0, false) => "NOT COMPLETE: nothing damaged in what was checked\n\n".to_owned(),
+            (0, true) => {
+                "INTACT: every block contains the data that was last written to it\n\n".to_owned()
+            }
+            (0, false) => "NOT COMPLETE: no damage in the data that was checked, but some data \
+                was not checked\n\n"
+                .to_owned(),
             (damaged, _) => format!("DAMAGED: {damaged} blocks or files\n\n"),
         };
         for damage in &self.damage {

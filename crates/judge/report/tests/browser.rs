@@ -1,5 +1,6 @@
 //! Pages in a browser, on phone and desktop, in light and dark: nothing extends beyond the edge, no
-//! text is too faint, no two texts of a chart overlap. Needs Chromium, which `./test` installs.
+//! text is too faint, no two texts in a chart overlap. The test needs Chromium, which `./test`
+//! installs.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -18,7 +19,7 @@ use plimsoll_report::{comparison_document, html, sweep_document, tuning_document
 /// Checks each page in frames of both widths and both colour schemes, and lists errors.
 const LOOK: &str = include_str!("browser/look.html");
 
-/// A word of the length of paths, hashes and plan fields.
+/// A word that is as long as paths, hashes and plan fields.
 const LONG_WORD: &str = "plan.workload.matrix.streams.0.queue_depth_of_each_client_and_share";
 
 fn run(bundle: &Bundle) -> String {
@@ -37,7 +38,7 @@ fn pages() -> Vec<(&'static str, String)> {
     let mut quickstart = common::bundle(QUICK);
     quickstart.plan.name = "quickstart".to_owned();
     let quickstart = run(&quickstart);
-    assert!(quickstart.contains("What this storage would sustain"));
+    assert!(quickstart.contains("Number of mailboxes that this storage would sustain"));
     let mut comparison = studies::comparison();
     comparison.reason = format!("No winner is called: {LONG_WORD}, {LONG_WORD} differ.");
     let mut difference = comparison.differences[0].clone();

@@ -30,13 +30,13 @@ const NOTE_INTERVAL: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy)]
 pub struct FitRequest<'a> {
     pub table: &'a Measured,
-    /// Table to predict, which is not used for the fit.
+    /// Table that is predicted; the fit does not use it.
     pub test_table: Option<&'a Measured>,
-    /// Parameters of the system of the test table that differ.
+    /// Parameters in which the system of the test table differs.
     pub overrides: &'a BTreeMap<String, String>,
     /// Required accuracy.
     pub goals: &'a [Goal],
-    /// Options of the search for parameters.
+    /// Options of the search for parameter values.
     pub options: FitOptions,
 }
 
@@ -44,11 +44,11 @@ pub struct FitRequest<'a> {
 #[derive(Serialize)]
 pub struct Outcome {
     model: String,
-    /// No goal of the fitted rows is missed.
+    /// True if no goal of the fitted rows is missed.
     fits: bool,
     fitted: ScoresOut,
     left_out: Option<ScoresOut>,
-    /// Errors of each row interpolated from all others, without a model.
+    /// Errors of interpolating each row from all other rows, without a model.
     interpolated: Option<ScoresOut>,
     free_parameters: usize,
     rows: Vec<RowOut>,
@@ -56,11 +56,11 @@ pub struct Outcome {
     checks: ChecksOut,
     predicted: Option<Prediction>,
     goals: Vec<GoalOut>,
-    /// Structure that the model lacks, from its file.
+    /// Effects that the model lacks, as stated in its file.
     missing: Option<String>,
 }
 
-/// A goal and the reached value. Errors and limits are fractions.
+/// A goal and the value that was reached. Errors and limits are fractions.
 #[derive(Serialize)]
 struct GoalOut {
     goal: String,
@@ -69,7 +69,7 @@ struct GoalOut {
     limit: f64,
     reached: f64,
     met: bool,
-    /// Median error of copying rows of the fitted table, for goals that are a ratio to this error.
+    /// For goals that are a ratio to it: median error of copying rows of the fitted table.
     copying_error_median: Option<f64>,
     gap: Option<GapOut>,
 }
@@ -101,7 +101,8 @@ struct Prediction {
     scores: ScoresOut,
     /// Errors of copying the row of the fitted table with the same I/O size and read share.
     copied: Option<ScoresOut>,
-    /// Errors of interpolating between the rows of the fitted table; `None` if no row is inside.
+    /// Errors of interpolating between the rows of the fitted table; `None` if no predicted row is
+    /// inside its range.
     interpolated: Option<Interpolated>,
     rows: Vec<RowOut>,
     checks: ChecksOut,
@@ -123,7 +124,7 @@ pub(crate) struct ScoresOut {
     pub(crate) ops_error_p90: f64,
     pub(crate) latency_error_median: f64,
     pub(crate) latency_error_p90: f64,
-    /// Errors of the 99th percentile of the latency; `None` if the table has none.
+    /// Errors of the 99th percentile of the latency; `None` if the table has no such column.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency_p99_error_median: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +132,7 @@ pub(crate) struct ScoresOut {
 }
 
 impl ScoresOut {
-    /// Table of errors: a row for each name, without columns that have no value.
+    /// Returns a table of errors with a row for each name. Columns without values are omitted.
     pub(crate) fn table(title: &str, rows: &[(String, Self)]) -> table::Table {
         let mut columns = vec![
             table::Column::words(title, "name"),
@@ -209,14 +210,15 @@ struct ChecksOut {
     network_limit_bytes_per_s: Option<f64>,
     columns_passed_over: Vec<String>,
     rows_left_out: usize,
-    /// Rows whose settings another row has, too.
+    /// Number of rows that have the same settings as another row.
     rows_repeated: usize,
-    /// Median deviation of their rates from the mean of the rows with the same settings.
+    /// Median deviation of the rates of these rows from the mean of the rows with the same
+    /// settings.
     repeat_deviation_median: Option<f64>,
 }
 
 impl Outcome {
-    /// Returns whether the model fits its own table: no goal of the fitted rows is missed.
+    /// Returns true if the model fits the table: no goal of the fitted rows is missed.
     pub fn fits(&self) -> bool {
         self.fits
     }
@@ -232,7 +234,7 @@ impl Outcome {
     }
 }
 
-/// Passes the progress of a fit to `note` as lines, one in two seconds at most.
+/// Passes the progress of a fit to `note`, at most one line in two seconds.
 pub fn progress_lines(note: &dyn Fn(&str)) -> impl Fn(FitProgress) {
     let shown = Cell::new(Instant::now());
     move |at| {
@@ -247,7 +249,7 @@ pub fn progress_lines(note: &dyn Fn(&str)) -> impl Fn(FitProgress) {
 /// the input and before the fit, and `progress` after each step of the fit.
 ///
 /// # Errors
-/// A model that cannot be fitted to the table, or overrides that it does not have.
+/// The model cannot be fitted to the table, or does not have an overridden parameter.
 pub fn carry_out(
     model: &ConfiguredModel,
     request: &FitRequest<'_>,
@@ -263,10 +265,10 @@ pub fn carry_out(
     Ok((fitted, outcome))
 }
 
-/// Predicts the test table if there is one, and returns the outcome of a fit.
+/// If there is a test table, predicts it. Returns the outcome of the fit.
 ///
 /// # Errors
-/// Overrides that the model does not have, or a test table that it cannot predict.
+/// The model does not have an overridden parameter, or cannot predict the test table.
 pub(crate) fn outcome(fitted: &Fit, request: &FitRequest<'_>) -> Result<Outcome, RunnerError> {
     let options = request.options;
     let predicted = match request.test_table {
@@ -321,7 +323,8 @@ fn outcome_of(
         predicted: scored.map(|(rows, checks, scores, copied)| Prediction {
             scores: scores.into(),
             copied: copied.map(Into::into),
-            // Overrides make it a prediction of another system, to which no row of this table belongs.
+            // With overrides, the prediction is for another system, and the rows of this table do
+            // not belong to it.
             interpolated: overrides
                 .is_empty()
                 .then(|| interpolated_between(table, &rows))
@@ -368,7 +371,7 @@ fn goal_out(checked: &goals::Outcome, side: Side<'_>) -> GoalOut {
 /// Returns the default goals, with limits replaced by `NAME=PERCENT` arguments.
 ///
 /// # Errors
-/// An argument that is not a valid goal.
+/// An argument is not a valid goal.
 pub fn goals_of(arguments: &[String]) -> Result<Vec<Goal>, RunnerError> {
     let mut goals = Goal::DEFAULTS.to_vec();
     for text in arguments {
@@ -411,7 +414,7 @@ fn parameters(fitted: &Fit) -> Vec<ParameterOut> {
     fitted.parameters.iter().map(one).collect()
 }
 
-/// Checks the table's arithmetic, with limits from the model.
+/// Checks the arithmetic of the table. The limits are taken from the model.
 fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     let load = MatrixLoad::of(spec).ok();
     let outstanding = |row: &Row| {
@@ -456,7 +459,8 @@ fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     }
 }
 
-/// Returns how far the rates of rows with the same settings are from their mean, as fractions.
+/// Returns the deviations of the rates of rows with the same settings from their mean, as
+/// fractions.
 fn repeat_deviations(table: &Measured) -> Vec<f64> {
     let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for row in table.matrix() {
@@ -469,11 +473,11 @@ fn repeat_deviations(table: &Measured) -> Vec<f64> {
     groups.into_values().filter(|rates| rates.len() > 1).flat_map(deviations).collect()
 }
 
-/// Figures that are interpolated: rate, mean latency, and its 99th percentile.
+/// Figures that are interpolated: rate, mean latency, and 99th percentile of the latency.
 const FIGURES: [fn(&Row) -> Option<f64>; 3] =
     [|row| Some(row.ops_per_s), |row| Some(row.latency_ms), |row| row.latency_p99_ms];
 
-/// Scores the interpolation of each row from all others. `None` if the rows are too few.
+/// Scores the interpolation of each row from all other rows. `None` if there are too few rows.
 fn interpolated_scores(rows: &[RowScore]) -> Option<ScoresOut> {
     let rows: Vec<&Row> = rows.iter().map(|score| &score.row).collect();
     let errors = |figure: fn(&Row) -> Option<f64>| {
@@ -484,8 +488,8 @@ fn interpolated_scores(rows: &[RowScore]) -> Option<ScoresOut> {
     Some(Scores::of_errors(&ops?, &latency?, &latency_p99.unwrap_or_default()).into())
 }
 
-/// Scores the interpolation of rows between those of the fitted table, and the model on the same
-/// rows. `None` if no row is inside the range of the table.
+/// Scores the interpolation of those rows that are inside the range of the fitted table, and the
+/// model on the same rows. `None` if there are no such rows.
 fn interpolated_between(table: &Measured, rows: &[RowScore]) -> Option<Interpolated> {
     let known: Vec<&Row> = table.matrix().collect();
     let places = points(&known, &rows.iter().map(|score| &score.row).collect::<Vec<_>>());
@@ -520,8 +524,8 @@ fn interpolated_between(table: &Measured, rows: &[RowScore]) -> Option<Interpola
     })
 }
 
-/// Returns where rows are between the lowest (0) and highest (1) values of other rows, for each
-/// property in which these differ.
+/// Returns the positions of rows between the lowest (0) and the highest (1) value of other rows,
+/// for each property in which the other rows differ.
 fn points(known: &[&Row], rows: &[&Row]) -> Vec<Vec<f64>> {
     let axes: [fn(&Row) -> f64; 4] = [
         |row| libm::log(row.io_bytes.unwrap_or(1) as f64),

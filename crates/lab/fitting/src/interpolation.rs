@@ -1,17 +1,18 @@
 //! Interpolation between measured rows: a Gaussian process on the logarithm of a positive figure.
 //!
 //! The covariance of two points is a linear trend, a squared exponential of their distance with one
-//! length per axis, and noise. Lengths and noise maximise the density of rows that are left out.
-//! Formulas: Rasmussen and Williams, *Gaussian Processes for Machine Learning*, 2006, equations 2.25,
-//! 2.26 and 5.10 to 5.13.
+//! length per axis, and noise. Lengths and noise are chosen so that they maximise the probability
+//! density of rows that are left out. Formulas: Rasmussen and Williams, *Gaussian Processes for
+//! Machine Learning*, 2006, equations 2.25, 2.26 and 5.10 to 5.13.
 //!
-//! Two kinds of rows are left out and predicted from the rest: each single row, and all rows with
-//! the same value of an axis (a level) except its lowest and highest. Single rows of a full grid are
-//! too easy: their level is known from other rows, while a new cell is usually between two levels.
+//! Two kinds of rows are left out and predicted from the remaining rows: each single row, and all
+//! rows with the same value of an axis (a level), except for the lowest and highest levels. Single
+//! rows of a full grid are too easy to predict: their level is known from other rows, while a new
+//! cell is usually between two levels.
 //!
-//! The width of an interval does not rely on the process: it is scaled so that it contains the
-//! measured figure of nine such rows of ten (Vovk, Gammerman and Shafer, *Algorithmic Learning in a
-//! Random World*, 2005, chapter 4).
+//! The width of an interval does not depend on the assumptions of the process: it is scaled so that
+//! it contains the measured figure of nine out of ten such rows (Vovk, Gammerman and Shafer,
+//! *Algorithmic Learning in a Random World*, 2005, chapter 4).
 
 /// Variance of the trend, relative to that of the squared exponential.
 const TREND: f64 = 4.0;
@@ -21,7 +22,7 @@ const LENGTHS: [f64; 6] = [0.12, 0.25, 0.5, 1.0, 2.0, 4.0];
 const NOISES: [f64; 6] = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 /// Rounds of the search over lengths and noise.
 const ROUNDS: usize = 3;
-/// Rows that the search uses. The prediction uses all.
+/// Maximum number of rows that the search uses. The prediction uses all rows.
 const SEARCH_ROWS: usize = 200;
 /// Share of rows whose measured figure an interval contains.
 pub const COVERAGE: f64 = 0.9;
@@ -46,14 +47,14 @@ impl Kernel {
     }
 }
 
-/// Inverse covariance of the rows, and what follows from it.
+/// Inverse covariance of the rows, and values derived from it.
 #[derive(Debug)]
 struct Process {
     kernel: Kernel,
     inverse: Vec<f64>,
     /// Inverse covariance times the figures.
     weights: Vec<f64>,
-    /// Variance of the squared exponential, from the figures.
+    /// Variance of the squared exponential, estimated from the figures.
     scale: f64,
 }
 
@@ -81,7 +82,7 @@ impl Process {
         Some(Self { kernel, inverse, weights, scale: scale.max(f64::MIN_POSITIVE) })
     }
 
-    /// Predicts some rows from all others. `None` if their covariance is singular.
+    /// Predicts some rows from all other rows. `None` if the covariance of the rows is singular.
     fn left_out(&self, rows: &[usize]) -> Option<Vec<LeftOut>> {
         let n = self.weights.len();
         let part = rows.iter().flat_map(|i| rows.iter().map(|j| self.inverse[*i * n + *j]));
@@ -94,7 +95,7 @@ impl Process {
         Some(covariance.chunks(rows.len()).enumerate().map(one).collect())
     }
 
-    /// Logarithm of the density of rows that are left out.
+    /// Returns the logarithm of the probability density of rows that are left out.
     fn density(&self, groups: &[Group]) -> f64 {
         let of_row = |row: LeftOut| {
             let z = row.error / row.deviation;
@@ -111,12 +112,12 @@ impl Process {
 /// Rows that are left out together.
 #[derive(Debug)]
 struct Group {
-    /// The axis whose level they share; `None` for a single row.
+    /// The axis on which these rows have the same level; `None` for a single row.
     axis: Option<usize>,
     rows: Vec<usize>,
 }
 
-/// Values of an axis, in order.
+/// Returns the values of an axis, in ascending order.
 fn levels(points: &[&[f64]], axis: usize) -> Vec<f64> {
     let mut levels: Vec<f64> = points.iter().map(|point| point[axis]).collect();
     levels.sort_by(f64::total_cmp);
@@ -124,7 +125,7 @@ fn levels(points: &[&[f64]], axis: usize) -> Vec<f64> {
     levels
 }
 
-/// All single rows, and all levels between the lowest and the highest of their axis.
+/// Returns all single rows, and all levels except for the lowest and the highest of each axis.
 fn groups(points: &[&[f64]]) -> Vec<Group> {
     let mut groups: Vec<Group> =
         (0..points.len()).map(|row| Group { axis: None, rows: vec![row] }).collect();
@@ -142,7 +143,7 @@ fn groups(points: &[&[f64]]) -> Vec<Group> {
 /// Half widths of intervals, in standard deviations of the process.
 #[derive(Debug)]
 struct Widths {
-    /// For a cell whose values were all measured.
+    /// For a cell whose axis values were all measured.
     row: f64,
     /// For a cell between two levels of an axis; `None` if the axis has no level to leave out.
     levels: Vec<Option<f64>>,
@@ -157,26 +158,28 @@ pub struct Prediction {
     pub interval: [f64; 2],
 }
 
-/// Interpolation of one figure.
+/// Interpolates one figure.
 #[derive(Debug)]
 pub struct Interpolation {
     points: Vec<Vec<f64>>,
     mean: f64,
     process: Process,
     widths: Widths,
-    /// Relative errors of rows that are left out: with their level, or single rows if no axis has a
-    /// level to leave out.
+    /// Relative errors of rows that are left out: whole levels, or single rows if no axis has a
+    /// level that can be left out.
     pub left_out_errors: Vec<f64>,
-    /// Relative errors of the same rows, copied from the nearest row that is not left out.
+    /// Relative errors of the same rows if they are copied from the nearest row that is not left
+    /// out.
     pub copying_errors: Vec<f64>,
-    /// Relative errors of single rows, each predicted from all others.
+    /// Relative errors of single rows, each predicted from all other rows.
     pub row_errors: Vec<f64>,
 }
 
 impl Interpolation {
-    /// Smallest number of rows for an interval of [`COVERAGE`].
+    /// Minimum number of rows for an interval with a probability of [`COVERAGE`].
     pub const ROWS_MIN: usize = 9;
-    /// Largest number of rows: time and memory grow with its cube and square.
+    /// Maximum number of rows. The time grows with the cube of this number, and the memory with its
+    /// square.
     pub const ROWS_MAX: usize = 1000;
 
     /// Prepares the interpolation of positive figures at points whose axes range from 0 to 1.
@@ -222,9 +225,9 @@ impl Interpolation {
         Some(Self { mean, process, widths, left_out_errors, copying_errors, row_errors, points })
     }
 
-    /// Predicts the figure at a point. `None` outside the range of the rows, or if the point is
-    /// between two levels of an axis that has no others: how the figure changes there cannot be
-    /// checked.
+    /// Predicts the figure at a point. `None` if the point is outside the range of the rows, or
+    /// between the only two levels of an axis, because the change of the figure between them cannot
+    /// be checked.
     #[must_use]
     pub fn at(&self, point: &[f64]) -> Option<Prediction> {
         let kernel = &self.process.kernel;
@@ -260,18 +263,19 @@ impl Interpolation {
     }
 }
 
-/// Returns the quantile of distances that covers the next one with the probability [`COVERAGE`].
-/// `None` without distances.
+/// Returns the quantile of distances that the next distance does not exceed with the probability
+/// [`COVERAGE`]. `None` if there are no distances.
 fn width(mut distances: Vec<f64>) -> Option<f64> {
     distances.sort_by(f64::total_cmp);
     let rank = libm::ceil(COVERAGE * (distances.len() + 1) as f64) as usize;
     distances.get(rank.min(distances.len()).checked_sub(1)?).copied()
 }
 
-/// Searches lengths and noise one by one.
+/// Searches the lengths and the noise, one parameter at a time.
 fn best_kernel(points: &[&[f64]], figures: &[f64]) -> Kernel {
     let mut order: Vec<usize> = (0..points.len()).collect();
-    // A stride could leave out a whole row or column of a table, so the choice is scattered.
+    // The rows are chosen at scattered positions, because a fixed stride could omit a whole row or
+    // column of a table.
     order.sort_by_key(|at| (*at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     order.truncate(SEARCH_ROWS);
     let points: Vec<&[f64]> = order.iter().map(|at| points[*at]).collect();
@@ -327,7 +331,7 @@ fn inverse(mut matrix: Vec<f64>, n: usize) -> Option<Vec<f64>> {
         }
         row[i] = libm::sqrt(square);
     }
-    // Row `i` of `columns` is column `i` of the factor's inverse, from its diagonal on.
+    // Row `i` of `columns` is column `i` of the factor's inverse, starting at the diagonal.
     let mut columns = vec![0.0; n * n];
     for i in 0..n {
         for k in i..n {
@@ -353,7 +357,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Numbers from 0 to 1 of a linear congruential generator.
+    /// Returns numbers from 0 to 1, from a linear congruential generator.
     struct Numbers(u64);
 
     impl Numbers {
@@ -362,13 +366,14 @@ mod tests {
             (self.0 >> 11) as f64 / (1u64 << 53) as f64
         }
 
-        /// About normal: twelve uniform numbers.
+        /// Returns an approximately normal number: the sum of twelve uniform numbers.
         fn normal(&mut self) -> f64 {
             (0..12).map(|_| self.next()).sum::<f64>() - 6.0
         }
     }
 
-    /// Rate of a device: transfers bound by operations or by bytes, and a queue that saturates.
+    /// Returns the rate of a device whose transfers are limited by operations or bytes and whose
+    /// queue saturates.
     fn rate(point: &[f64]) -> f64 {
         let (size, reads, depth) =
             (libm::exp2(2.0 + 6.0 * point[0]), point[1], libm::exp2(6.0 * point[2]));
@@ -516,7 +521,7 @@ mod tests {
     fn few_rows_have_no_interval() {
         let points = |n: usize| (0..n).map(|at| vec![at as f64 / 10.0]).collect::<Vec<_>>();
         assert!(Interpolation::new(points(8), &[1.0; 8]).is_none());
-        // Equal figures are predicted as they are.
+        // If all figures are equal, the prediction is the same value.
         let equal = Interpolation::new(points(9), &[5.0; 9]).unwrap();
         let predicted = equal.at(&[0.33]).unwrap();
         assert!((predicted.value - 5.0).abs() < 1e-9, "{predicted:?}");

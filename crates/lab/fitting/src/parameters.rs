@@ -1,4 +1,4 @@
-//! Report of a model: its description and every parameter with unit and source.
+//! Report of a model: its description, and all parameters with their units and sources.
 
 use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model::spec::{Field, Spec, unit_of};

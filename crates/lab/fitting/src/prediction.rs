@@ -1,4 +1,4 @@
-//! Prediction of cells that a measured table lacks, by interpolation between its rows.
+//! Predicts cells that are missing in a measured table, by interpolation between its rows.
 
 mod table;
 mod text;
@@ -17,7 +17,7 @@ use crate::interpolation::{COVERAGE, Interpolation};
 /// Predicted cells and the errors of the method, in the form of the JSON output.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
-    /// Share of measured figures that an interval contains.
+    /// Probability with which an interval contains the measured figure.
     coverage: f64,
     axes: Vec<AxisOut>,
     figures: Vec<FigureOut>,
@@ -33,25 +33,25 @@ pub struct Outcome {
 #[derive(Debug, Serialize)]
 struct AxisOut {
     name: String,
-    /// Measured values, smallest first.
+    /// Measured values, in ascending order.
     values: Vec<String>,
 }
 
-/// Errors of a figure's rows, predicted without all rows of the same value of an axis.
+/// Errors of a figure. Each row is predicted without all rows that have the same value of an axis.
 #[derive(Debug, Serialize)]
 struct FigureOut {
     name: String,
     rows: usize,
     error_median: f64,
     error_p90: f64,
-    /// Median error of a copy of the nearest other row.
+    /// Median error if the nearest other row is copied instead.
     copying_error_median: f64,
 }
 
 #[derive(Debug, Serialize)]
 struct CellOut {
     cell: BTreeMap<String, String>,
-    /// Why the cell has no prediction.
+    /// Reason why the cell has no prediction.
     outside: Option<String>,
     figures: BTreeMap<String, ValueOut>,
 }
@@ -81,7 +81,7 @@ impl Outcome {
 /// line of text before each figure.
 ///
 /// # Errors
-/// A cell that does not name each axis once, or a table with too few or too many rows.
+/// A cell does not state each axis exactly once, or the table has too few or too many rows.
 pub fn predict(
     table: &MeasuredTable,
     cells: &[String],
@@ -117,7 +117,7 @@ pub fn predict(
             if out.outside.is_some() {
                 continue;
             }
-            // Rows without this figure, such as writes of a load that only reads, may be missing.
+            // Some rows may lack this figure, such as the write latency of a load that only reads.
             let Some(predicted) = interpolation.at(&position.point) else { continue };
             let [low, high] = predicted.interval;
             let value = ValueOut { value: predicted.value, low, high };
@@ -132,8 +132,8 @@ pub fn predict(
         )));
     }
     for cell in out.iter_mut().filter(|cell| cell.figures.is_empty()) {
-        let why =
-            "the cell is between the only two values of an axis, or no row near it has a figure";
+        let why = "the cell is between the only two values of an axis, or no row close to it has the \
+             figure";
         cell.outside.get_or_insert_with(|| why.to_owned());
     }
     Ok(Outcome {
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// A table whose rate is a product of powers of its axes.
+    /// Returns a table whose rate is a product of powers of its axes.
     fn table() -> MeasuredTable {
         let mut text =
             "# a made table\nio_kib,read_percent,depth,layout,pattern,ops_per_s,note\n".to_owned();
@@ -228,7 +228,7 @@ mod tests {
         assert!(found.cells[0].figures.is_empty());
         let text = plimsoll_report::text::document(&found.document(), &Style::default());
         assert!(text.starts_with("NOT PREDICTED"), "{text}");
-        assert!(text.contains("io_kib is 128, and 4 to 64 was measured"), "{text}");
+        assert!(text.contains("io_kib is 128, but only 4 to 64 was measured"), "{text}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Finds the number of nodes (or disks) that a mail store needs, by search on a model.
+//! Finds the number of nodes (or disks) that a mail store requires, by a search on a model.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub struct Question<'a> {
     pub model: &'a str,
     /// Parameters that differ from the model file.
     pub set: BTreeMap<String, String>,
-    /// Failed nodes in the second search; 0: no second search.
+    /// Number of failed nodes in the second search; 0 for no second search.
     pub failed_nodes: u64,
     /// Load, limits and range of sizes.
     pub request: SizeRequest,
@@ -41,7 +41,7 @@ impl Question<'_> {
     /// Runs the search.
     ///
     /// # Errors
-    /// A missing or invalid model, or a field that it does not have.
+    /// The model is missing or invalid, or does not have one of the fields.
     pub fn answer(self) -> Result<Answer, RunnerError> {
         let model =
             ConfiguredModel::load(self.model, &self.set).map_err(|error| model_error(&error))?;
@@ -51,9 +51,9 @@ impl Question<'_> {
         Ok(Answer { model, request: self.request, sizing, failed, record })
     }
 
-    /// Repeats the search with failed nodes, from the smallest size that passes without. `None` if
-    /// the model has no nodes, no size passes, or the parameters already set the number of failed
-    /// nodes.
+    /// Repeats the search with failed nodes. It starts at the smallest size that passes without
+    /// failed nodes. `None` if the model has no nodes, no size passes, or the parameters already
+    /// set the number of failed nodes.
     fn with_failed_nodes(&self, whole: &Sizing) -> Option<(u64, Sizing)> {
         const FIELD: &str = "model.failed_nodes";
         let smallest = whole.smallest?;
@@ -66,7 +66,7 @@ impl Question<'_> {
         let model = ConfiguredModel::load(self.model, &set).ok()?;
         let request =
             SizeRequest { range: (smallest, self.request.range.1), ..self.request.clone() };
-        // A system of one node cannot lose a node.
+        // A system with a single node cannot lose a node.
         size(&model, &request).ok().map(|sizing| (self.failed_nodes, sizing))
     }
 }
@@ -111,7 +111,7 @@ impl Answer {
         );
         let failed = self.failed.iter().map(|(_, sizing)| Plot {
             id: "size-failed".to_owned(),
-            title: "Load line against size, with failed nodes (modelled)".to_owned(),
+            title: "Load line over size, with failed nodes (modelled)".to_owned(),
             ..chart(sizing, &self.request)
         });
         for (id, plot) in
@@ -124,7 +124,7 @@ impl Answer {
         document
     }
 
-    /// Returns the chart of load line against size, with the required rate.
+    /// Returns the chart of the load line over the size, with the required rate.
     pub fn chart(&self) -> Plot {
         chart(&self.sizing, &self.request)
     }
@@ -166,8 +166,8 @@ fn as_json(sizing: &Sizing, request: &SizeRequest) -> Value {
     })
 }
 
-/// Describes the possible error of each figure, and the conditions under which the model was never
-/// checked.
+/// Describes the possible error of each figure, and states under which conditions the model was
+/// never checked.
 fn uncertainty(
     model: &ConfiguredModel,
     field: &str,
@@ -204,18 +204,18 @@ fn uncertainty(
     says
 }
 
-/// Describes the range of one figure.
+/// Describes the range in which a figure may be.
 fn band_text(name: &str, unit: Unit, value: f64, band: Option<&ErrorBand>) -> String {
     let Some(band) = band else {
         return format!(
-            "The error of the {name} is unknown: it was never compared with a published one."
+            "The error of the {name} is unknown: it was never compared with a published figure."
         );
     };
     let (low, high) = band.around(value);
     let [value, low, high] = [value, low, high].map(|value| unit.show(value, Letters::Unicode));
     format!(
-        "The {name} of {value} may be {low} to {high}: for {} published figures the model gave {:.2} to \
-         {:.2} times the published value.",
+        "The {name} of {value} may be {low} to {high}: for {} published figures, the model's \
+         result was {:.2} to {:.2} times the published value.",
         band.figures, band.least, band.largest
     )
 }
@@ -233,12 +233,12 @@ fn document(
         Some(least) => {
             let headroom = headroom(least, request).unwrap_or(0.0);
             let headroom = match headroom > plimsoll_judge::judge::HEADROOM_SHOWN_MAX {
-                true => "more than 10 times this rate as its load line".to_owned(),
+                true => "a load line of more than 10 times this rate".to_owned(),
                 false => format!("{:.0} % headroom", 100.0 * headroom),
             };
             let says = format!(
-                "modelled: the smallest that sustains {required:.0} I/Os/s, with {headroom}; the \
-                 next bottleneck is {}, now at {:.0} %.",
+                "modelled: the smallest size that sustains {required:.0} I/Os/s, with {headroom}; \
+                 the next bottleneck is {}, now at {:.0} % utilisation.",
                 least.bottleneck,
                 100.0 * least.utilisation.unwrap_or(0.0)
             );
@@ -248,8 +248,10 @@ fn document(
         None => {
             let (low, high) = request.range;
             let why = sizing.tried.last().map(|t| t.why.clone()).unwrap_or_default();
-            let says =
-                format!("modelled: none from {low} to {high} sustains the load; at {high}: {why}.");
+            let says = format!(
+                "modelled: no size from {low} to {high} sustains the load; at {high}: \
+                    {why}."
+            );
             (format!("MODELLED: no {}", sizing.field), says)
         }
     };
@@ -272,7 +274,7 @@ fn document(
         let section = Section::brief("failed", "Sizes with failed nodes");
         sections.push(section.with(Block::Table(sizes(sizing))));
     }
-    // The colour is not that of a verdict, because nothing was measured.
+    // The colours are not those of verdicts, because nothing was measured.
     let headline = Headline { word, tone: Tone::Plain, reason, ..Headline::default() };
     Document { title: model.spec().name.clone(), headline, sections, ..Document::default() }
 }
@@ -305,24 +307,25 @@ fn sizes(sizing: &Sizing) -> Table {
         ]);
     }
     table.note =
-        "each size is simulated over 12,000 operations of a mail store's steady state, with \
-        initial caches; load lines are accurate to about 5 %"
+        "each size is simulated for 12,000 operations of a mail store in steady state, starting \
+         with initial caches; load lines are accurate to about 5 %"
             .to_owned();
     table
 }
 
-/// Chart of load line against size, with the required rate.
+/// Returns the chart of the load line over the size, with the required rate.
 fn chart(sizing: &Sizing, request: &SizeRequest) -> Plot {
     let dot = |tried: &SizeTrial| {
         let y = tried.load_line_ios_per_s?;
-        let label = if Some(tried.size) == sizing.smallest { "smallest that passes" } else { "" };
+        let label =
+            if Some(tried.size) == sizing.smallest { "smallest size that passes" } else { "" };
         Some(Dot { x: tried.size as f64, y, label: label.to_owned(), ..Dot::default() })
     };
     let dots = sizing.tried.iter().filter_map(dot).collect();
     let name = "load line".to_owned();
     Plot::new(
         "size",
-        "Load line against size (modelled)",
+        "Load line over size (modelled)",
         Axis::linear(&sizing.field, Unit::Count),
         Axis::linear("I/Os", Unit::Rate),
     )
@@ -361,7 +364,7 @@ mod tests {
             "The load line of 1,110/s may be 1,000/s to 1,563/s: for 7 published figures",
             "plan for more",
             "The error of the read latency is unknown",
-            "never checked with other values of hdd.count, oplog.copies.",
+            "never checked with different values of hdd.count, oplog.copies.",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }

@@ -1,10 +1,10 @@
 //! Chooses the blocks of a new model for a measured table, and fits them.
 //!
-//! Six structures are tried: a flash drive with a number of lanes, the same behind a network link,
-//! behind a path with a constant time or behind a rate limit, an SSD with channels and a write
-//! buffer, and a disk. Each is fitted quickly, and those with the lowest errors again. A structure
-//! with more blocks is only chosen if its error is lower by [`GAIN_MIN`]. The chosen one is fitted
-//! again with all checks of `model fit`.
+//! Six structures are tried: a flash drive with a number of lanes; such a drive behind a network
+//! link, behind a path with a constant time, or behind a rate limit; an SSD with channels and a
+//! write buffer; and a disk. Each structure is fitted quickly, and those with the lowest errors are
+//! fitted again. A structure with more blocks is chosen only if its error is lower by [`GAIN_MIN`].
+//! The chosen structure is fitted again with all checks of `model fit`.
 
 mod blocks;
 mod text;
@@ -25,17 +25,18 @@ use crate::fit::{self, FitRequest, ScoresOut};
 
 /// Numbers of lanes (operations that a drive serves at once) or channels that are tried.
 const LANES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// Variations of the service times that are tried for a table with 99th percentiles.
+/// Coefficients of variation of the service times that are tried if the table has 99th percentiles.
 const VARIATIONS: [f64; 8] = [0.03, 0.1, 0.2, 0.3, 0.45, 0.65, 0.9, 1.2];
-/// Ratio of errors by which a structure with more blocks must be better.
+/// Minimum ratio of errors by which a structure with more blocks must be better.
 const GAIN_MIN: f64 = 1.25;
-/// Ratio of errors up to which a structure is fitted again before the choice.
+/// A structure is fitted again before the choice if the ratio of its error to the lowest error is
+/// at most this.
 const CLOSE: f64 = 2.0;
-/// Start of a limit, relative to the highest rate of the table.
+/// Start value of a limit, relative to the highest rate of the table.
 const LIMIT_START: f64 = 0.98;
 /// Length of the simulations that compare structures.
 const QUICK: Limits = Limits { warm_up_ops: 3_000, measure_ops: 6_000 };
-/// Size of the file of each client; it decides how far a disk's arm moves.
+/// Size of the file of each client. It determines how far the arm of a disk moves.
 const FILE_BYTES: u64 = 16 << 30;
 
 /// A structure with a number of lanes.
@@ -43,7 +44,7 @@ const FILE_BYTES: u64 = 16 << 30;
 struct Candidate {
     structure: &'static Structure,
     lanes: Option<u32>,
-    /// Variation of the service times, if it is not fitted with the other parameters.
+    /// Variation of the service times, unless it is fitted together with the other parameters.
     variation: Option<f64>,
 }
 
@@ -59,7 +60,7 @@ impl Candidate {
     }
 }
 
-/// Load of a table: clients with the outstanding operations of a row.
+/// Load of a table: the number of clients, each with the outstanding operations of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Load {
     clients: u32,
@@ -82,7 +83,7 @@ pub struct Outcome {
     #[serde(skip)]
     says: &'static str,
     structures: Vec<StructureOut>,
-    /// Shipped models on the same rows, the closest first.
+    /// Errors of the shipped models on the same rows, the closest model first.
     shipped: Vec<ShippedOut>,
     clients: u32,
     fit: fit::Outcome,
@@ -104,12 +105,12 @@ struct ShippedOut {
 }
 
 impl Outcome {
-    /// Returns whether the model fits its table.
+    /// Returns true if the model fits the table.
     pub fn fits(&self) -> bool {
         self.fit.fits()
     }
 
-    /// Returns whether the closest shipped model has lower errors than the new one.
+    /// Returns true if the closest shipped model has lower errors than the new model.
     fn shipped_is_closer(&self) -> bool {
         let own = self.fit.scores();
         self.shipped.first().is_some_and(|closest| {
@@ -127,7 +128,7 @@ impl Outcome {
 /// Input of [`new_model`].
 pub struct NewModelRequest<'a> {
     pub name: &'a str,
-    /// Where the table is from, for the provenance of the parameters.
+    /// Source of the table, which is recorded as the source of the parameters.
     pub source: &'a str,
     /// Tables, goals, and options of the last fit.
     pub fit: FitRequest<'a>,
@@ -137,7 +138,7 @@ pub struct NewModelRequest<'a> {
 /// report.
 ///
 /// # Errors
-/// A table with too few rows, or without any structure that can be fitted.
+/// The table has too few rows, or no structure can be fitted to it.
 pub fn new_model(
     request: &NewModelRequest<'_>,
     progress: &dyn Fn(FitProgress),
@@ -158,7 +159,7 @@ pub fn new_model(
             Err(error) => last_error = Some(error),
         }
     }
-    // A short search may end far from the best values of a structure with many parameters.
+    // For a structure with many parameters, a short search may end far from the best values.
     let thorough = FitOptions { starts: 1, rounds: 2, ..quick };
     let close = best_of_each(&tried);
     let lowest = close.first().map_or(0.0, |(_, fit)| error_of(&fit.scores));
@@ -226,9 +227,10 @@ impl Load {
         })
     }
 
-    /// Start of a search. A limit must be reached at the start: above it, it has no effect, and the
-    /// search no direction. Half of the lowest latency is the drive's, and a quarter is the path's
-    /// each way.
+    /// Returns the start values of a search. A limit must already be reached at the start: a limit
+    /// above the observed values would have no effect, so the search would have no direction. Half
+    /// of the lowest latency is attributed to the drive, and a quarter to the path in each
+    /// direction.
     fn start_of(self, parameter: &Parameter) -> f64 {
         let (low, high) = parameter.bounds;
         let value = match parameter.field {
@@ -251,8 +253,8 @@ impl Load {
     }
 }
 
-/// Candidates for a table. More lanes than operations in flight make no difference. One operation
-/// may use several channels.
+/// Returns the candidates for a table. More lanes than operations in flight make no difference, but
+/// one operation may use several channels.
 fn candidates(table: &Measured) -> impl Iterator<Item = Candidate> {
     let in_flight = |row: &Row| row.ops_per_s * row.latency_ms * 1e-3;
     let most = table.matrix().map(in_flight).fold(1.0, f64::max);
@@ -268,12 +270,12 @@ fn candidates(table: &Measured) -> impl Iterator<Item = Candidate> {
     })
 }
 
-/// Error by which structures are compared.
+/// Returns the error by which structures are compared.
 fn error_of(scores: &Scores) -> f64 {
     scores.ops_median + scores.latency_median + 0.25 * (scores.ops_p90 + scores.latency_p90)
 }
 
-/// The best number of lanes of each structure, the lowest error first.
+/// Returns the best number of lanes for each structure, with the lowest error first.
 fn best_of_each(tried: &[(Candidate, Fit)]) -> Vec<(Candidate, &Fit)> {
     let of = |structure: &Structure| {
         let own = tried.iter().filter(|(c, _)| c.structure.name == structure.name);
@@ -285,8 +287,9 @@ fn best_of_each(tried: &[(Candidate, Fit)]) -> Vec<(Candidate, &Fit)> {
     best
 }
 
-/// Chooses the variation of the service times by the 99th percentiles of a table, because means hardly
-/// show it. `None` if the table has none, or if the fitted variation is as good.
+/// Chooses the variation of the service times with the 99th percentiles of a table, because means
+/// hardly depend on it. `None` if the table has no 99th percentiles, or if the fitted variation is
+/// as good.
 fn match_variation(
     request: &NewModelRequest<'_>,
     candidate: Candidate,
@@ -318,7 +321,7 @@ fn match_variation(
     Ok(best)
 }
 
-/// The structure with the fewest blocks whose error is close to the lowest.
+/// Returns the structure with the fewest blocks among those whose error is close to the lowest.
 fn chosen<'a>(best: &[(Candidate, &'a Fit)]) -> Option<(Candidate, &'a Fit)> {
     let lowest = error_of(&best.first()?.1.scores);
     let close = best.iter().filter(|(_, fit)| error_of(&fit.scores) <= GAIN_MIN * lowest);
@@ -335,7 +338,8 @@ fn spec_of(
     Spec::parse(request.name, &text).map_err(|error| model_error(&error))
 }
 
-/// Returns a model file. Without a fit, each free parameter has the start of the search.
+/// Returns a model file. If there is no fit yet, each free parameter has the start value of the
+/// search.
 fn model_text(
     request: &NewModelRequest<'_>,
     candidate: Candidate,
@@ -352,7 +356,12 @@ fn model_text(
         quoted(request.name),
         quoted(&title),
         structure.says,
-        if load.durable_writes { "" } else { " Durable writes: they take as long as others." },
+        if load.durable_writes {
+            ""
+        } else {
+            " Durable writes: in the model, they take as long as \
+            other writes."
+        },
         structure.entry,
     );
     let lanes = lanes.map(|lanes| lanes.to_string()).unwrap_or_default();
@@ -392,8 +401,10 @@ fn parameter_line(parameter: &Parameter, source: &str, load: Load, fitted: Optio
         return format!("{field} = {{ value = {value:.4e}, from = {from:?} }}\n");
     }
     if parameter.block == "drive" && field.ends_with("bytes_per_s") && !load.several_sizes {
-        // With one size, it and the time of each operation cannot be distinguished.
-        let from = "assumed: the table has one I/O size, whose transfer is in the other time";
+        // If the table has only one size, the transfer time cannot be distinguished from the time
+        // of each operation.
+        let from = "assumed: the table has only one I/O size, so its transfer time is part of the \
+            time per operation";
         return format!("{field} = {{ value = 1e12, from = {from:?} }}\n");
     }
     let path = format!("{}.{field}", parameter.block);
@@ -401,17 +412,17 @@ fn parameter_line(parameter: &Parameter, source: &str, load: Load, fitted: Optio
     let value = profile.map_or(load.start_of(parameter), |profile| profile.fitted);
     let vague = match profile {
         Some(profile) if profile.interval.is_none() => {
-            ", and not checked whether it determines this"
+            "; whether the table determines this parameter was not checked"
         }
-        Some(profile) if !profile.identified => ", which does not determine it",
+        Some(profile) if !profile.identified => ", which does not determine this parameter",
         _ => "",
     };
     let from = serde_json::Value::from(format!("fitted: {source}{vague}"));
     format!("{field} = {{ value = {value:.4e}, from = {from}, free = [{low:?}, {high:?}] }}\n")
 }
 
-/// Scores of the shipped models under the load of the table, the closest first. A model that cannot
-/// run this load is left out.
+/// Returns the scores of the shipped models under the load of the table, the closest model first.
+/// Models that cannot run this load are omitted.
 fn shipped_scores(
     own: &Spec,
     table: &Measured,
@@ -450,7 +461,8 @@ mod tests {
 
     const LIMITS: Limits = Limits { warm_up_ops: 2_000, measure_ops: 8_000 };
 
-    /// Rows of a model of known blocks, as a table; with durable writes, if these take longer.
+    /// Returns the rows of a model with known blocks, as a table. If durable writes take longer
+    /// than other writes, the table also has durable writes.
     fn rows_of(blocks: &str, entry: &str, reads: &[u32]) -> Measured {
         let mut text = "io_kib,read_percent,sync,depth,ops_per_s,latency_ms\n".to_owned();
         for size in [4, 64] {
@@ -527,7 +539,10 @@ mod tests {
         let (text, found) = new_of(&rows_of(DRIVE, "drive", &[100, 0]));
         assert_eq!((found.structure.as_str(), found.clients), ("drive, 8 lanes", 4));
         assert!(!text.contains("durable_us"), "{text}");
-        assert!(text.contains("Durable writes: they take as long as others."), "{text}");
+        assert!(
+            text.contains("Durable writes: in the model, they take as long as other writes."),
+            "{text}"
+        );
         let report = plimsoll_report::text::document(&found.document(), &Style::default());
         assert!(found.fits(), "{report}");
         assert!(

@@ -1,8 +1,9 @@
-//! Results of other tools as the table that a model is fitted to: one row for each job, or for all
-//! jobs that ran at the same time.
+//! Converts results of other tools to the table to which a model is fitted. It has one row for each
+//! job, or for all jobs that ran at the same time.
 //!
-//! A model is fitted to what storage does with a closed loop, so jobs with a rate limit, think time,
-//! buffered I/O, separate flushes or errors are left out, with the reason.
+//! A model is fitted to the behaviour of storage under a closed loop. Jobs with a rate limit, think
+//! time, buffered I/O, separate flushes or errors are therefore left out, and the reason is
+//! reported.
 
 use plimsoll_evidence::tool_result::{
     Durability, Kind, Latency, Operation, Part, Pattern as ToolPattern, Stage, ToolResult,
@@ -10,20 +11,22 @@ use plimsoll_evidence::tool_result::{
 use plimsoll_model::fit::{DEPTH_MAX, Row, Table};
 use plimsoll_model::run::Pattern;
 
-/// Largest difference of a measured share of reads from the stated one: fio draws each operation.
+/// Maximum difference between the measured and the stated share of reads, because fio chooses each
+/// operation at random.
 const READ_SHARE_TOLERANCE: f64 = 0.02;
-/// Shortest run time of jobs that ran at the same time, relative to the longest.
+/// Minimum run time of jobs that ran at the same time, relative to the longest of them.
 const COMMON_TIME_MIN: f64 = 0.9;
-/// Halvings of the range in which a percentile is searched: to a billionth of it.
+/// Number of times that the range in which a percentile is searched is halved, which results in a
+/// billionth of the range.
 const HALVINGS: u32 = 60;
 
-/// Returns the rows of results. The second value has one sentence for each job, or group of jobs,
-/// without a row.
+/// Returns the rows of results. The second value has a sentence for each job, or group of jobs,
+/// that has no row.
 pub fn table(results: &[ToolResult]) -> (Table, Vec<String>) {
     let mut table = Table::default();
     let mut left_out: Vec<String> = Vec::new();
     for result in results {
-        // A total is only a row of its own if its parts are not there.
+        // A total is a separate row only if its parts are missing.
         let has_parts = result.parts.iter().any(|part| !part.is_total);
         let parts = result.parts.iter().filter(|part| !has_parts || !part.is_total);
         for parts in concurrent(parts) {
@@ -37,7 +40,7 @@ pub fn table(results: &[ToolResult]) -> (Table, Vec<String>) {
     (table, left_out)
 }
 
-/// Groups parts that ran at the same time: of one group, or clients and ranks of one job.
+/// Groups parts that ran at the same time: jobs of one group, or clients and ranks of one job.
 fn concurrent<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<Vec<&'p Part>> {
     let mut groups: Vec<Vec<&Part>> = Vec::new();
     for part in parts {
@@ -63,23 +66,23 @@ fn name(result: &ToolResult, parts: &[&Part]) -> String {
     }
     match parts.len() {
         0 | 1 => name,
-        2 => format!("{name} and the job beside it"),
-        n => format!("{name} and {} jobs beside it", n - 1),
+        2 => format!("{name} and the job that ran at the same time"),
+        n => format!("{name} and {} jobs that ran at the same time", n - 1),
     }
 }
 
-/// Returns the row of jobs that ran at the same time: their sum.
+/// Returns the row for jobs that ran at the same time, which is their sum.
 fn row_of_group(parts: &[&Part], line: usize) -> Result<Row, String> {
     let mut rows = Vec::new();
     for part in parts {
         rows.push(row(part, line)?);
     }
-    let first = rows.first().ok_or("it has no job")?;
+    let first = rows.first().ok_or("the result has no job")?;
     let windows = parts.iter().map(|part| part.window_ns.as_ref().map(|window| window.value));
     let windows: Vec<f64> = windows.flatten().collect();
     let longest = windows.iter().copied().fold(0.0, f64::max);
     if parts.len() > 1 && windows.iter().any(|window| *window < COMMON_TIME_MIN * longest) {
-        return Err("the jobs that ran at the same time did not end together".into());
+        return Err("the jobs that ran at the same time did not end at the same time".into());
     }
     if rows.iter().any(|row| (row.io_bytes, row.pattern) != (first.io_bytes, first.pattern)) {
         return Err("jobs of other block sizes or patterns ran at the same time".into());
@@ -116,8 +119,9 @@ fn row_of_group(parts: &[&Part], line: usize) -> Result<Row, String> {
     })
 }
 
-/// Returns a percentile of all reads and writes of the parts together. Between the percentiles of
-/// an operation, the logarithm of the latency grows evenly. `None` if an operation has none.
+/// Returns a percentile of all reads and writes of the parts together. Between the stated
+/// percentiles of an operation, the logarithm of the latency is interpolated linearly. `None` if an
+/// operation has no percentiles.
 fn percentile_ns(parts: &[&Part], quantile: f64) -> Option<f64> {
     let mut curves = Vec::new();
     for part in parts {
@@ -150,7 +154,8 @@ fn percentile_ns(parts: &[&Part], quantile: f64) -> Option<f64> {
     Some(high)
 }
 
-/// Returns the share of operations that took at most `ns`, by percentiles in their order.
+/// Returns the share of operations that took at most `ns`. `points`: shares and their percentiles,
+/// in ascending order.
 fn share_below(points: &[(f64, f64)], ns: f64) -> f64 {
     let at = points.partition_point(|(_, point)| *point <= ns);
     match (at.checked_sub(1).and_then(|before| points.get(before)), points.get(at)) {
@@ -164,14 +169,14 @@ fn share_below(points: &[(f64, f64)], ns: f64) -> f64 {
 
 fn row(part: &Part, line: usize) -> Result<Row, String> {
     let setting = &part.setting;
-    if setting.performs_nothing {
-        return Err("its engine performs no I/O".into());
+    if let Some(reason) = &setting.no_storage {
+        return Err(reason.clone());
     }
     if setting.rate_limit_per_s.is_some() || setting.bandwidth_limit_per_s.is_some() {
         return Err("its rate was limited".into());
     }
     if setting.direct == Some(false) {
-        return Err("it was buffered, so the page cache is part of its figures".into());
+        return Err("it was buffered, so the page cache affects its figures".into());
     }
     let of = |kind: &Kind| part.operations.iter().find(|o| o.kind == *kind && !o.is_idle());
     let (reads, writes) = (of(&Kind::Read), of(&Kind::Write));
@@ -231,7 +236,7 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
     })
 }
 
-/// Returns the operations per second, as stated or as counted.
+/// Returns the operations per second, as stated by the tool or computed from counts.
 fn rate(operation: &Operation, part: &Part) -> Option<f64> {
     let window_ns = operation.window_ns.as_ref().or(part.window_ns.as_ref());
     let counted = operation.count.first().zip(window_ns);
@@ -240,13 +245,14 @@ fn rate(operation: &Operation, part: &Part) -> Option<f64> {
     stated.or(counted).filter(|rate| rate.is_finite())
 }
 
-/// Returns the mean latency from the submission, or from the next best stage.
+/// Returns the mean latency from the submission. If it is missing, from the next best stage.
 fn mean_ns(operation: &Operation) -> Option<f64> {
     let latency = latency_of(operation, |latency| latency.mean_ns.is_some())?;
     latency.mean_ns.as_ref().map(|figure| figure.value)
 }
 
-/// Returns the latencies from the submission that have a figure, or those of the next best stage.
+/// Returns the latencies from the submission if they have a figure, otherwise those from the next
+/// best stage.
 fn latency_of(operation: &Operation, has: impl Fn(&Latency) -> bool) -> Option<&Latency> {
     [Stage::Total, Stage::Completion, Stage::Unstated].into_iter().find_map(|stage| {
         operation.latencies.iter().find(|latency| latency.stage == stage && has(latency))
@@ -300,7 +306,7 @@ mod tests {
         assert!(super::table(&[result(vec![part])]).0.rows[0].durable);
     }
 
-    /// A clone of `job` in a group, with a run time.
+    /// Returns a clone of `job` in a group, with the given run time.
     fn clone_of(group: &str, seconds: f64) -> Part {
         let window_ns = Some(figure(seconds * 1e9));
         Part { group: Some(group.to_owned()), window_ns, ..job() }
@@ -322,7 +328,7 @@ mod tests {
         // 3,000 reads of 1 ms, 1,500 of 2 ms and 2,000 writes of 3 ms in a second.
         assert!((row.latency_ms - 12.0 / 6.5).abs() < 1e-9, "{row:?}");
         assert_eq!(row.read_share, Some(4500.0 / 6500.0), "no share of reads is stated");
-        // Clients of one job are its parts, too.
+        // Clients of one job are also parts of the job.
         let client = |host: &str| Part { host: Some(host.to_owned()), ..job() };
         let table = super::table(&[result(vec![client("a"), client("b")])]).0;
         assert_eq!((table.rows.len(), table.rows[0].ops_per_s), (1, 8000.0));
@@ -331,7 +337,7 @@ mod tests {
     #[test]
     fn jobs_that_differ_from_those_beside_them_are_left_out() {
         let changes: [(fn(&mut Part), &str); 5] = [
-            (|p| p.window_ns = Some(figure(40e9)), "end together"),
+            (|p| p.window_ns = Some(figure(40e9)), "end at the same time"),
             (
                 |p| p.operations.iter_mut().for_each(|o| o.size_bytes = Some(figure(8192.0))),
                 "sizes",
@@ -345,7 +351,10 @@ mod tests {
             change(&mut other);
             let (table, left_out) = table(&[result(vec![clone_of("0", 60.0), other])]);
             assert!(table.rows.is_empty() && left_out[0].contains(word), "{word}: {left_out:?}");
-            assert!(left_out[0].contains("mixed and the job beside it"), "{left_out:?}");
+            assert!(
+                left_out[0].contains("mixed and the job that ran at the same time"),
+                "{left_out:?}"
+            );
         }
         let mut deep = job();
         deep.setting.outstanding = Some(Outstanding { most: figure(4e9), kept: true });
@@ -366,8 +375,8 @@ mod tests {
         part.operations.truncate(1);
         let alone = percentile_ns(&[&part], 0.99).unwrap();
         assert!((alone / 1e6 - 1.0).abs() < 1e-6, "{alone}");
-        // A quarter of the operations are writes of 20 ms and more: the 99th percentile of all is
-        // the 96th of the writes.
+        // A quarter of the operations are writes that take at least 20 ms, so the 99th percentile
+        // of all operations is the 96th percentile of the writes.
         let mut part = job();
         with(&[(0.5, 1e5), (1.0, 1e6)], &mut part, 0);
         with(&[(0.0, 2e7), (0.96, 4e7), (1.0, 8e7)], &mut part, 1);
@@ -381,7 +390,7 @@ mod tests {
             (|p| p.setting.durability = Some(Durability::Flushed), "flushes"),
             (|p| p.setting.rate_limit_per_s = Some(figure(100.0)), "limited"),
             (|p| p.setting.direct = Some(false), "buffered"),
-            (|p| p.setting.performs_nothing = true, "no I/O"),
+            (|p| p.setting.no_storage = Some("no I/O".into()), "no I/O"),
             (|p| p.setting.pattern = None, "pattern"),
             (|p| p.setting.outstanding = None, "queue depth is not known"),
             (|p| p.setting.outstanding.as_mut().unwrap().kept = false, "not always"),

@@ -1,5 +1,5 @@
-//! Audits results of other tools. A result that describes a run is judged by the rules for runs,
-//! and its figures are checked for consistency. Other results are judged by their figures only.
+//! Audits results of other tools. If a result describes a run, it is judged by the rules for runs,
+//! and its figures are checked for consistency. Otherwise only its figures are judged.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_import::Study;
 use plimsoll_import::detect::{Format, detect};
 use plimsoll_import::foreign::{self, ForeignError, table};
+use plimsoll_import::text;
 use plimsoll_import::walk::HEAD_BYTES;
 use plimsoll_judge::conservation::{self, Audit, Credibility};
 use plimsoll_judge::finding::Outcome;
@@ -17,16 +18,16 @@ use plimsoll_plan::{Claim, Media};
 use crate::error::RunnerError;
 use crate::exit::Exit;
 
-/// Facts about the system under test, declared by the user.
+/// Facts about the system under test, as stated by the user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeclaredSystem {
-    /// Operations in flight of all clients.
+    /// Total number of operations in flight, over all clients.
     pub outstanding: Option<u64>,
     /// Bandwidth of the slowest link.
     pub link_bytes_per_s: Option<u64>,
-    /// Size of the storage system's caches.
+    /// Total size of the storage system's caches.
     pub array_cache_bytes: Option<u64>,
-    /// Memory of all hosts.
+    /// Total memory of all hosts.
     pub memory_bytes: Option<u64>,
     /// Type of the drives.
     pub media: Option<Media>,
@@ -55,14 +56,14 @@ impl DeclaredSystem {
     }
 }
 
-/// A file of results that were judged as runs: one run, or the rows of a table.
+/// Results of a file, each judged as a run: a single run, or the rows of a table.
 #[derive(Clone, Debug)]
 pub struct AuditedFile {
     /// One bundle per result.
     pub bundles: Vec<Bundle>,
     /// Verdicts, in the same order.
     pub verdicts: Vec<Verdict>,
-    /// The result and the consistency of its figures; `None` if there are several results.
+    /// The result, and whether its figures are consistent; `None` if there are several results.
     pub figures: Option<(ToolResult, Audit)>,
 }
 
@@ -79,8 +80,7 @@ impl AuditedFile {
     }
 }
 
-/// Returns true if the file is judged as a run: fio's JSON, or a file that has no other known
-/// format.
+/// Returns true if the file is judged as a run: it has fio's JSON format, or no other known format.
 pub fn is_run_result(path: &Path) -> bool {
     use std::io::Read;
     if !path.is_file() {
@@ -125,14 +125,13 @@ impl AuditedText {
 /// Judges a text. `name` is used in messages. Writes nothing.
 ///
 /// # Errors
-/// A text that is not a result of a known format.
+/// The text is not a result of a known format.
 pub fn audit_text(
     name: &str,
     text: &str,
     declared: &DeclaredSystem,
 ) -> Result<AuditedText, RunnerError> {
-    let bytes = text.as_bytes();
-    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+    let head = head_of(text);
     let is_table = detect(head) == Some(Format::Table);
     let study = plimsoll_import::read_text(name, text);
     if !has_run_format(head, is_table) {
@@ -144,7 +143,11 @@ pub fn audit_text(
     judge_text(text, (name, name), is_table, study, declared, &[])
 }
 
-/// Judges a text as a run, or by its figures if its job or rows cannot be converted.
+fn head_of(text: &str) -> &[u8] {
+    &text.as_bytes()[..text.len().min(HEAD_BYTES)]
+}
+
+/// Judges a text as a run. If its job or rows cannot be converted, judges only its figures.
 fn judge_text(
     text: &str,
     (name, short): (&str, &str),
@@ -153,7 +156,7 @@ fn judge_text(
     declared: &DeclaredSystem,
     claims: &[Claim],
 ) -> Result<AuditedText, RunnerError> {
-    // Blocks of a page are results of their own.
+    // Each block of a page is a separate result.
     if !is_table && study.results.len() > 1 {
         return Ok(AuditedText::Figures(Box::new(study)));
     }
@@ -170,7 +173,9 @@ fn judge_text(
             Ok(AuditedText::Run(Box::new(judge_all(bundles, Some(&study), declared))))
         }
         Err(error) => AuditedText::figures(study, &error).ok_or_else(|| {
-            let seems = plimsoll_import::unread::refusal(text.as_bytes());
+            // The error of a known format is more precise.
+            let unknown = detect(head_of(text)).is_none().then_some(text.as_bytes());
+            let seems = unknown.and_then(plimsoll_import::unread::refusal);
             let says = seems.unwrap_or_else(|| error.to_string());
             RunnerError::usage(format!("{name}: {says}"))
                 .hint("see docs/audit.md for the known formats")
@@ -191,7 +196,8 @@ fn judge_all(
     AuditedFile { bundles, verdicts, figures }
 }
 
-/// Returns true if the header has the columns of docs/audit.md, which include the unit.
+/// Returns true if the header has the columns that docs/audit.md describes. Their names include the
+/// unit.
 fn has_run_columns(head: &[u8]) -> bool {
     let text = String::from_utf8_lossy(head);
     let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
@@ -215,21 +221,26 @@ pub fn audit_run_file(
     claims: &[Claim],
 ) -> Result<AuditedText, RunnerError> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        RunnerError::usage(format!("cannot read {name}: {error}"))
-            .hint("name a JSON file of fio, or a table (CSV)")
-    })?;
+    let wrong = |why: &str| {
+        RunnerError::usage(format!("cannot read {name}: {why}"))
+            .hint("specify a JSON file of fio, or a table (CSV)")
+    };
+    let bytes = std::fs::read(file).map_err(|error| wrong(&error.to_string()))?;
+    let text = text::decode(&bytes).ok_or_else(|| wrong("it is not text"))?;
     let short = file.file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned());
     let study = study(&[file.to_path_buf()]).unwrap_or_default();
     judge_text(&text, (&name, &short), is_table(file), study, declared, claims)
 }
 
 /// # Errors
-/// A path that does not exist.
+/// A path does not exist.
 pub fn study(paths: &[PathBuf]) -> Result<Study, RunnerError> {
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     plimsoll_import::read(&paths).map_err(|error| {
-        RunnerError::usage(error.to_string()).hint("name a file, directory or archive of results")
+        RunnerError::usage(error.to_string()).hint(
+            "specify a file, directory or archive of \
+            results",
+        )
     })
 }
 
@@ -239,14 +250,17 @@ pub fn no_result_error(paths: &[PathBuf], study: &Study) -> RunnerError {
     let mut error = match &study.unreadable[..] {
         [only] => RunnerError::usage(only.to_string()),
         several => RunnerError::usage(format!(
-            "no results found in {} ({} files of unknown format, {} unreadable)",
+            "no results found in {} ({} files have an unknown format, {} are unreadable)",
             names.join(", "),
             study.passed_over,
             several.len()
         )),
     };
     if study.logs_alone > 0 {
-        error = error.hint("interval logs were found: also name the result that they belong to");
+        error = error.hint(
+            "interval logs were found: also specify the result file to which they \
+            belong",
+        );
     }
     error.hint("see docs/audit.md for the known formats")
 }
@@ -272,16 +286,48 @@ fn worst(bundles: &[Bundle], verdicts: &[Verdict]) -> Exit {
     if table {
         return if verdicts.iter().any(fails) { Exit::NoVerdict } else { Exit::Ok };
     }
-    exits.next().unwrap_or(Exit::Ok)
+    match exits.next() {
+        // The result's own run failed, not this command.
+        Some(Exit::Environment) => Exit::NoVerdict,
+        exit => exit.unwrap_or(Exit::Ok),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn a_missing_result_is_named_once_with_one_reason() {
         let error = study(&["/none.json".into()]).unwrap_err().to_string();
         assert!(error.starts_with("error: /none.json: cannot be read: No such file"), "{error}");
+    }
+
+    const FIO: &str = r#"{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "job options": {
+        "rw": "read", "bs": "4k", "ioengine": "psync", "filename": "/x/f", "size": "1g"},
+        "read": {"io_bytes": 4096000, "runtime": 1000, "total_ios": 1000, "iops": 1000.0}}]}"#;
+
+    fn audit_bytes(bytes: &[u8]) -> Result<AuditedText, RunnerError> {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("r.json");
+        std::fs::write(&file, bytes).unwrap();
+        assert!(is_run_result(&file));
+        audit_run_file(&file, &DeclaredSystem::default(), &[])
+    }
+
+    #[test]
+    fn json_of_any_encoding_is_judged_as_a_run() {
+        let wide: Vec<u8> = FIO.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let marked = [&[0xff, 0xfe], &wide[..]].concat();
+        for bytes in [FIO.as_bytes(), &wide, &marked] {
+            assert!(matches!(audit_bytes(bytes), Ok(AuditedText::Run(_))));
+        }
+    }
+
+    #[test]
+    fn json_that_is_cut_off_is_named() {
+        let error = audit_bytes(&FIO.as_bytes()[..FIO.len() - 60]).unwrap_err().to_string();
+        assert!(error.contains("the file is cut off"), "{error}");
     }
 }

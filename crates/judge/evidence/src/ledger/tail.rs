@@ -1,4 +1,5 @@
-//! Divides the ledger file into whole lines and the torn tail of a killed writer.
+//! Divides the ledger file into complete lines and the incomplete last line of a writer that was
+//! killed.
 //!
 //! If a writer is killed or the disk is full, part of a line can remain in the file. After a crash
 //! of the host, the file system can contain zeroes instead of this part. Such a tail is not an

@@ -1,30 +1,32 @@
-//! fio's JSON (`--output-format=json` and `json+`), of one host or of clients with a total.
+//! fio's JSON (`--output-format=json` and `json+`): output of one host, or of several clients with
+//! a total.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Bin, Complaint, CounterReset, DeviceCounts, Figure, Formula, Kind, Latency,
-    Operation, Part, Percentile, Point, Quantity, SampleStatistics, Series, Source, Stage,
-    ToolResult, Weight,
+    Membership, Operation, Part, Percentile, Point, Quantity, SampleStatistics, Series, Source,
+    Stage, ToolResult, Weight,
 };
 
 use super::options::Options;
-use super::printed::{FLUSHES_UNTIMED, drop_sourceless_submission, drop_unstarted_flushes};
+use super::printed::{self, FLUSHES_UNTIMED, drop_unstarted_flushes, drop_unstarted_latencies};
+use super::shares;
 use crate::json::{self, JsonNode};
 
 /// Bytes in a KiB: fio's `bw` is in KiB/s (`bw_bytes >> 10`).
 const KIB: f64 = 1024.0;
 const NS_PER_MS: f64 = 1e6;
 const SECTOR_BYTES: f64 = 512.0;
-/// Bins per octave: percentiles are the middle of bins of 1/64 of the power of two below them
-/// (`FIO_IO_U_PLAT_BITS`).
+/// Bins per octave. A percentile is the middle of its bin, whose width is 1/64 of the next lower
+/// power of two (`FIO_IO_U_PLAT_BITS`).
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// Latencies of about this value or more share the last bin, so that their percentiles are lower
+/// All latencies above about this value are in the last bin, so percentiles in this bin are lower
 /// bounds. `FIO_IO_U_PLAT_GROUP_NR` is 29 octaves of ns in version 3, and 19 of us in earlier
 /// versions.
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
 /// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
 
-/// True if the object is a fio result.
+/// Returns true if the object is a fio result.
 #[must_use]
 pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("fio version").exists()
@@ -35,7 +37,7 @@ pub fn is(root: &JsonNode<'_, '_>) -> bool {
 /// (`--status-interval`) are one result: the last report counts.
 ///
 /// # Errors
-/// The text has no fio result.
+/// The text contains no fio result.
 pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let (mut all, mut reports, mut at) = (Vec::<ToolResult>::new(), 1, 0);
     loop {
@@ -49,7 +51,7 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         let places = [root.clone(), root.key("raw").key("result")];
         let Some(found) = places.iter().find(|place| is(place)) else {
             if all.is_empty() {
-                return Err("it has a \"fio version\" but no jobs".into());
+                return Err("it contains a \"fio version\" but no jobs".into());
             }
             break;
         };
@@ -70,7 +72,10 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     }
     if let [only] = &mut all[..] {
         only.remarks.extend((reports > 1).then(|| {
-            format!("the file holds {reports} reports of one run (--status-interval): the last one is the result")
+            format!(
+                "the file contains {reports} reports of the same run (--status-interval): the \
+                last report is the result"
+            )
         }));
     } else {
         for (index, reported) in all.iter_mut().enumerate() {
@@ -80,8 +85,8 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     Ok(all)
 }
 
-/// True if a report continues an earlier one of the same run: same jobs and options, and counters
-/// that only increased.
+/// Returns true if a report is a later report of the same run: jobs and options are the same, and
+/// counters only increased.
 fn continues(earlier: &ToolResult, later: &ToolResult) -> bool {
     let sum = |part: &Part, of: fn(&Operation) -> Option<&Figure>| -> f64 {
         part.operations.iter().filter_map(of).map(|figure| figure.value).sum()
@@ -117,11 +122,14 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         if clients.exists() { clients.items() } else { root.key("jobs").items() }.collect();
     if clients.exists() && keep_last_reports(&mut jobs) {
         reported.remarks.push(
-            "the file holds several reports of one run (--status-interval): the last one is the result".into(),
+            "the file contains several reports of the same run (--status-interval): the last \
+             report is the result"
+                .into(),
         );
     }
     for job in &jobs {
-        let options = options_of(root, job);
+        let mut options = options_of(root, job);
+        options.final_depth = job.key("latency_depth").exact();
         if reported.options.is_empty() {
             reported.options = options.all();
         }
@@ -132,16 +140,54 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     if let Some(first) = reported.parts.first_mut().filter(|_| local) {
         first.devices.extend(devices);
     }
+    take_missing_clones(&mut reported, root, &jobs);
     take_totals(&mut reported);
     reported
 }
 
+/// Minimum run time of an entry, in ms, at which its threads can be counted.
+const THREAD_MS_MIN: f64 = 100.0;
+
+/// Compares the entries of each job with `numjobs`. Without `group_reporting`, each clone has an
+/// entry. fio omits this option from the result, but an entry of several clones has their total run
+/// time.
+fn take_missing_clones(
+    reported: &mut ToolResult,
+    root: &JsonNode<'_, '_>,
+    jobs: &[JsonNode<'_, '_>],
+) {
+    for (index, job) in jobs.iter().enumerate() {
+        let options = options_of(root, job);
+        let listed = entries(jobs, job);
+        let stated = options.clones().filter(|s| s.value > 1.0 && listed <= s.value);
+        let (Some(stated), None) = (stated, options.get("group_reporting")) else { continue };
+        let times = DIRECTIONS.iter().filter_map(|(s, _)| job.key(s).key("runtime").number());
+        let longest_ms = times.fold(0.0, f64::max);
+        let (share, thread_ms) = RUNTIME_SLACK;
+        let one_ms = longest_ms * (1.0 + share) + thread_ms;
+        let total_ms = job.key("job_runtime").number();
+        let is_one = longest_ms >= THREAD_MS_MIN && total_ms.is_some_and(|ms| ms <= one_ms);
+        let failed = job.key("error").number() != Some(0.0);
+        if listed == 1.0 && (failed || !is_one) || entries(&jobs[..index], job) > 0.0 {
+            continue;
+        }
+        let name = job.key("jobname").text().unwrap_or_default();
+        reported.memberships.push(Membership {
+            of: format!("clones of job {name}"),
+            stated,
+            found: listed as u64,
+            missing: Vec::new(),
+            place: "listed".into(),
+        });
+    }
+}
+
 /// Minimum time between two reports of a running job, in ms. Clones of a job end closer together,
-/// or move the same amount.
+/// or transfer the same amount.
 const REPORT_MS_MIN: f64 = 90.0;
 
-/// Keeps the last of several reports of one client's job: with `--status-interval` fio lists them
-/// all. Returns true if there were several reports.
+/// Keeps only the last report of a client's job: with `--status-interval` fio lists several
+/// reports. Returns true if there were several reports.
 fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
     let same = |a: &JsonNode<'_, '_>, b: &JsonNode<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
@@ -151,7 +197,7 @@ fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
     let sum = |job: &JsonNode<'_, '_>, figure: &str| -> f64 {
         DIRECTIONS.iter().filter_map(|(side, _)| job.key(side).key(figure).number()).sum()
     };
-    // All latencies of a later report include those of an earlier one.
+    // The latencies of a later report include all latencies of an earlier report.
     let includes = |earlier: &JsonNode<'_, '_>, later: &JsonNode<'_, '_>| {
         DIRECTIONS.iter().all(|(side, _)| {
             let of = |job: &JsonNode<'_, '_>, figure: &str| {
@@ -193,14 +239,19 @@ fn options_of(root: &JsonNode<'_, '_>, job: &JsonNode<'_, '_>) -> Options {
     options
 }
 
-/// Returns the number of clones in an entry. A group report has one entry for all clones.
-fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) -> Option<f64> {
+/// Returns the number of entries of a job.
+fn entries(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>) -> f64 {
     let same = |other: &&JsonNode<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
             .iter()
             .all(|name| other.key(name).shown() == job.key(name).shown())
     };
-    let listed = jobs.iter().filter(same).count() as f64;
+    jobs.iter().filter(same).count() as f64
+}
+
+/// Returns the number of clones in an entry. A group report has one entry for all clones.
+fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) -> Option<f64> {
+    let listed = entries(jobs, job);
     let stated = options.clones().map(|clones| clones.value);
     if options.get("group_reporting").is_none_or(|value| value == "0") {
         return match stated {
@@ -217,7 +268,35 @@ fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) 
     }
 }
 
-/// Returns the number of threads, from their total run time.
+/// Remark on a group report's entry for several sections.
+pub(crate) const SECTIONS_MERGED: &str = "an entry counts several sections of a job file (group_reporting): fio prints the options of \
+     only one section, so sizes, depth, mix and limits are unknown";
+/// Share, and time per thread in ms, by which the run time of threads may exceed the longest run
+/// time of their directions.
+const RUNTIME_SLACK: (f64, f64) = (0.02, 2.0);
+
+/// Returns true if a group report's entry counts several sections. Such an entry has the name of
+/// the first section and the options of the last section, and its threads ran longer in total than
+/// the clones of one section. fio omits `group_reporting` itself, because it has no value.
+fn merges_sections(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) -> bool {
+    let name = job.key("jobname").text();
+    if name.zip(options.get("name")).is_some_and(|(name, last)| name != last) {
+        return true;
+    }
+    let times = DIRECTIONS.iter().filter_map(|(side, _)| job.key(side).key("runtime").number());
+    // Writes and their verification run one after the other.
+    let one_ms = match options.get("verify") {
+        Some(_) => times.sum(),
+        None => times.fold(0.0, f64::max),
+    };
+    let clones = options.clones().map_or(1.0, |clones| clones.value);
+    let (share, thread_ms) = RUNTIME_SLACK;
+    let most_ms = clones * (one_ms * (1.0 + share) + thread_ms);
+    let total_ms = job.key("job_runtime").number();
+    one_ms > 0.0 && entries(jobs, job) == 1.0 && total_ms.is_some_and(|ms| ms > most_ms)
+}
+
+/// Returns the number of threads, derived from their total run time.
 fn running(job: &JsonNode<'_, '_>) -> Option<f64> {
     let sum = job.key("job_runtime").number().filter(|ms| *ms > 0.0)?;
     let longest = DIRECTIONS.iter().filter_map(|(name, _)| job.key(name).key("runtime").number());
@@ -235,6 +314,11 @@ fn take_job(
     options: &Options,
 ) {
     let name = job.key("jobname").text().unwrap_or_default();
+    let is_total = name == "All clients";
+    let merged = !is_total && merges_sections(jobs, job, options);
+    if merged {
+        printed::remark(&mut reported.remarks, SECTIONS_MERGED);
+    }
     let mut part = Part {
         name: name.to_owned(),
         host: job.key("hostname").text().map(str::to_owned),
@@ -242,8 +326,12 @@ fn take_job(
             Some(last) if options.joins_previous_group() => last.group.clone(),
             _ => job.key("groupid").shown(),
         },
-        setting: options.setting(clones(jobs, job, options)),
-        is_total: name == "All clients",
+        setting: match merged {
+            true => options.setting_of_group(running(job)),
+            false => options.setting(clones(jobs, job, options)),
+        },
+        is_total,
+        latency_shares: latency_shares(job),
         ..Part::default()
     };
     if options.is_empty() {
@@ -253,16 +341,18 @@ fn take_job(
         part.setting.outstanding = None;
     }
     let first_job = reported.parts.is_empty();
-    for (index, (word, kind)) in DIRECTIONS.into_iter().enumerate() {
+    for (word, kind) in DIRECTIONS {
         let side = job.key(word);
         if !side.exists() {
             continue;
         }
         let mut operation = direction(&side, kind);
-        if operation.kind.moves_data() {
-            operation.size_bytes = options.transfer_bytes(index);
+        if drop_unstarted_latencies(&mut operation) {
+            printed::remark(&mut reported.remarks, printed::LATENCIES_UNSTARTED);
         }
-        if options.verifies_meanwhile() && kind_of_check(&operation, &part) {
+        operation.size_bytes = options.size_of_kind(&operation.kind).filter(|_| !merged);
+        options.correct(&mut operation);
+        if !merged && options.verifies_meanwhile() && kind_of_check(&operation, &part) {
             forget_time(&mut operation);
             reported.remarks.extend(first_job.then(|| UNTIMED_CHECKS.to_owned()));
         }
@@ -275,8 +365,8 @@ fn take_job(
         }
     }
     part.operations.extend(flushes(&job.key("sync")));
-    if drop_unstarted_flushes(&mut part) && !reported.remarks.iter().any(|r| r == FLUSHES_UNTIMED) {
-        reported.remarks.push(FLUSHES_UNTIMED.to_owned());
+    if drop_unstarted_flushes(&mut part) {
+        printed::remark(&mut reported.remarks, FLUSHES_UNTIMED);
     }
     part.errors = job.key("total_err").exact();
     part.start_unix_s = job.key("job_start").number().map(|ms| ms / 1e3);
@@ -285,21 +375,46 @@ fn take_job(
         part.generator_cpu_share = Some(Figure::exact((user + system) / 100.0, job.path()));
     }
     part.series.extend(steady_state(job));
+    let attained = job.key("steadystate").key("attained");
+    if attained.number() == Some(0.0) {
+        reported.complaints.push(Complaint {
+            weight: Weight::Warning,
+            says: format!("job {name:?} did not reach its steady state"),
+            field: attained.path().to_owned(),
+        });
+    }
     if let Some(error) = job.key("error").number().filter(|error| *error != 0.0) {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
             says: format!("job {name:?} ended with error {error}"),
             field: job.key("error").path().to_owned(),
         });
+        printed::include_failed(&mut part);
     }
     reported.parts.push(part);
 }
 
-/// Remark on reads that verify between writes.
-const UNTIMED_CHECKS: &str =
-    "verify_backlog: fio counts the reads that verify between writes, but not their time";
+/// Reads the distribution of completion latencies (`latency_ns`, `latency_us`, `latency_ms`).
+fn latency_shares(job: &JsonNode<'_, '_>) -> Vec<Bin> {
+    let units = [("latency_ns", 1.0), ("latency_us", 1e3), ("latency_ms", 1e6)];
+    let of = |(name, unit): (&str, f64)| {
+        let ranges = job.key(name);
+        let bins = ranges
+            .entries()
+            .filter_map(|(label, percent)| shares::share(label, unit, percent.number()?));
+        bins.collect::<Vec<_>>()
+    };
+    let mut bins: Vec<Bin> = units.into_iter().flat_map(of).collect();
+    bins.sort_by(|a, b| a.from_ns.total_cmp(&b.from_ns));
+    bins
+}
 
-/// True for the reads of a job that otherwise only writes: these reads verify.
+/// Remark on reads that fio issues between writes for verification.
+const UNTIMED_CHECKS: &str = "verify_backlog: fio counts the verification reads between writes, but not the time of these \
+     reads";
+
+/// Returns true if the reads belong to a job that otherwise only writes. These are verification
+/// reads.
 fn kind_of_check(operation: &Operation, part: &Part) -> bool {
     let writes_only = part.setting.read_percent.as_ref().is_some_and(|share| share.value <= 0.0);
     operation.kind == Kind::Read && writes_only
@@ -313,8 +428,8 @@ fn forget_time(operation: &mut Operation) {
     (operation.bandwidth_sampled, operation.rate_sampled) = (None, None);
 }
 
-/// Reads flushes. Some versions write 0 for `total_ios` although they print a histogram of flushes.
-/// Its `N` is then the count.
+/// Reads flushes. Some versions print `total_ios` as 0 although they print a histogram of flushes.
+/// The histogram's `N` is then the count.
 fn flushes(sync: &JsonNode<'_, '_>) -> Option<Operation> {
     let mut operation = Operation::of(Kind::Sync);
     operation.latencies.extend(latency(sync, "lat", Stage::Total));
@@ -338,7 +453,8 @@ fn direction(side: &JsonNode<'_, '_>, kind: Kind) -> Operation {
             take(|o| &mut o.bytes, Some(kib.scaled(KIB)));
         }
         None => {
-            // Some outputs omit fields. The remaining fields identify the version, or nothing does.
+            // Some outputs omit fields. If the remaining fields do not identify the version, it is
+            // unknown.
             let any = |names: &[&str]| names.iter().any(|name| side.key(name).exists());
             let bytes = if any(&["bw_bytes", "slat_ns", "clat_ns", "lat_ns"]) {
                 side.key("io_bytes").exact()
@@ -361,7 +477,6 @@ fn direction(side: &JsonNode<'_, '_>, kind: Kind) -> Operation {
     {
         operation.latencies.extend(latency(side, name, stage));
     }
-    drop_sourceless_submission(&mut operation);
     operation.bandwidth_sampled = sampled(side, "bw", "bw_dev", KIB);
     operation.rate_sampled = sampled(side, "iops", "iops_stddev", 1.0);
     operation
@@ -405,7 +520,7 @@ fn latency(side: &JsonNode<'_, '_>, name: &str, stage: Stage) -> Option<Latency>
     measured.then_some(latency)
 }
 
-/// Widens a percentile to its bin, of which it is the middle.
+/// Widens a percentile to its bin; the printed value is the middle of the bin.
 fn binned(figure: Figure, unit: f64) -> Figure {
     let octave = if figure.value >= 1.0 { figure.value.log2().floor().exp2() } else { 1.0 };
     let width = (octave / BINS_PER_OCTAVE).max(1.0);
@@ -484,14 +599,14 @@ fn steady_state(job: &JsonNode<'_, '_>) -> Vec<Series> {
             field,
             interval_s: Some(1.0),
             points,
-            // Of the steady window only, not of the whole run.
+            // These values describe only the steady window, not the whole run.
             partial: true,
             understates: true,
         })
     };
     let rate = of("iops", Quantity::RatePerS, 1.0);
-    // In bytes, unlike other `bw` values (`steadystate_alloc` and `steadystate_check` in fio's
-    // steadystate.c).
+    // The values are in bytes, unlike other `bw` values (`steadystate_alloc` and
+    // `steadystate_check` in fio's steadystate.c).
     let bandwidth = of("bw", Quantity::BandwidthPerS, 1.0);
     rate.into_iter().chain(bandwidth).collect()
 }
@@ -500,7 +615,8 @@ fn steady_state(job: &JsonNode<'_, '_>) -> Vec<Series> {
 fn take_totals(reported: &mut ToolResult) {
     let Some(total) = reported.parts.iter().find(|part| part.is_total) else { return };
     type FigureOf = fn(&Operation) -> Option<&Figure>;
-    // The total's bandwidth is its bytes over the longest time, not the sum of bandwidths.
+    // The total's bandwidth is its bytes divided by the longest time, not the sum of the clients'
+    // bandwidths.
     let quantities: [(&str, FigureOf); 2] =
         [("operations", |o| o.count.first()), ("bytes", |o| o.bytes.first())];
     let mut combined = Vec::new();
@@ -513,7 +629,7 @@ fn take_totals(reported: &mut ToolResult) {
             let figures: Vec<Figure> = parts().filter_map(|o| of(o).cloned()).collect();
             if let Some(figure) = of(operation).filter(|_| !figures.is_empty()) {
                 combined.push(Aggregate {
-                    what: format!("{} {what} of all clients", operation.kind.word()),
+                    what: format!("{} {what} over all clients", operation.kind.word()),
                     formula: Formula::Sum,
                     total: figure.clone(),
                     of: figures,
@@ -543,6 +659,72 @@ mod tests {
             let operation = direction(&JsonNode::root(&json), Kind::Read);
             assert_eq!(operation.bytes.first().map(|bytes| bytes.value), bytes, "{fields}");
         }
+    }
+
+    fn result(job: &str) -> ToolResult {
+        let text = format!(r#"{{"fio version": "fio-3.33", "jobs": [{job}]}}"#);
+        read_all(&text, "f").unwrap().remove(0)
+    }
+
+    #[test]
+    fn an_entry_of_several_sections_has_no_known_options() {
+        let sides = r#""read": {"runtime": 2001, "total_ios": 9, "io_bytes": 36864},
+            "write": {"runtime": 1990, "total_ios": 9, "io_bytes": 36864}"#;
+        let entry = |options: &str, total_ms: u32| {
+            let job = format!(
+                r#"{{"jobname": "a", "job_runtime": {total_ms}, {sides}, "job options": {{{options}
+                "rw": "rw", "ioengine": "libaio", "iodepth": "8", "bs": "4k"}}}}"#
+            );
+            let part = result(&job).parts.remove(0);
+            (part.setting.outstanding.is_some(), part.operations[0].size_bytes.is_some())
+        };
+        for (options, total_ms, known) in [
+            ("", 2001, true),
+            ("", 4000, false),
+            (r#""numjobs": "2","#, 4000, true),
+            (r#""numjobs": "2","#, 6000, false),
+            (r#""verify": "crc32c","#, 3990, true),
+            (r#""name": "a","#, 2001, true),
+            (r#""name": "b","#, 2001, false),
+        ] {
+            assert_eq!(entry(options, total_ms), (known, known), "{options} {total_ms}");
+        }
+    }
+
+    #[test]
+    fn a_failed_job_may_have_completed_none_of_its_operations() {
+        let job = r#"{"jobname": "a", "error": 22, "read": {"total_ios": 4, "io_bytes": 0,
+            "iops": 4000.0, "bw_bytes": 0}}"#;
+        let reported = result(job);
+        let read = &reported.parts[0].operations[0];
+        assert_eq!(
+            (read.count[0].least, read.count[0].value, read.rate_per_s[0].least),
+            (0.0, 4.0, 0.0)
+        );
+    }
+
+    #[test]
+    fn latencies_since_the_start_of_the_job_are_left_out() {
+        let stages = |latencies: &str| {
+            let job = format!(
+                r#"{{"jobname": "a", "read": {{"total_ios": 9, "runtime": 2001, {latencies}}}}}"#
+            );
+            let reported = result(&job);
+            let latencies = &reported.parts[0].operations[0].latencies;
+            (latencies.iter().map(|l| l.stage).collect::<Vec<_>>(), reported.remarks.len())
+        };
+        let disabled = r#""slat_ns": {"min": 107694031, "max": 2105901426, "mean": 1106982024.4},
+            "clat_ns": {"min": 37275, "max": 5531147, "mean": 124682.7}, "lat_ns": {"max": 0}"#;
+        assert_eq!(stages(disabled), (vec![Stage::Completion], 1));
+        let polled = |longest: u64| {
+            format!(
+                r#""clat_ns": {{"min": 141289287, "max": {longest}, "mean": 1319117138.4}},
+                "lat_ns": {{"min": 50926, "max": 51425715, "mean": 3664831.1}}"#
+            )
+        };
+        assert_eq!(stages(&polled(2_150_373_742)), (vec![Stage::Total], 1));
+        // These are not times since the start: the figures contradict each other.
+        assert_eq!(stages(&polled(150_373_742)), (vec![Stage::Completion, Stage::Total], 0));
     }
 
     #[test]

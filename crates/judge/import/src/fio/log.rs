@@ -11,11 +11,11 @@ use plimsoll_evidence::tool_result::{
 use crate::number;
 
 const KIB: f64 = 1024.0;
-/// Number of lines used to distinguish a log from a table of numbers.
+/// Number of lines that are examined to distinguish a log from a table of numbers.
 const LINES_SNIFFED: usize = 20;
-/// Maximum points kept of one log. More are averaged over intervals of a second.
+/// Maximum number of points of a log. A longer log is averaged over intervals of a second.
 const POINTS_MAX: usize = 20_000;
-/// Bits for the bins of a histogram octave (`FIO_IO_U_PLAT_BITS`).
+/// Number of bits that select a bin within a histogram octave (`FIO_IO_U_PLAT_BITS`).
 const PLAT_BITS: u32 = 6;
 
 /// Quantity of a log, from its file name.
@@ -31,22 +31,22 @@ pub enum LogQuantity {
     Histogram,
 }
 
-/// Log, with the assignment in its file name.
+/// A log, with the job that its file name states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
     /// Path of the file.
     pub file: String,
     /// File name without the suffix that fio appends.
     pub stem: String,
-    /// Quantity; `None` if the name does not state it.
+    /// Quantity; `None` if the file name does not state the quantity.
     pub what: Option<LogQuantity>,
-    /// Number of the job, from 1; `None` if all jobs write one log.
+    /// Number of the job, from 1; `None` if all jobs write to the same log.
     pub job: Option<usize>,
     /// Time, value and direction of each line; empty for histograms.
     lines: Vec<Line>,
-    /// Sum of all intervals of a histogram, by direction.
+    /// Histogram of each direction, summed over all intervals.
     bins: [Vec<f64>; 3],
-    /// True if the time goes backwards, because several runs wrote to one file.
+    /// True if times decrease within the file, because several runs wrote to it.
     pub several_runs: bool,
 }
 
@@ -57,7 +57,7 @@ struct Line {
     direction: u8,
 }
 
-/// True if the first lines are those of a log.
+/// Returns true if the first lines are lines of a log.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
@@ -86,8 +86,8 @@ fn split(line: &str) -> Option<(Line, std::str::Split<'_, char>)> {
         .then(|| (Line { ms, value, direction: direction as u8 }, line.split(',')))
 }
 
-/// Reads a log, and skips invalid lines (the last may be truncated). The caller detects missing
-/// points.
+/// Reads a log, and skips invalid lines (the last line may be truncated). The caller detects
+/// missing points.
 #[must_use]
 pub fn read(text: &str, file: &str) -> Log {
     let name = file.rsplit('/').next().unwrap_or(file);
@@ -187,9 +187,9 @@ impl Log {
                 interval_s,
                 points: average_by_second(points),
                 partial: false,
-                // fio divides an interval's amount by the time since a mark that lags behind its
-                // samples (in `__add_samples` the mark advances by the interval, not to the
-                // sample).
+                // fio divides an interval's amount by the time since a mark. The mark is earlier than
+                // the previous sample, because `__add_samples` advances it by the interval, not to
+                // the sample.
                 understates: self.what != Some(LogQuantity::Latency(stage)),
             });
         }
@@ -200,8 +200,8 @@ impl Log {
         let counts = &self.bins[direction];
         let old = version.is_some_and(|version| version.contains("fio-2"));
         let unit = if old { 1e3 } else { 1.0 };
-        // Groups of 64 bins: 29 octaves since version 3, 19 before. Fewer bins were merged in
-        // pairs.
+        // A histogram has groups of 64 bins: 29 groups since version 3, 19 in earlier versions. If
+        // there are fewer bins, fio merged them in pairs.
         let full = if old { 19 } else { 29 } << PLAT_BITS;
         let merged =
             (full as f64 / counts.len().max(1) as f64).log2().round().exp2().max(1.0) as usize;
@@ -214,7 +214,7 @@ impl Log {
     }
 }
 
-/// Returns the smallest value of a bin (`plat_idx_to_val` without its half).
+/// Returns the smallest value of a bin (`plat_idx_to_val` without the half bin that fio adds).
 fn value_of(index: usize) -> f64 {
     let per_octave = 1usize << PLAT_BITS;
     if index < per_octave * 2 {
@@ -226,7 +226,7 @@ fn value_of(index: usize) -> f64 {
     base as f64 + step as f64 * (error_bits as f64).exp2()
 }
 
-/// Returns the interval of a log with regular times.
+/// Returns the interval of a log whose times are regular.
 fn regular_interval(points: &[Point]) -> Option<f64> {
     let mut gaps: Vec<f64> = points.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
     gaps.sort_by(f64::total_cmp);
@@ -235,7 +235,7 @@ fn regular_interval(points: &[Point]) -> Option<f64> {
     (median > 0.0 && near * 10 >= gaps.len() * 9).then_some(median)
 }
 
-/// Averages a long per-operation log by seconds.
+/// Averages a long log of single operations over each second.
 fn average_by_second(points: Vec<Point>) -> Vec<Point> {
     if points.len() <= POINTS_MAX {
         return points;
@@ -254,8 +254,8 @@ fn average_by_second(points: Vec<Point>) -> Vec<Point> {
     seconds.into_iter().map(point).collect()
 }
 
-/// Attaches logs to the results in the same directory whose options name them. Returns the logs
-/// that belong to no result.
+/// Attaches each log to the result in the same directory whose options name the log. Returns the
+/// logs that belong to no result.
 #[must_use]
 pub fn attach(results: &mut [ToolResult], logs: Vec<Log>) -> Vec<Log> {
     let mut by_directory: std::collections::BTreeMap<String, Vec<usize>> =
@@ -307,7 +307,8 @@ fn named_part(result: &ToolResult, log: &Log) -> Option<usize> {
         .enumerate()
         .filter(|(_, part)| part.name == stem || rest == Some(part.name.as_str()));
     let (index, part) = of_name.next()?;
-    // A part of several jobs has one log per job, or one log with the lines of all jobs.
+    // If a part combines several jobs, there is one log per job, or one log with the lines of all
+    // jobs.
     let alone = part.setting.threads.as_ref().is_some_and(|jobs| jobs.value == 1.0);
     let first = log.job.is_none_or(|job| job == index + 1 || result.parts.len() == 1);
     (alone && first && of_name.next().is_none()).then_some(index)

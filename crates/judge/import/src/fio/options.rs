@@ -1,17 +1,22 @@
-//! Load described by a fio job's options, in tool-independent terms.
+//! Describes the load that a fio job's options request, in tool-independent terms.
 
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::tool_result::{
-    CounterReset, Durability, Figure, MediaClass, Outstanding, Pattern, Setting,
+    CounterReset, Durability, Figure, Kind, MediaClass, Operation, Outstanding, Pattern, Setting,
 };
 
 use crate::fio_job::values;
 
-/// Options of one job, including the global ones.
+/// Options of one job, including the global options.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     stated: BTreeMap<String, (String, String)>,
+    /// Options before `kb_base`, which applies only to the options after it. (In a job file, fio
+    /// moves `kb_base` to the front.)
+    before_kb_base: Vec<String>,
+    /// Depth that fio prints after the run (`latency_depth`).
+    pub final_depth: Option<Figure>,
 }
 
 /// Engines that run one operation at a time, whatever the requested depth (fio's manual, "I/O
@@ -29,7 +34,29 @@ const SYNCHRONOUS: [&str; 10] = [
     "filecreate",
 ];
 
-/// Options with which a job does not always keep its full depth in flight.
+/// Engines that use the processor, or create, look up or change files, but transfer no data. fio counts the size of a file
+/// as transferred bytes.
+pub const METADATA: [&str; 9] = [
+    "cpuio",
+    "filestat",
+    "filecreate",
+    "filedelete",
+    "dirstat",
+    "dircreate",
+    "dirdelete",
+    "falloc",
+    "ftruncate",
+];
+
+/// Devices that drop what is written, or make up what is read.
+const DEVICES_WITHOUT_STORAGE: [&str; 5] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Starts of paths that are in memory on every Linux: tmpfs, RAM disks, test devices.
+const MEMORY_PATHS: [&str; 6] =
+    ["/dev/shm/", "/run/shm/", "/dev/ram", "/dev/zram", "/dev/pmem", "/dev/nullb"];
+
+/// Options that may keep a job below its full depth.
 const PACED: [&str; 19] = [
     "end_fsync",
     "fsync_on_close",
@@ -62,7 +89,7 @@ impl Options {
             "startdelay" => "start_delay",
             other => other,
         };
-        // Of such a pair, fio uses the later option.
+        // If a job contains both options of such a pair, fio uses the later option.
         let pairs = [("rwmixread", "rwmixwrite"), ("direct", "buffered")];
         for (one, other) in pairs {
             if name == one {
@@ -70,6 +97,10 @@ impl Options {
             } else if name == other {
                 self.stated.remove(one);
             }
+        }
+        match name {
+            "kb_base" => self.before_kb_base = self.stated.keys().cloned().collect(),
+            _ => self.before_kb_base.retain(|before| before != name),
         }
         self.stated.insert(name.to_owned(), (value.to_owned(), field.to_owned()));
     }
@@ -98,11 +129,12 @@ impl Options {
     /// Parses a size as fio does: unless `kb_base` is 1000, `4k` is 4096 and `4kib` is 4000.
     fn bytes(&self, name: &str) -> Option<Figure> {
         let (value, field) = self.stated.get(name)?;
-        Some(Figure::exact(self.size_of(value)?, field))
+        Some(Figure::exact(self.size_of(name, value)?, field))
     }
 
-    fn size_of(&self, text: &str) -> Option<f64> {
-        let kb_base = if self.get("kb_base") == Some("1000") { 1000 } else { 1024 };
+    fn size_of(&self, name: &str, text: &str) -> Option<f64> {
+        let applies = !self.before_kb_base.iter().any(|before| before == name);
+        let kb_base = if applies && self.get("kb_base") == Some("1000") { 1000 } else { 1024 };
         values::size(text, kb_base).map(|bytes| bytes as f64)
     }
 
@@ -126,40 +158,114 @@ impl Options {
     /// Returns the transfer size of reads (0), writes (1) or trims (2), if it is constant.
     #[must_use]
     pub fn transfer_bytes(&self, direction: usize) -> Option<Figure> {
-        let mixed = ["bsrange", "blocksize_range", "bssplit", "bs_unaligned", "verify", "zonemode"];
+        let mixed = [
+            "bsrange",
+            "blocksize_range",
+            "bssplit",
+            "bs_unaligned",
+            "bs_is_seq_rand",
+            "read_iolog",
+            "zonemode",
+        ];
         if mixed.iter().any(|name| self.on(name) == Some(true)) {
             return None;
         }
         let (value, field) = self.stated.get("bs")?;
         let sizes: Vec<&str> = value.split(',').collect();
+        // Verification reads have the size of the writes.
+        let differ = sizes.iter().any(|size| Some(size) != sizes.first());
+        if differ && self.on("verify") == Some(true) {
+            return None;
+        }
         // If there are fewer than three sizes, the last size is also the size of the other
         // directions.
         let text = sizes.get(direction).or(sizes.last()).filter(|text| !text.is_empty())?;
-        let bytes = self.size_of(text).filter(|bytes| *bytes > 0.0)?;
+        let bytes = self.size_of("bs", text).filter(|bytes| *bytes > 0.0)?;
         Some(Figure::exact(bytes, field))
     }
 
-    /// Returns the stated number of clones.
+    /// Returns the transfer size of a kind of operation, if it is constant.
+    #[must_use]
+    pub fn size_of_kind(&self, kind: &Kind) -> Option<Figure> {
+        match kind {
+            Kind::Read => self.transfer_bytes(0),
+            Kind::Write => self.transfer_bytes(1),
+            Kind::All => {
+                let sizes = [0, 1].map(|direction| self.transfer_bytes(direction));
+                let [Some(read), Some(write)] = sizes else { return None };
+                (read.value == write.value).then_some(read)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the options that all these sections have in common. A depth that differs is unknown.
+    #[must_use]
+    pub fn shared(sections: &[&Self]) -> Self {
+        let Some((first, rest)) = sections.split_first() else { return Self::default() };
+        let mut shared = (*first).clone();
+        let same = |name: &str, value: &str| rest.iter().all(|of| of.get(name) == Some(value));
+        shared.stated.retain(|name, (value, _)| same(name, value));
+        if sections.iter().any(|of| of.get("iodepth") != shared.get("iodepth")) {
+            shared.set("iodepth", "", "iodepth");
+        }
+        shared
+    }
+
+    /// Returns the number of clones that the options state.
     #[must_use]
     pub fn clones(&self) -> Option<Figure> {
         self.whole("numjobs")
     }
 
-    /// Returns the maximum operations in flight of one clone.
-    fn depth(&self) -> Option<Figure> {
+    /// Returns true if the engine performs one operation at a time in the thread that issues it.
+    #[must_use]
+    pub fn is_synchronous(&self) -> bool {
+        self.get("ioengine").is_some_and(|engine| SYNCHRONOUS.contains(&engine))
+    }
+
+    /// Returns the maximum number of operations that a clone has in flight.
+    #[must_use]
+    pub fn depth(&self) -> Option<Figure> {
         let engine = self.get("ioengine")?;
-        if SYNCHRONOUS.contains(&engine) {
+        // Other threads perform the operations (`offload`): `iodepth` is their number.
+        let offloads = self.get("io_submit_mode") == Some("offload");
+        if self.is_synchronous() && !offloads {
             let field = self.stated.get("ioengine").map_or("ioengine", |(_, field)| field);
             return Some(Figure::exact(1.0, field));
         }
-        match self.stated.get("iodepth") {
+        let stated = match self.stated.get("iodepth") {
             Some(_) => self.whole("iodepth"),
-            // fio's default depth is 1. It is stated implicitly if the engine is stated.
+            // fio's default depth is 1. This default is only assumed if the options state the
+            // engine.
             None => Some(Figure::exact(1.0, "iodepth")),
+        }?;
+        if !engine.starts_with("io_uring") {
+            return Some(stated);
+        }
+        // fio rounds the ring, and with it the depth, up to a power of two.
+        let ring = (stated.value.max(1.0) as u64).checked_next_power_of_two()? as f64;
+        let is_possible = |depth: &&Figure| (stated.value..=ring).contains(&depth.value);
+        let printed = self.final_depth.as_ref().filter(is_possible).cloned();
+        Some(printed.unwrap_or_else(|| Figure::exact(ring, stated.field)))
+    }
+
+    /// Returns the setting of an entry that counts several sections. Only the options of one
+    /// section are known.
+    #[must_use]
+    pub fn setting_of_group(&self, threads: Option<f64>) -> Setting {
+        let of_one = self.setting(None);
+        Setting {
+            threads: threads.map(|count| Figure::exact(count, "job_runtime")),
+            counter_reset: CounterReset::Unknown,
+            target: of_one.target,
+            data_zero: of_one.data_zero,
+            no_storage: of_one.no_storage,
+            ..Setting::default()
         }
     }
 
-    /// Returns the setting of a part with `clones` jobs, or with an unknown number.
+    /// Returns the setting of a part with `clones` jobs; `None` means that their number is unknown.
     #[must_use]
     pub fn setting(&self, clones: Option<f64>) -> Setting {
         let rw = self.get("rw");
@@ -168,13 +274,18 @@ impl Options {
             .depth()
             .zip(clones)
             .map(|(depth, clones)| Outstanding { most: depth.scaled(clones), kept: !paced });
-        let is_poisson = self.get("rate_process") == Some("poisson");
+        let read_percent = self.read_percent();
+        let mixes = read_percent.as_ref().is_some_and(|p| p.value > 0.0 && p.value < 100.0);
+        // With Poisson arrivals, the rate is a mean, not a limit. It does not apply to verification
+        // reads, which a mixed job counts together with the other reads.
+        let is_limited = self.get("rate_process") != Some("poisson")
+            && !(mixes && self.on("verify") == Some(true));
         let target = self.get("filename").or_else(|| self.get("directory"));
         Setting {
             outstanding_of_each: None,
             outstanding,
             threads: clones.map(|count| Figure::exact(count, "numjobs")),
-            read_percent: self.read_percent(),
+            read_percent,
             pattern: rw.map(|rw| {
                 let random = rw.contains("rand");
                 if random { Pattern::Random } else { Pattern::Sequential }
@@ -182,14 +293,13 @@ impl Options {
             working_set_bytes: self.working_set(clones),
             direct: self.direct(),
             durability: self.durability(),
-            // Poisson arrivals have the rate as their mean, not as a limit.
             rate_limit_per_s: self
                 .whole("rate_iops")
-                .filter(|_| !is_poisson)
+                .filter(|_| is_limited)
                 .map(|f| f.scaled(clones.unwrap_or(1.0))),
             bandwidth_limit_per_s: self
                 .bytes("rate")
-                .filter(|_| !is_poisson)
+                .filter(|_| is_limited)
                 .map(|f| f.scaled(clones.unwrap_or(1.0))),
             duration_ns: self.time_ns("runtime").or_else(|| self.time_ns("timeout")),
             warm_up_ns: self.time_ns("ramp_time").filter(|time| time.value > 0.0),
@@ -200,12 +310,12 @@ impl Options {
             memory_bytes: None,
             data_repeats: self.data_repeats(),
             data_zero: self.on("zero_buffers"),
-            performs_nothing: self.get("ioengine") == Some("null"),
+            no_storage: self.no_storage(),
         }
     }
 
-    /// `ramp_time` resets the counters at its end, and `latency_target` does at each step of its
-    /// search.
+    /// fio resets its counters at the end of `ramp_time`, and at each step of the search for
+    /// `latency_target`.
     fn counter_reset(&self) -> CounterReset {
         let resets = ["ramp_time", "ramp_size", "latency_target"];
         match resets.iter().any(|name| self.on(name) == Some(true)) {
@@ -214,13 +324,61 @@ impl Options {
         }
     }
 
-    /// True if reads that verify run between the writes (`verify_backlog`).
+    /// Returns true if verification reads run between the writes (`verify_backlog`).
     #[must_use]
     pub fn verifies_meanwhile(&self) -> bool {
         self.on("verify_backlog") == Some(true)
     }
 
-    /// True unless the stated engine bypasses the block devices of this host (`rbd`, `nfs`,
+    /// Corrects figures that the engine distorts.
+    pub fn correct(&self, operation: &mut Operation) {
+        let engine = self.get("ioengine").unwrap_or_default();
+        if !operation.kind.moves_data() {
+            return;
+        }
+        if METADATA.contains(&engine) {
+            operation.kind = Kind::Name(engine.to_owned());
+            operation.bytes.clear();
+            operation.bandwidth_per_s.clear();
+            (operation.bandwidth_sampled, operation.size_bytes) = (None, None);
+        }
+        // fio does not count the bytes of the last operations that vsync combines into one transfer.
+        if let ("vsync", Some(size)) = (engine, &mut operation.size_bytes) {
+            let depth = self.whole("iodepth").map_or(1.0, |depth| depth.value);
+            let count = operation.count.first().map_or(depth, |count| count.value.max(depth));
+            size.least *= 1.0 - depth / count;
+        }
+    }
+
+    /// Returns the reason why the job used no storage; `None` if this is unknown.
+    fn no_storage(&self) -> Option<String> {
+        match self.get("ioengine") {
+            Some("null") => {
+                return Some("the engine null completes operations without performing them".into());
+            }
+            Some("cpuio") => return Some("the engine cpuio performs no I/O".into()),
+            _ => {}
+        }
+        let home = self.get("directory").unwrap_or_default();
+        let names = self.get("filename").unwrap_or_default().split(':');
+        let mut paths = names.map(|name| match name.starts_with('/') {
+            true => name.to_owned(),
+            false => format!("{home}/{name}"),
+        });
+        paths.find_map(|path| {
+            let begins = |start: &&str| path.starts_with(*start);
+            let what = if DEVICES_WITHOUT_STORAGE.contains(&path.as_str()) {
+                "a device without storage"
+            } else if MEMORY_PATHS.iter().any(begins) {
+                "in memory"
+            } else {
+                return None;
+            };
+            Some(format!("{path} is {what}"))
+        })
+    }
+
+    /// Returns true unless the stated engine bypasses the block devices of this host (`rbd`, `nfs`,
     /// `http`).
     #[must_use]
     pub fn uses_host_devices(&self) -> bool {
@@ -228,14 +386,14 @@ impl Options {
         self.get("ioengine").is_none_or(|name| SYNCHRONOUS.contains(&name) || local.contains(&name))
     }
 
-    /// True if the job starts together with the jobs of the previous reporting group.
+    /// Returns true if the job starts together with the jobs of the previous reporting group.
     #[must_use]
     pub fn joins_previous_group(&self) -> bool {
         let waits = ["stonewall", "wait_for_previous"].iter().any(|n| self.on(n) == Some(true));
         self.on("new_group") == Some(true) && !waits
     }
 
-    /// True if no option is known.
+    /// Returns true if no option is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stated.is_empty()
@@ -263,7 +421,8 @@ impl Options {
 
     fn working_set(&self, clones: Option<f64>) -> Option<Figure> {
         let size = self.bytes("size").filter(|size| size.value > 0.0)?;
-        // Clones share a named file. If only a directory is named, each job has its own file.
+        // If the options contain a file name, the clones share this file. If they contain only a
+        // directory, each job has its own file.
         let shared = self.get("filename").is_some();
         Some(if shared { size } else { size.scaled(clones?) })
     }
@@ -281,7 +440,7 @@ impl Options {
         if at_end {
             return Some(Durability::AtEnd);
         }
-        // An absent option is significant only if options are listed at all.
+        // An absent option means the default only if the result lists options at all.
         (!self.stated.is_empty()).then_some(Durability::Nothing)
     }
 
@@ -335,6 +494,64 @@ mod tests {
     }
 
     #[test]
+    fn kb_base_applies_to_the_options_after_it() {
+        let of = |list: &[(&str, &str)]| options(list).transfer_bytes(0).map(|f| f.value);
+        assert_eq!(of(&[("bs", "64k"), ("kb_base", "1000")]), Some(65_536.0));
+        assert_eq!(of(&[("kb_base", "1000"), ("bs", "64k")]), Some(64_000.0));
+        assert_eq!(of(&[("bs", "4k"), ("kb_base", "1000"), ("bs", "64k")]), Some(64_000.0));
+    }
+
+    #[test]
+    fn engines_and_targets_without_storage_are_named() {
+        let of = |list: &[(&str, &str)]| options(list).setting(Some(1.0)).no_storage;
+        for (list, words) in [
+            (vec![("ioengine", "null")], "engine null"),
+            (vec![("ioengine", "cpuio")], "no I/O"),
+            (vec![("filename", "/dev/zero")], "/dev/zero is a device without storage"),
+            (vec![("filename", "/x:/dev/ram0")], "/dev/ram0 is in memory"),
+            (vec![("directory", "/dev/shm")], "in memory"),
+            (vec![("directory", "/dev/shm"), ("filename", "x")], "/dev/shm/x is in memory"),
+        ] {
+            assert!(
+                of(&list).is_some_and(|says| says.contains(words)),
+                "{list:?}: {:?}",
+                of(&list)
+            );
+        }
+        for list in [
+            vec![("filename", "/dev/sda"), ("directory", "/dev/shm")],
+            vec![("directory", "/dev/shmoo")],
+            vec![("filename", "/home/dev/zero")],
+            vec![],
+        ] {
+            assert_eq!(of(&list), None, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn engines_without_data_have_no_bytes() {
+        let mut operation = Operation {
+            bytes: vec![Figure::exact(67e6, "io_bytes")],
+            bandwidth_per_s: vec![Figure::exact(22e9, "bw")],
+            ..Operation::of(Kind::Write)
+        };
+        options(&[("ioengine", "psync")]).correct(&mut operation);
+        assert_eq!(operation.bytes.len(), 1);
+        options(&[("ioengine", "falloc")]).correct(&mut operation);
+        assert_eq!(operation, Operation::of(Kind::Name("falloc".into())));
+    }
+
+    #[test]
+    fn vsync_does_not_count_the_bytes_of_the_last_transfer() {
+        let mut read = Operation::of(Kind::Read);
+        read.count = vec![Figure::exact(1600.0, "total_ios")];
+        read.size_bytes = Some(Figure::exact(4096.0, "bs"));
+        options(&[("ioengine", "vsync"), ("iodepth", "16")]).correct(&mut read);
+        let size = read.size_bytes.unwrap();
+        assert_eq!((size.least, size.most), (4096.0 * 0.99, 4096.0));
+    }
+
+    #[test]
     fn depth_applies_to_asynchronous_engines() {
         let most = |list: &[(&str, &str)]| {
             let setting = options(list).setting(Some(4.0));
@@ -344,6 +561,36 @@ mod tests {
         assert_eq!(most(&[("ioengine", "psync"), ("iodepth", "32")]), Some((4.0, true)));
         assert_eq!(most(&[("ioengine", "libaio"), ("rate_iops", "100")]), Some((4.0, false)));
         assert_eq!(most(&[("iodepth", "32")]), None);
+        let offload = [("ioengine", "psync"), ("iodepth", "4"), ("io_submit_mode", "offload")];
+        assert_eq!(most(&offload), Some((16.0, false)));
+        assert_eq!(most(&[("ioengine", "io_uring"), ("iodepth", "24")]), Some((128.0, true)));
+    }
+
+    #[test]
+    fn the_printed_depth_counts_if_it_is_between_the_option_and_its_power_of_two() {
+        for (printed, depth) in [(24.0, 24.0), (32.0, 32.0), (48.0, 32.0), (1.0, 32.0)] {
+            let mut options = options(&[("ioengine", "io_uring"), ("iodepth", "24")]);
+            options.final_depth = Some(Figure::exact(printed, "latency_depth"));
+            assert_eq!(options.depth().unwrap().value, depth, "{printed}");
+        }
+    }
+
+    #[test]
+    fn sections_share_only_equal_options() {
+        let one = options(&[("ioengine", "libaio"), ("iodepth", "8"), ("bs", "4k")]);
+        let other = options(&[("ioengine", "libaio"), ("iodepth", "16"), ("bs", "4k")]);
+        let shared = Options::shared(&[&one, &other]);
+        assert_eq!(shared.transfer_bytes(0).unwrap().value, 4096.0);
+        assert_eq!(shared.setting(Some(2.0)).outstanding, None);
+        assert_eq!(Options::shared(&[&one, &one]).depth().unwrap().value, 8.0);
+    }
+
+    #[test]
+    fn a_log_of_operations_has_its_own_sizes() {
+        let of = |option| options(&[("bs", "4k"), option]).transfer_bytes(0);
+        assert_eq!(of(("read_iolog", "a.log")), None);
+        assert_eq!(of(("bs_is_seq_rand", "1")), None);
+        assert_eq!(of(("verify", "crc32c")).unwrap().value, 4096.0);
     }
 
     #[test]

@@ -7,13 +7,13 @@ use plimsoll_evidence::tool_result::{
 use super::options::Options;
 use crate::number;
 
-/// Bins per octave: percentiles are from bins of 1/64 of the power of two below them.
+/// Bins per octave. The width of a percentile's bin is 1/64 of the next lower power of two.
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// Latencies of this value or more share the last bin.
+/// All latencies of this value or more are in the last bin.
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
 const UNBOUNDED_NS: f64 = 1e18;
 pub(super) const NS_PER_MS: f64 = 1e6;
-/// Kinds of operation by the first word of a line.
+/// Kinds of operation, with the first word of their lines.
 pub(super) const DIRECTIONS: [(&str, Kind); 4] =
     [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
 
@@ -21,7 +21,7 @@ pub(super) fn field(number: usize, name: &str) -> String {
     format!("line {number} ({name})")
 }
 
-/// Returns the value of `name=` in a list, without trailing brackets.
+/// Returns the value after `name=` in a list, without trailing brackets.
 pub(super) fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let mut from = 0;
     loop {
@@ -38,21 +38,27 @@ pub(super) fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     }
 }
 
-/// Precision of the digits after the point of a shortened number (`num2str` in fio's versions).
+/// Precision of the digits after the point in a shortened number (`num2str`), which depends on
+/// fio's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// Before 2.20: the remainder of a division by 1024, shortened to fit, which is not a decimal
+    /// Before 2.20: the digits are the shortened remainder of a division by 1024, not a decimal
     /// fraction.
     Nothing,
-    /// Before 3.26: a fraction that rounds up to one is printed as zero.
+    /// Before 3.26: a fraction that would be rounded up to one is printed as zero.
     LostCarry,
     /// Correct decimal fraction.
     Sound,
 }
 
 impl Tail {
-    pub(super) fn of(version: Option<&str>) -> Self {
-        let mut parts = version.unwrap_or("fio-2").trim_start_matches("fio-").split('.');
+    /// Returns the precision of a version. If the version is unknown, the form of the text determines
+    /// it: only versions just before 2.20 and later versions print `BW=`.
+    pub(super) fn of(version: Option<&str>, text: &str) -> Self {
+        let Some(version) = version else {
+            return if text.contains(", BW=") { Self::LostCarry } else { Self::Nothing };
+        };
+        let mut parts = version.trim_start_matches("fio-").split('.');
         let mut next = || {
             let digits = parts.next()?.chars().take_while(char::is_ascii_digit).collect::<String>();
             digits.parse::<u32>().ok()
@@ -93,7 +99,7 @@ pub(super) fn figure(text: &str, unit: f64, field: &str, tail: Tail) -> Option<F
     };
     let number = number::plain(digits.trim())?;
     if factor == 1.0 {
-        // Not shortened: a whole number, or the digits of `%f`.
+        // The number is not shortened: it is a whole number, or was printed with `%f`.
         let step = if number.step == 1.0 { 0.0 } else { number.step };
         return Some(Figure::within(number.value, step, field).scaled(unit));
     }
@@ -101,15 +107,19 @@ pub(super) fn figure(text: &str, unit: f64, field: &str, tail: Tail) -> Option<F
 }
 
 /// Parses an amount with its unit. `2393.0MB` and `40810KB/s` of version 2 are in powers of 1024,
-/// like `43.9MiB/s` of version 3. Its `46.0MB/s` is a power of 1000 (in brackets, and ignored).
+/// like `43.9MiB/s` of version 3. A `46.0MB/s` of version 3 is in powers of 1000. It is in brackets,
+/// and ignored, or comes first with `kb_base=1000`.
 pub(super) fn amount(text: &str, field: &str, tail: Tail) -> Option<Figure> {
     let text = text.trim_end_matches("/s");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text[digits.len()..].to_ascii_lowercase();
     let bits = unit.ends_with("bit");
-    let prefix = unit.trim_end_matches("bit").trim_end_matches('b').trim_end_matches('i');
+    let marked = unit.trim_end_matches("bit").trim_end_matches('b');
+    let prefix = marked.trim_end_matches('i');
     let power = ["", "k", "m", "g", "t", "p"].iter().position(|p| *p == prefix)? as i32;
-    let factor = 1024f64.powi(power) / if bits { 8.0 } else { 1.0 };
+    let decimal = tail != Tail::Nothing && !marked.ends_with('i');
+    let base: f64 = if decimal { 1000.0 } else { 1024.0 };
+    let factor = base.powi(power) / if bits { 8.0 } else { 1.0 };
     let number = number::plain(digits)?;
     Some(tail.figure(number, field).scaled(factor))
 }
@@ -123,15 +133,15 @@ pub(super) fn parse_announced_options(text: &str, number: usize) -> Options {
         }
     }
     if let Some((_, sizes)) = text.split_once("bs=") {
-        // `4K-4K/4K-4K/4K-4K`, or `(R) 4096B-4096B, (W) 4096B-4096B, (T) …`. A range has no single
-        // size.
+        // `4K-4K/4K-4K/4K-4K`, or `(R) 4096B-4096B, (W) 4096B-4096B, (T) …`. If the sizes are a
+        // range, there is no single size.
         let sizes = sizes.split(", ioengine").next().unwrap_or(sizes);
         let ranges: Vec<&str> = sizes
             .split(['/', ','])
             .map(|range| range.trim().trim_start_matches(|c| "(RWT) ".contains(c)).trim())
             .filter(|range| !range.is_empty())
             .collect();
-        // A printed `KiB` is 1024 bytes, but as an option the unit of 1024 bytes is `k`.
+        // A printed `KiB` is 1024 bytes, but in options the unit of 1024 bytes is `k`.
         let option = |size: &str| size.trim_end_matches('B').trim_end_matches('i').to_owned();
         let one = |range: &&str| match range.split_once('-') {
             Some((from, to)) if from == to => Some(option(from)),
@@ -189,7 +199,7 @@ pub(super) fn issued(part: &mut Part, text: &str, number: usize) {
     };
     let dropped = if text.contains("dropped=") { of("dropped") } else { of("drop") };
     let (total, short) = (of("total"), of("short"));
-    // `unified_rw_reporting` counts all operations in the place of reads.
+    // With `unified_rw_reporting`, the number in the place of the reads counts all operations.
     let unified = part
         .operations
         .iter()
@@ -227,7 +237,8 @@ pub(super) fn unit_of(text: &str) -> Option<f64> {
     }
 }
 
-/// Parses `clat (usec): min=14, max=…` into the stage, the unit in ns, and the rest.
+/// Parses `clat (usec): min=14, max=…` into the stage, the unit in ns, and the text after the
+/// colon.
 pub(super) fn latency_line(line: &str) -> Option<(Stage, f64, &str)> {
     let (word, rest) = line.split_once(" (")?;
     let (unit, rest) = rest.split_once(')')?;
@@ -246,7 +257,7 @@ pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: 
         value(rest, name)
             .and_then(|t| figure(t, unit, &field(number, &format!("{word} {name}")), tail))
     };
-    // Minimum and maximum are truncated to the unit.
+    // The minimum and the maximum are truncated to whole units.
     let cut = |figure: Option<Figure>| {
         figure.map(|f| if unit > 1.0 { Figure { most: f.most + unit, ..f } } else { f })
     };
@@ -260,16 +271,16 @@ pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: 
     }
 }
 
-/// Minimum length of a flush, and minimum ratio to the length of the run, at which its latency is an
-/// error of fio.
+/// Minimum length of a flush, and minimum ratio of this length to the run time, above which its
+/// latency is considered an error of fio.
 const FLUSH_NS_MAX: f64 = 60e9;
 const FLUSH_RATIO_MAX: f64 = 10.0;
 /// Remark on flushes with an implausible latency.
-pub(super) const FLUSHES_UNTIMED: &str =
-    "flushes are printed longer than the run: fio counted some from the start of the host";
+pub(super) const FLUSHES_UNTIMED: &str = "flushes are printed as longer than the run: fio measured some of them from the start of the \
+     host";
 
-/// Removes the latencies of flushes that fio counts from the start of the host, because it lost
-/// the time at which it submitted them (seen in fio 3.33 with libaio). Returns true if it did.
+/// Removes the latencies of flushes that fio measures from the start of the host, because it lost
+/// their submission time (seen in fio 3.33 with libaio). Returns true if latencies were removed.
 pub(super) fn drop_unstarted_flushes(part: &mut Part) -> bool {
     let Some(window_ns) = part.window_ns.as_ref().map(|window| window.value) else { return false };
     let mut dropped = false;
@@ -284,12 +295,49 @@ pub(super) fn drop_unstarted_flushes(part: &mut Part) -> bool {
     dropped
 }
 
-/// Removes submission latencies without completion latencies. With `disable_lat` and
-/// `disable_clat` fio does not record when an operation starts, and prints times since the start
-/// of the job.
-pub(super) fn drop_sourceless_submission(operation: &mut Operation) {
-    if operation.latencies.iter().all(|latency| latency.stage == Stage::Submission) {
-        operation.latencies.clear();
+/// Remark on latencies that do not start with their operation.
+pub(super) const LATENCIES_UNSTARTED: &str = "a latency cannot be used: fio measured it from the start of the job (disable_lat or \
+     sqthread_poll)";
+/// Minimum share of the run time that the longest of such latencies has.
+const UNSTARTED_SHARE_MIN: f64 = 0.9;
+
+/// Removes latencies that fio measures from the start of the job, because it did not record when
+/// an operation started (`disable_lat`: submission) or was submitted (`sqthread_poll`:
+/// completion). Returns true if latencies were removed.
+pub(super) fn drop_unstarted_latencies(operation: &mut Operation) -> bool {
+    let of = |stage: Stage| operation.latencies.iter().find(|latency| latency.stage == stage);
+    let window_ns = operation.window_ns.as_ref().map_or(f64::INFINITY, |window| window.value);
+    let unstarted = match (of(Stage::Total), of(Stage::Completion)) {
+        (None, _) => Stage::Submission,
+        // An operation cannot take longer than its completion.
+        (Some(Latency { max_ns: Some(total), .. }), Some(Latency { min_ns, max_ns, .. }))
+            if min_ns.as_ref().is_some_and(|min| min.least > total.most)
+                && max_ns
+                    .as_ref()
+                    .is_some_and(|max| max.most > window_ns * UNSTARTED_SHARE_MIN) =>
+        {
+            Stage::Completion
+        }
+        _ => return false,
+    };
+    let before = operation.latencies.len();
+    operation.latencies.retain(|latency| latency.stage != unstarted);
+    operation.latencies.len() < before
+}
+
+/// Widens the counts of a job that ended with an error: fio also counts operations that failed.
+/// These have a submission, but no completion.
+pub(super) fn include_failed(part: &mut Part) {
+    for operation in &mut part.operations {
+        operation.latencies.retain(|latency| latency.stage != Stage::Submission);
+        operation.count.iter_mut().chain(&mut operation.rate_per_s).for_each(|f| f.least = 0.0);
+    }
+}
+
+/// Adds a remark once.
+pub(super) fn remark(remarks: &mut Vec<String>, says: &str) {
+    if !remarks.iter().any(|remark| remark == says) {
+        remarks.push(says.to_owned());
     }
 }
 
@@ -322,7 +370,7 @@ pub(super) fn percentiles(
         };
         let ns = parsed.value * unit;
         let octave = if ns >= 1.0 { ns.log2().floor().exp2() } else { 1.0 };
-        // Width of the bin, plus the rounding to the displayed unit.
+        // The width of the bin, plus the rounding to the printed unit.
         let width = octave / BINS_PER_OCTAVE + if unit > 1.0 { unit } else { 1.0 };
         let most = if ns >= LAST_BIN_NS { UNBOUNDED_NS } else { ns + width };
         let field = field(number, &format!("{percent}th percentile"));
@@ -337,7 +385,8 @@ pub(super) fn percentiles(
 pub(super) fn bandwidth_samples(line: &str) -> Option<(f64, &str)> {
     let (unit, rest) = line.strip_prefix("bw")?.trim_start().strip_prefix('(')?.split_once(')')?;
     let unit: String = unit.chars().filter(|c| !c.is_whitespace()).collect();
-    let one = amount(&format!("1{}", unit.trim_end_matches("/s")), "", Tail::Sound)?.value;
+    // The unit is always in powers of 1024.
+    let one = amount(&format!("1{}", unit.trim_end_matches("/s")), "", Tail::Nothing)?.value;
     Some((one, rest.trim_start().strip_prefix(':')?))
 }
 

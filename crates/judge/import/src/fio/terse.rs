@@ -1,11 +1,13 @@
-//! fio's terse output (`--minimal`), versions 2 to 5: one line per job with semicolons.
+//! fio's terse output (`--minimal`), versions 2 to 5: a line for each job, with fields between
+//! semicolons.
 
 use plimsoll_evidence::tool_result::{
-    Complaint, CounterReset, DeviceCounts, Figure, Kind, Latency, Operation, Part, Percentile,
+    Bin, Complaint, CounterReset, DeviceCounts, Figure, Kind, Latency, Operation, Part, Percentile,
     SampleStatistics, Source, Stage, ToolResult, Weight,
 };
 
-use super::printed::drop_sourceless_submission;
+use super::printed::{self, drop_unstarted_latencies};
+use super::shares::{self, RANGES};
 use crate::number;
 
 const KIB: f64 = 1024.0;
@@ -13,22 +15,27 @@ const NS_PER_US: f64 = 1e3;
 const NS_PER_MS: f64 = 1e6;
 const PERCENTILES: usize = 20;
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// Fields of one direction: amounts, three latencies, percentiles, samples; six more in version 5.
+/// Number of fields of a direction: amounts, three latencies, percentiles and samples. Version 5
+/// has six additional fields.
 const FIELDS: usize = 4 + 4 + 4 + PERCENTILES + 4 + 5;
 
-/// Fields between the directions and the disks: CPU, depths, latencies in us and in ms.
-const AFTER_DIRECTIONS: usize = 5 + 7 + 10 + 12;
-/// Fields of a disk: name, requests, merges and times of reads and writes, time in queue,
+/// Number of fields between the directions and the distribution of latencies: CPU, depths.
+const BEFORE_SHARES: usize = 5 + 7;
+/// Number of ranges of the distribution in us and in ms. The ranges in ns are not printed.
+const SHARES: [usize; 2] = [10, 12];
+/// Number of fields between the directions and the disks.
+const AFTER_DIRECTIONS: usize = BEFORE_SHARES + SHARES[0] + SHARES[1];
+/// Number of fields of a disk: name; requests, merges and times of reads and writes; time in queue;
 /// utilisation.
 const DISK_FIELDS: usize = 9;
 
-/// True if a line is terse output.
+/// Returns true if a line is terse output.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| of_line(bare(line)).is_some())
 }
 
-/// Removes the beginning of a line of terse output: the progress or the name of a client.
+/// Removes the text before terse output in a line: the progress or the name of a client.
 fn bare(line: &str) -> &str {
     let Some(at) = line.find(";fio-") else { return line };
     let version = line[..at].trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -44,13 +51,13 @@ fn of_line(line: &str) -> Option<(u32, usize)> {
         3..=5 if cells.next()?.starts_with("fio-") => 5,
         _ => return None,
     };
-    (line.split(';').count() >= first + FIELDS * 2).then_some((version, first))
+    (line.split(';').count() >= first + FIELDS + AFTER_DIRECTIONS).then_some((version, first))
 }
 
 /// Reads all lines of a file.
 ///
 /// # Errors
-/// The file has no line of terse output.
+/// The file contains no line of terse output.
 pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(Source {
         tool: "fio".into(),
@@ -78,39 +85,81 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
                 field: error,
             });
         }
+        let failed = part.errors.is_none();
         let length = if version == 5 { FIELDS + 6 } else { FIELDS };
-        for (direction, kind) in [Kind::Read, Kind::Write, Kind::Trim].into_iter().enumerate() {
+        let (kinds, directions) = kinds(&cells, first, length, version);
+        for (direction, kind) in kinds.iter().enumerate() {
             let from = first + direction * length;
-            if direction == 2 && version == 3 {
-                break;
-            }
             let Some(fields) = cells.get(from..from + length) else { break };
-            let operation = Direction { fields, from, line: index + 1 }.operation(kind, version);
+            let direction = Direction { fields, from, line: index + 1 };
+            let mut operation = direction.operation(kind.clone(), version);
+            if drop_unstarted_latencies(&mut operation) {
+                printed::remark(&mut reported.remarks, printed::LATENCIES_UNSTARTED);
+            }
             if !operation.is_idle() {
                 part.window_ns = part.window_ns.or(operation.window_ns.clone());
                 part.operations.push(operation);
             }
         }
-        let directions = if version == 3 { 2 } else { 3 };
-        let disks = first + directions * length + AFTER_DIRECTIONS;
+        if failed {
+            printed::include_failed(&mut part);
+        }
+        let after = first + directions * length;
+        part.latency_shares = latency_shares(cells.get(after + BEFORE_SHARES..), &part);
+        let disks = after + AFTER_DIRECTIONS;
         part.devices = devices(cells.get(disks..).unwrap_or_default(), disks, index + 1);
         reported.parts.push(part);
     }
     if reported.parts.is_empty() {
-        return Err("it has no line of fio's terse output".into());
+        return Err("it contains no line of fio's terse output".into());
     }
     keep_last_report(&mut reported);
     Ok(reported)
 }
 
+/// Returns the kinds of operation in a line, and the number of its directions. The field after the
+/// last direction is a share of CPU time. With `unified_rw_reporting` there is one direction; with
+/// its value `both`, the last direction is the sum of the others.
+fn kinds(cells: &[&str], first: usize, length: usize, version: u32) -> (Vec<Kind>, usize) {
+    let mut kinds = vec![Kind::Read, Kind::Write, Kind::Trim];
+    kinds.truncate(if version == 3 { 2 } else { 3 });
+    let ends =
+        |count: &usize| cells.get(first + count * length).is_some_and(|cell| cell.ends_with('%'));
+    match (1..=4).find(ends) {
+        Some(1) => (vec![Kind::All], 1),
+        Some(directions) => (kinds, directions),
+        None => (kinds.clone(), kinds.len()),
+    }
+}
+
+/// Parses the distribution of completion latencies. The result is empty if latencies below 1 us,
+/// which are not printed, are possible.
+fn latency_shares(cells: Option<&[&str]>, part: &Part) -> Vec<Bin> {
+    let latencies = || part.operations.iter().flat_map(|operation| &operation.latencies);
+    let min = latencies().filter_map(|latency| latency.min_ns.as_ref());
+    if min.map(|min| min.least).fold(f64::INFINITY, f64::min) < NS_PER_US {
+        return Vec::new();
+    }
+    let ranges = [NS_PER_US, NS_PER_MS]
+        .into_iter()
+        .zip(SHARES)
+        .flat_map(|(unit, count)| RANGES.iter().take(count).map(move |(label, _)| (*label, unit)));
+    let cells = cells.unwrap_or_default().iter();
+    let share = |((label, unit), cell): ((&str, f64), &&str)| {
+        shares::share(label, unit, cell.strip_suffix('%')?.parse().ok()?)
+    };
+    ranges.zip(cells).filter_map(share).collect()
+}
+
 /// Minimum time between two reports of a running job, in ms. Clones of a job end closer together.
 const REPORT_MS_MIN: f64 = 90.0;
-/// The same for reports between which the job moved data. Clones that moved different amounts have
-/// the same run time.
+/// The minimum time if the job transferred data between two reports. Clones that transferred
+/// different amounts have the same run time.
 const GROWN_MS_MIN: f64 = 20.0;
 
-/// True if all latencies of a later report include those of an earlier one: minima only fall, and
-/// maxima only rise. Clones of a job differ in both ways.
+/// Returns true if the latencies of a later report include those of an earlier report: no minimum
+/// rose, and no maximum fell. Between clones of a job, minima and maxima differ in either
+/// direction.
 fn extremes_widen(earlier: &Part, later: &Part) -> bool {
     let value = |figure: &Option<Figure>| figure.as_ref().map(|figure| figure.value);
     earlier.operations.iter().all(|before| {
@@ -135,8 +184,8 @@ fn moved(part: &Part) -> f64 {
     part.operations.iter().filter_map(|o| o.bytes.first()).map(|bytes| bytes.value).sum()
 }
 
-/// True if a report may be the next one of the same job. The `last` report follows the previous
-/// report after any time, even directly.
+/// Returns true if a report may be the next report of the same job. The `last` report may follow
+/// the previous report after any time.
 fn may_follow(earlier: &Part, later: &Part, last: bool) -> bool {
     let gap_ms = (ran_ns(later) - ran_ns(earlier)) / NS_PER_MS;
     let grown = moved(later) - moved(earlier);
@@ -145,7 +194,7 @@ fn may_follow(earlier: &Part, later: &Part, last: bool) -> bool {
     same_job && (spaced || last && gap_ms >= 0.0 || is_copy(earlier, later))
 }
 
-/// True if all latencies have the same mean, which clones never have.
+/// Returns true if all latencies have the same mean, which clones never have.
 fn is_copy(earlier: &Part, later: &Part) -> bool {
     let means = |part: &Part| {
         let latencies = part.operations.iter().flat_map(|operation| &operation.latencies);
@@ -155,7 +204,8 @@ fn is_copy(earlier: &Part, later: &Part) -> bool {
 }
 
 /// Keeps the last of several reports of the same jobs (`--status-interval`). In such reports the
-/// names repeat, time and bytes of each job increase, and its latencies span more.
+/// names repeat, the time and bytes of each job increase, and the range of the job's latencies
+/// becomes wider.
 fn keep_last_report(reported: &mut ToolResult) {
     let parts = &reported.parts;
     // Each repetition of the sequence of job names is one report.
@@ -171,7 +221,8 @@ fn keep_last_report(reported: &mut ToolResult) {
         let reports = parts.len() / length;
         reported.parts.drain(..reported.parts.len() - length);
         reported.remarks.push(format!(
-            "the file holds {reports} reports of one run (--status-interval): the last one is the result"
+            "the file contains {reports} reports of the same run (--status-interval): the last \
+             report is the result"
         ));
     }
 }
@@ -198,7 +249,7 @@ fn devices(cells: &[&str], from: usize, line: usize) -> Vec<DeviceCounts> {
             ..DeviceCounts::default()
         })
     };
-    // An error or a description may follow; neither ends in a utilisation.
+    // An error or a description may follow. Neither of them ends with a utilisation.
     cells.chunks_exact(DISK_FIELDS).enumerate().map_while(of).collect()
 }
 
@@ -246,13 +297,13 @@ impl Direction<'_> {
             .cut(3, NS_PER_MS, "runtime")
             .map(|f| Figure { most: f.value, ..f })
             .filter(|window| window.value > 0.0);
-        operation.latencies.extend(self.latency(4, Stage::Submission, "slat"));
+        let submission = self.latency(4, Stage::Submission, "slat");
         let completion = self.latency(8, Stage::Completion, "clat");
-        operation.latencies.extend(completion.map(|mut latency| {
-            latency.percentiles = self.percentiles(12);
-            latency
-        }));
-        operation.latencies.extend(self.latency(12 + PERCENTILES, Stage::Total, "lat"));
+        let total = self.latency(12 + PERCENTILES, Stage::Total, "lat");
+        let of_percentiles = either(completion.as_ref(), total.as_ref())
+            .map(|latency| Latency { percentiles: self.percentiles(12), ..latency });
+        operation.latencies =
+            [submission, completion, total, of_percentiles].into_iter().flatten().collect();
         let samples = 16 + PERCENTILES;
         let max = self.cut(samples + 1, KIB, "bw max").filter(|max| max.value > 0.0);
         operation.bandwidth_sampled = max.map(|max| SampleStatistics {
@@ -262,11 +313,10 @@ impl Direction<'_> {
             stddev: self.rounded(samples + 4, KIB, "bw deviation"),
             samples: if version == 5 { self.cut(samples + 5, 1.0, "bw samples") } else { None },
         });
-        drop_sourceless_submission(&mut operation);
         operation
     }
 
-    /// Parses `99.000000%=1234`, in us, from bins.
+    /// Parses a percentile such as `99.000000%=1234`, which is in us and was computed from bins.
     fn percentiles(&self, from: usize) -> Vec<Percentile> {
         let cells = self.fields.get(from..from + PERCENTILES).unwrap_or_default();
         let read = |(index, cell): (usize, &&str)| {
@@ -282,6 +332,31 @@ impl Direction<'_> {
         };
         cells.iter().enumerate().filter_map(read).collect()
     }
+}
+
+/// Returns a latency that includes both of these: percentiles are those of the completion or, with
+/// `lat_percentiles`, of the whole operation.
+fn either(completion: Option<&Latency>, total: Option<&Latency>) -> Option<Latency> {
+    let (completion, total) = match (completion, total) {
+        (Some(completion), Some(total)) => (completion, total),
+        (one, other) => return one.or(other).cloned().map(unstated),
+    };
+    let span = |of: fn(&Latency) -> &Option<Figure>| {
+        let (one, other) = (of(completion).as_ref()?, of(total).as_ref()?);
+        let (least, most) = (one.least.min(other.least), one.most.max(other.most));
+        Some(Figure { least, most, ..other.clone() })
+    };
+    Some(unstated(Latency {
+        min_ns: span(|latency| &latency.min_ns),
+        mean_ns: span(|latency| &latency.mean_ns),
+        max_ns: span(|latency| &latency.max_ns),
+        stddev_ns: span(|latency| &latency.stddev_ns),
+        ..Latency::default()
+    }))
+}
+
+fn unstated(latency: Latency) -> Latency {
+    Latency { stage: Stage::Unstated, ..latency }
 }
 
 #[cfg(test)]
@@ -313,7 +388,38 @@ mod tests {
         let head =
             if version == 2 { "2;job;0;0".into() } else { format!("{version};fio-3.33;job;0;0") };
         let trim = if version == 3 { String::new() } else { direction(0) };
-        format!("{head}{}{}{trim};1.0%;2.0%;3;4;5", direction(0), direction(10_000))
+        format!("{head}{}{}{trim}{}", direction(0), direction(10_000), rest())
+    }
+
+    /// Returns the fields after the directions: all latencies are between 50 and 100 us.
+    fn rest() -> String {
+        let shares = (0..22).map(|range| if range == 5 { ";100.00%" } else { ";0.00%" });
+        format!(";1.0%;2.0%;3;4;5{}{}", ";0.1%".repeat(7), shares.collect::<String>())
+    }
+
+    #[test]
+    fn a_line_with_one_direction_is_of_all_operations() {
+        let whole = line(3);
+        let cells: Vec<&str> = whole.split(';').collect();
+        let text = [&cells[..5], &cells[5 + FIELDS..]].concat().join(";");
+        let part = read(&text, "x").unwrap().parts.remove(0);
+        assert_eq!(part.operations.len(), 1);
+        assert_eq!(
+            (&part.operations[0].kind, part.operations[0].rate_per_s[0].value),
+            (&Kind::All, 1000.0)
+        );
+        let ranges: Vec<_> =
+            part.latency_shares.iter().map(|bin| (bin.from_ns, bin.to_ns)).collect();
+        assert_eq!(ranges, [(50e3, 100e3)]);
+    }
+
+    #[test]
+    fn percentiles_are_of_the_completion_or_of_the_whole_operation() {
+        let latencies = &read(&line(3), "x").unwrap().parts[0].operations[0].latencies;
+        let [_, completion, total, either] = &latencies[..] else { panic!("{latencies:?}") };
+        assert!(completion.percentiles.is_empty() && total.percentiles.is_empty());
+        let (min, max) = (either.min_ns.as_ref().unwrap(), either.max_ns.as_ref().unwrap());
+        assert_eq!((min.least, max.most), (70_000.0, 906_000.0));
     }
 
     #[test]
@@ -328,7 +434,7 @@ mod tests {
                 (operations[0].kind.word(), operations[0].rate_per_s[0].value),
                 ("write", 1000.0)
             );
-            assert_eq!(operations[0].latencies[1].percentiles[1].ns.value, 100_000.0);
+            assert_eq!(operations[0].latencies[3].percentiles[1].ns.value, 100_000.0);
             assert_eq!(operations[0].latencies[2].mean_ns.as_ref().unwrap().value, 80_000.0);
             assert!(operations[0].rate_per_s[0].field.contains("line 2"));
         }

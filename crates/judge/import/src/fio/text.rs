@@ -1,10 +1,10 @@
-//! fio's text output of versions 2 and 3, of one host or of several clients.
+//! fio's text output of versions 2 and 3, from one host or from several clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_evidence::tool_result::{
-    Aggregate, Complaint, CounterReset, DeviceCounts, Figure, Formula, Kind, Operation, Part,
-    Source, Stage, ToolResult, Weight,
+    Aggregate, Complaint, CounterReset, DeviceCounts, Figure, Formula, Kind, Membership, Operation,
+    Outstanding, Part, Setting, Source, Stage, ToolResult, Weight,
 };
 
 use super::options::Options;
@@ -13,16 +13,17 @@ use super::printed::{
     latency, latency_line, parse_announced_options, percentiles, percentiles_header, sampled,
     value,
 };
+use super::shares;
 use crate::runs;
 
-/// True if the text has the first line of a job's figures.
+/// Returns true if the text contains the first line of a job's figures.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| job_line(bare(line)).is_some())
         || text.lines().any(|line| parse_announcement(bare(line)).is_some())
 }
 
-/// Removes the client's name in angle brackets from a line.
+/// Removes the client's name (in angle brackets) from a line.
 fn bare(line: &str) -> &str {
     let trimmed = line.trim_start();
     match trimmed.strip_prefix('<').and_then(|rest| rest.split_once("> ")) {
@@ -57,10 +58,10 @@ fn parse_announcement(line: &str) -> Option<(&str, &str, &str)> {
     rest.starts_with("rw=").then_some((name.trim(), group, rest))
 }
 
-/// Reads all runs of a text. An announcement after figures starts another run.
+/// Reads all runs in a text. An announcement that follows figures starts another run.
 ///
 /// # Errors
-/// The text has no figures of a job.
+/// The text contains no figures of a job.
 pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     // Clients announce their jobs one after another.
     let clients = text.lines().any(|line| client(line).is_some());
@@ -75,8 +76,8 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, begins, |text| read(text, file))
 }
 
-/// Returns the first lines of reports of all jobs: the first line, and each in which a job appears
-/// again with the same process id.
+/// Returns the lines at which reports of all jobs start: the first line, and each line in which a
+/// job appears again with the same process id.
 fn report_lines(text: &str) -> Vec<usize> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let mut starts = Vec::new();
@@ -84,7 +85,7 @@ fn report_lines(text: &str) -> Vec<usize> {
         let Some((name, group, _, _)) = job_line(bare(whole)) else { continue };
         let pid = value_after(whole, " pid=").unwrap_or_default();
         let job = format!("{} {name} {group} {pid}", client(whole).unwrap_or_default());
-        // Without a process id, two jobs with one name look the same.
+        // Without a process id, two jobs with the same name cannot be distinguished.
         let again = !pid.is_empty() && seen.contains(&job);
         if starts.is_empty() || again {
             starts.push(index);
@@ -103,7 +104,7 @@ fn value_after<'l>(line: &'l str, name: &str) -> Option<&'l str> {
 /// Reads all jobs of one run.
 ///
 /// # Errors
-/// The text has no figures of a job.
+/// The text contains no figures of a job.
 fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let version = text.lines().map(bare).find_map(|line| {
         // Clients print the version of each server: `hostname=a, be=0, …, fio=fio-3.33, flags=1`.
@@ -119,17 +120,19 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
             file: file.to_owned(),
             ..Source::default()
         }),
-        announced: BTreeMap::new(),
+        announced: Vec::new(),
+        options: Options::default(),
+        sections_depth: None,
         part: None,
         group: String::new(),
         direction: None,
         percentiles: None,
         summed: false,
         totals: BTreeMap::new(),
-        tail: Tail::of(version),
+        tail: Tail::of(version, text),
     };
     let reports = report_lines(text);
-    // Reports of a running job repeat the same counters; the last one is complete.
+    // Reports of a running job repeat the same counters; only the last report is complete.
     let interim = match &reports[..] {
         [first, .., last] => *first..*last,
         _ => 0..0,
@@ -138,24 +141,50 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         reader.line(line, index + 1);
     }
     reader.end_job();
-    if !reader.announced.values().all(Options::uses_host_devices) {
+    if !reader.announced.iter().all(|section| section.options.uses_host_devices()) {
         reader.reported.parts.iter_mut().for_each(|part| part.devices.clear());
     }
     if reports.len() > 1 {
         reader.reported.remarks.push(format!(
-            "the file holds {} reports of one run (--status-interval): the last one is the result",
+            "the file contains {} reports of the same run (--status-interval): the last report is \
+             the result",
             reports.len()
         ));
     }
     if reader.reported.parts.is_empty() {
-        return Err("it announces fio jobs but has no figures".into());
+        return Err("it announces fio jobs but contains no figures".into());
     }
     reader.sum();
+    let threads = reader.reported.parts.iter().filter(|part| !part.is_total);
+    let threads = threads.filter_map(|part| part.setting.threads.as_ref());
+    let found: f64 = threads.map(|threads| threads.value).sum();
+    // Without figures, the number of jobs proves nothing.
+    let stated = started(text).filter(|_| reader.reported.operations().next().is_some());
+    reader.reported.memberships.extend(stated.filter(|s| found <= s.value).map(|stated| {
+        let of = "processes or threads".to_owned();
+        let place = "reported".to_owned();
+        Membership { of, stated, found: found as u64, missing: Vec::new(), place }
+    }));
     Ok(reader.reported)
 }
 
+/// Returns the number of started jobs: `Starting 2 threads and 1 process`.
+fn started(text: &str) -> Option<Figure> {
+    let count = |line: &str| -> Option<f64> {
+        let words: Vec<&str> = bare(line).trim().strip_prefix("Starting ")?.split(' ').collect();
+        let is_unit = |word: &str| word.starts_with("process") || word.starts_with("thread");
+        let counts = words.windows(2).filter(|pair| is_unit(pair[1]));
+        Some(counts.filter_map(|pair| pair[0].parse::<f64>().ok()).sum())
+    };
+    let lines = text.lines().enumerate();
+    lines.filter_map(|(at, line)| Some((at, count(line)?))).fold(None, |sum, (at, count)| {
+        let before = sum.map_or(0.0, |sum: Figure| sum.value);
+        Some(Figure::exact(before + count, format!("line {} (Starting)", at + 1)))
+    })
+}
+
 /// Removes the totals of reads and writes that fio prints in addition with
-/// `unified_rw_reporting=both`: it prints their latencies with no operations.
+/// `unified_rw_reporting=both`: these totals have latencies but no operations.
 fn drop_copies(part: &mut Part) {
     let divided = part.operations.iter().any(|operation| operation.kind.moves_data());
     part.operations.retain(|operation| {
@@ -163,19 +192,56 @@ fn drop_copies(part: &mut Part) {
     });
 }
 
+/// A section of the job file, as a line before the run states it.
+struct Section {
+    group: String,
+    name: String,
+    options: Options,
+}
+
+/// Returns the depth of all sections together.
+fn sum_of_depths(sections: &[&Options]) -> Option<Figure> {
+    let depths: Option<Vec<Figure>> = sections.iter().map(|options| options.depth()).collect();
+    let depths = depths?;
+    let field = depths.first()?.field.clone();
+    Some(Figure::exact(depths.iter().map(|depth| depth.value).sum(), field))
+}
+
+/// Minimum ratio of the total latency to the completion latency if another thread submits the
+/// operations.
+const WAITED_RATIO_MIN: f64 = 1.05;
+
+/// Returns true if operations waited for another thread to submit them. The text omits the option
+/// (`io_submit_mode=offload`), and fio then measures no submission.
+fn waited_for_thread(part: &Part) -> bool {
+    part.operations.iter().any(|operation| {
+        let mean = |stage: Stage| {
+            let latency = operation.latencies.iter().find(|latency| latency.stage == stage);
+            latency.and_then(|latency| latency.mean_ns.as_ref()).map(|mean| mean.value)
+        };
+        mean(Stage::Submission).is_none()
+            && mean(Stage::Completion)
+                .zip(mean(Stage::Total))
+                .is_some_and(|(completion, total)| total > completion * WAITED_RATIO_MIN)
+    })
+}
+
 struct Reader {
     reported: ToolResult,
-    /// Options by name and group.
-    announced: BTreeMap<(String, String), Options>,
+    announced: Vec<Section>,
+    /// Options of the current part.
+    options: Options,
+    /// Depth of the current part, if it counts several sections with one job each.
+    sections_depth: Option<Figure>,
     part: Option<Part>,
     group: String,
-    /// Index of the operation that the lines describe.
+    /// Index of the operation that the current lines describe.
     direction: Option<usize>,
-    /// Stage and unit of the next percentiles.
+    /// Stage and unit of the percentiles that follow.
     percentiles: Option<(Stage, f64)>,
-    /// True after the totals of a client's groups; jobs of the next client follow.
+    /// True after the totals of a client's groups, when jobs of the next client follow.
     summed: bool,
-    /// Bytes and bandwidth of each group's jobs, by direction.
+    /// Bytes and bandwidth of the jobs in each group, by direction.
     totals: BTreeMap<(String, Kind), (Vec<Figure>, Vec<Figure>)>,
     tail: Tail,
 }
@@ -184,10 +250,15 @@ impl Reader {
     fn line(&mut self, whole: &str, number: usize) {
         let line = bare(whole);
         if let Some((name, group, options)) = parse_announcement(line) {
-            self.announced.insert(
-                (name.to_owned(), group.to_owned()),
-                parse_announced_options(options, number),
-            );
+            let options = parse_announced_options(options, number);
+            // Several clients may run the same section.
+            let repeats = |s: &Section| {
+                s.group == group && s.name == name && s.options.all() == options.all()
+            };
+            if !self.announced.iter().any(repeats) {
+                let (group, name) = (group.to_owned(), name.to_owned());
+                self.announced.push(Section { group, name, options });
+            }
             return;
         }
         if let Some((name, group, jobs, error)) = job_line(line) {
@@ -226,25 +297,25 @@ impl Reader {
         error: f64,
         number: usize,
     ) {
-        let key = (name.to_owned(), group.to_owned());
-        let options = self.announced.get(&key).cloned().unwrap_or_default();
+        let of_group = self.announced.iter().filter(|section| section.group == group);
+        let names: BTreeSet<&str> = of_group.clone().map(|section| section.name.as_str()).collect();
+        // With `group_reporting`, one line counts the jobs of all sections in its group.
+        let merges = jobs > 1.0 && names.len() > 1 && names.contains(name);
+        let sections: Vec<&Options> =
+            of_group.filter(|s| merges || s.name == name).map(|s| &s.options).collect();
+        self.options = Options::shared(&sections);
+        let one_job_each = merges && sections.len() as f64 == jobs;
+        self.sections_depth = one_job_each.then(|| sum_of_depths(&sections)).flatten();
         if self.reported.options.is_empty() {
-            self.reported.options = options.all();
+            self.reported.options = self.options.all();
         }
-        let mut setting = options.setting(Some(jobs));
-        setting.threads = Some(Figure::exact(jobs, format!("line {number} (jobs)")));
-        // The text does not print `ramp_time` and `latency_target`.
-        setting.counter_reset = CounterReset::Unknown;
-        // The text omits options that reduce the number in flight (`rate_iops`, `thinktime`).
-        if let Some(outstanding) = &mut setting.outstanding {
-            outstanding.kept = false;
-        }
+        let threads = Some(Figure::exact(jobs, format!("line {number} (jobs)")));
         self.group = group.to_owned();
         let err = format!("line {number} (err)");
         self.part = Some(Part {
             name: name.to_owned(),
             host: host.map(str::to_owned),
-            setting,
+            setting: Setting { threads, ..Setting::default() },
             is_total: name == "All clients",
             errors: (error == 0.0).then(|| Figure::exact(0.0, &err)),
             ..Part::default()
@@ -262,16 +333,23 @@ impl Reader {
         (self.direction, self.percentiles) = (None, None);
         let Some(mut part) = self.part.take() else { return };
         drop_copies(&mut part);
-        part.operations.iter_mut().for_each(printed::drop_sourceless_submission);
-        let options = self.announced.get(&(part.name.clone(), self.group.clone()));
+        let mut unstarted = false;
         for operation in &mut part.operations {
-            let index = DIRECTIONS.iter().position(|(_, kind)| *kind == operation.kind);
-            if let (Some(options), Some(index)) =
-                (options, index.filter(|_| operation.kind.moves_data()))
-            {
-                operation.size_bytes = options.transfer_bytes(index);
-            }
-            // The job's run time is the longest of its directions.
+            unstarted |=
+                operation.kind != Kind::Sync && printed::drop_unstarted_latencies(operation);
+        }
+        if unstarted {
+            printed::remark(&mut self.reported.remarks, printed::LATENCIES_UNSTARTED);
+        }
+        part.setting = self.setting(&part);
+        if part.errors.is_none() {
+            printed::include_failed(&mut part);
+        }
+        let options = &self.options;
+        for operation in &mut part.operations {
+            operation.size_bytes = options.size_of_kind(&operation.kind);
+            options.correct(operation);
+            // The run time of a job is the longest time of its directions.
             let longest = part.window_ns.as_ref().map_or(0.0, |window| window.value);
             part.window_ns =
                 operation.window_ns.clone().filter(|w| w.value > longest).or(part.window_ns.take());
@@ -282,11 +360,29 @@ impl Reader {
                 sums.1.extend(operation.window_ns.clone());
             }
         }
-        let told = self.reported.remarks.iter().any(|r| r == printed::FLUSHES_UNTIMED);
-        if printed::drop_unstarted_flushes(&mut part) && !told {
-            self.reported.remarks.push(printed::FLUSHES_UNTIMED.to_owned());
+        if printed::drop_unstarted_flushes(&mut part) {
+            printed::remark(&mut self.reported.remarks, printed::FLUSHES_UNTIMED);
         }
         self.reported.parts.push(part);
+    }
+
+    /// Returns the setting of a part, from its options and figures.
+    fn setting(&mut self, part: &Part) -> Setting {
+        if self.options.is_synchronous() && waited_for_thread(part) {
+            self.options.set("io_submit_mode", "offload", "io_submit_mode");
+        }
+        let threads = part.setting.threads.clone();
+        let mut setting = self.options.setting(threads.as_ref().map(|threads| threads.value));
+        if let Some(most) = self.sections_depth.take() {
+            setting.outstanding = Some(Outstanding { most, kept: false });
+        }
+        // The text omits options that reduce the number of operations in flight (`rate_iops`,
+        // `thinktime`).
+        if let Some(outstanding) = &mut setting.outstanding {
+            outstanding.kept = false;
+        }
+        // The text does not contain `ramp_time` and `latency_target`.
+        Setting { threads, counter_reset: CounterReset::Unknown, ..setting }
     }
 
     fn job_figures(&mut self, line: &str, number: usize) {
@@ -300,6 +396,16 @@ impl Reader {
             part.operations.push(direction(kind, rest, number, self.tail));
             self.direction = Some(part.operations.len() - 1);
             self.percentiles = None;
+            return;
+        }
+        if let Some(shares) = shares::of_line(line) {
+            part.latency_shares.extend(shares);
+            return;
+        }
+        if let Some(rest) = line.strip_prefix("latency") {
+            let depth = value(rest, "depth");
+            self.options.final_depth =
+                depth.and_then(|text| figure(text, 1.0, &field(number, "depth"), Tail::Sound));
             return;
         }
         if line.starts_with("fsync/fdatasync") {
@@ -372,7 +478,7 @@ impl Reader {
         let key = (self.group.clone(), kind.clone());
         if let (Some(sum), Some((bytes, _))) = (total.bytes.first(), self.totals.get(&key)) {
             self.reported.combined.push(Aggregate {
-                what: format!("bytes of {} of group {}", kind.word(), self.group),
+                what: format!("bytes of {} in group {}", kind.word(), self.group),
                 formula: Formula::Sum,
                 total: sum.clone(),
                 of: bytes.clone(),
@@ -425,7 +531,7 @@ impl Reader {
     }
 
     fn sum(&mut self) {
-        // The total of clients is the sum of all clients.
+        // The entry for all clients is the sum over the clients.
         let Some(total) = self.reported.parts.iter().find(|part| part.name == "All clients") else {
             return;
         };
@@ -437,7 +543,7 @@ impl Reader {
             let bytes: Vec<Figure> = same.filter_map(|o| o.bytes.first().cloned()).collect();
             if let Some(sum) = operation.bytes.first().filter(|_| !bytes.is_empty()) {
                 combined.push(Aggregate {
-                    what: format!("bytes of {} of all clients", operation.kind.word()),
+                    what: format!("bytes of {} over all clients", operation.kind.word()),
                     formula: Formula::Sum,
                     total: sum.clone(),
                     of: bytes,
@@ -540,6 +646,72 @@ mod tests {
         // The same process again is another report of the same run.
         let reported = read(&format!("{}{}", clone(30178), clone(30178)), "x").unwrap();
         assert_eq!((reported.parts.len(), reported.remarks.len()), (1, 1));
+    }
+
+    /// Returns the text of a run with these announced sections (name, size, engine and depth) and
+    /// one line of figures.
+    fn run(sections: &[(&str, &str, &str)], jobs: u32, lines: &str) -> Part {
+        let announced = sections.iter().map(|(name, size, engine)| {
+            format!("{name}: (g=0): rw=read, bs=(R) {size}-{size}, (W) {size}-{size}, ioengine={engine}\n")
+        });
+        let text = format!(
+            "{}fio-3.33\n\na: (groupid=0, jobs={jobs}): err= 0: pid=1: Sat Nov 28 23:45:40 2026\n  read: \
+             IOPS=1000, BW=4000KiB/s (4096kB/s)(4000KiB/1000msec)\n{lines}",
+            announced.collect::<String>()
+        );
+        read(&text, "x").unwrap().parts.remove(0)
+    }
+
+    fn depth(part: &Part) -> Option<f64> {
+        part.setting.outstanding.as_ref().map(|outstanding| outstanding.most.value)
+    }
+
+    #[test]
+    fn a_line_of_several_sections_has_only_their_common_options() {
+        let of = |sections: &[_], jobs| {
+            let part = run(sections, jobs, "");
+            (depth(&part), part.operations[0].size_bytes.is_some())
+        };
+        let small = ("a", "4096B", "libaio, iodepth=8");
+        let large = ("b", "64.0KiB", "libaio, iodepth=16");
+        assert_eq!(of(&[small, large], 2), (Some(24.0), false));
+        // Some section has two clones, but it is unknown which.
+        assert_eq!(of(&[small, large], 3), (None, false));
+        assert_eq!(of(&[small, ("b", small.1, small.2)], 3), (Some(24.0), true));
+        // Without `group_reporting`, each section has its own line.
+        assert_eq!(of(&[small, large], 1), (Some(8.0), true));
+    }
+
+    #[test]
+    fn the_printed_depth_of_a_ring_counts() {
+        for (printed, most) in [(24, 24.0), (32, 32.0), (64, 32.0)] {
+            let line = format!(
+                "     latency   : target=0, window=0, percentile=100.00%, depth={printed}\n"
+            );
+            let part = run(&[("a", "4096B", "io_uring, iodepth=24")], 1, &line);
+            assert_eq!(depth(&part), Some(most), "{printed}");
+        }
+    }
+
+    #[test]
+    fn operations_that_waited_for_a_thread_have_the_stated_depth() {
+        for (total, most) in [("107.03", 4.0), ("85.01", 1.0)] {
+            let lines = format!(
+                "    clat (usec): min=22, max=318, avg=84.77, stdev=17.44\n     \
+                 lat (usec): min=36, max=328, avg={total}, stdev=20.00\n"
+            );
+            assert_eq!(depth(&run(&[("a", "4096B", "psync, iodepth=4")], 1, &lines)), Some(most));
+        }
+    }
+
+    #[test]
+    fn the_form_of_a_text_without_a_version_determines_its_rounding() {
+        let text = "a: (groupid=0, jobs=1): err= 0: pid=1: Sat Nov 28 23:45:40 2026\n  read: IOPS=20.0k, \
+                    BW=77.9MiB/s (81.7MB/s)(94.2MiB/1208msec)\n";
+        let reported = read(text, "x").unwrap();
+        let rate = &reported.parts[0].operations[0].rate_per_s[0];
+        assert!((rate.least..rate.most).contains(&19_954.0), "{rate:?}");
+        assert_eq!(Tail::of(None, "  read : io=2393.0MB, bw=40810KB/s, iops=39"), Tail::Nothing);
     }
 
     #[test]

@@ -9,7 +9,8 @@ const S: u64 = 1_000_000_000;
 const WINDOW_NS_MIN: u64 = 2 * S;
 
 impl Reader<'_> {
-    /// Notes the amount of work that ends a job, if it states no run time.
+    /// Adds notes or errors for options that end a job after an amount of work, or at another
+    /// condition that plans do not support.
     pub(super) fn endings(&mut self) {
         let timed =
             self.text_of("runtime").and_then(|t| values::time(t, S)).is_some_and(|ns| ns > 0);
@@ -18,15 +19,13 @@ impl Reader<'_> {
             if counts && timed {
                 self.remark(
                     name,
-                    "would have ended the job by its amount of work; here runtime \
-                    does",
+                    "would have ended the job after an amount of work; the plan ends after runtime",
                 );
             } else if counts {
                 self.reject(
                     name,
-                    "ends the job by its amount of work; a plan's measurement has a length in \
-                        time",
-                    "add runtime=, or use it instead",
+                    "ends the job after an amount of work, but a plan measures for a time",
+                    "add runtime=, or replace this option by runtime=",
                 );
             }
         }
@@ -41,23 +40,23 @@ impl Reader<'_> {
         if self.get("wait_for").is_some() {
             self.reject(
                 "wait_for",
-                "waits for one of several jobs; here sections run together, or wait for all \
-                    before them",
+                "waits for a single job; in Plimsoll, sections run at the same time, or wait for \
+                 all sections before them",
                 "use stonewall instead",
             );
         }
         if self.text_of("latency_target").is_some_and(|t| t.trim() != "0") {
             self.reject(
                 "latency_target",
-                "searches for the depth that meets a latency, so the measured depth is not one \
-                    of the job's",
-                "remove it, state the latency in [requirement] of the plan, and run: plimsoll \
-                    tune",
+                "searches for the depth that meets a latency, so the job does not set the \
+                 measured depth",
+                "remove it, set the latency in [requirement] of the plan, and run: plimsoll tune",
             );
         }
     }
 
-    /// Rejects options that send other commands than reads and writes, or place data.
+    /// Rejects options that send commands other than reads and writes, or that control data
+    /// placement.
     fn commands(&mut self) {
         for (name, usual) in
             [("write_mode", "write"), ("read_mode", "read"), ("verify_mode", "read")]
@@ -65,17 +64,18 @@ impl Reader<'_> {
             if self.text_of(name).is_some_and(|mode| mode.trim() != usual) {
                 self.reject(
                     name,
-                    "sends another device command, which no stream here does",
+                    "sends a device command that Plimsoll does not support",
                     "remove it, or use fio for this job",
                 );
             } else if self.get(name).is_some() {
-                self.remark(name, "sends ordinary commands, as here");
+                self.remark(name, "sends ordinary commands, as Plimsoll does");
             }
         }
         if self.is_set("sprandom") {
             self.reject(
                 "sprandom",
-                "writes the device once in an order that prepares it, which no pattern here does",
+                "writes the whole device in an order that prepares it, which no Plimsoll pattern \
+                 does",
                 "let fio prepare the device, or use [phases] condition",
             );
         }
@@ -83,17 +83,17 @@ impl Reader<'_> {
             if self.text_of(name).is_some_and(|kind| !matches!(kind.trim(), "0" | "none")) {
                 self.reject(
                     name,
-                    "places writes by their stream on the device, which no stream here does",
+                    "directs writes to streams on the device, which Plimsoll does not support",
                     "remove it, or use fio for this job",
                 );
             }
         }
         if self.int("num_range").is_some_and(|ranges| ranges > 1) {
-            self.remark("num_range", "would have discarded several ranges at once");
+            self.remark("num_range", "would have discarded several ranges with a single command");
         }
     }
 
-    /// Returns the window of the steady state that ends the job, if the job has this condition.
+    /// Returns the steady state that ends the job, if the job has this condition.
     pub(super) fn steady(&mut self) -> Option<SteadyState> {
         let criterion = self.text_of("steadystate")?;
         let followed = criterion.split([':', ',']).next().unwrap_or("").trim();
@@ -106,7 +106,7 @@ impl Reader<'_> {
         if self.get("steadystate_check_interval").is_some() {
             self.remark(
                 "steadystate_check_interval",
-                "would have set the time between checks; here each round is checked",
+                "would have set the time between checks; Plimsoll checks after each round",
             );
         }
         match followed {
@@ -114,9 +114,9 @@ impl Reader<'_> {
             "lat" | "lat_slope" => {
                 self.reject(
                     "steadystate",
-                    "ends the job by its latency; here only the rate of operations can end a \
-                        measurement",
-                    "use iops:LIMIT or iops_slope:LIMIT, or remove it and state runtime=",
+                    "ends the job at a steady latency, but in Plimsoll only a steady rate can end \
+                     a measurement",
+                    "use iops:LIMIT or iops_slope:LIMIT, or remove it and set runtime=",
                 );
                 return None;
             }
@@ -144,9 +144,9 @@ impl Reader<'_> {
         }
         self.remark(
             "steadystate",
-            "is converted to measure = \"until-steady\": by SNIA's rule (five rounds within 20 % \
-                of their mean, with a slope of 10 % at most) over the same window, instead of the \
-                job's own limit",
+            "is converted to measure = \"until-steady\": instead of the job's own limit, SNIA's \
+             rule applies (five rounds within 20 % of their mean, with a slope of 10 % at most), \
+             over the same window",
         );
         Some(SteadyState { round_ns: window / ROUNDS, ramp_ns })
     }

@@ -1,26 +1,38 @@
-//! fio engines with an equivalent besides those for local files: an NFS client, an S3 client and
-//! metadata engines.
+//! fio engines for other than local file I/O that have an equivalent: an NFS client, an S3 client
+//! and metadata engines.
 
 /// Metadata engines and their equivalent metadata operations.
 const ON_NAMES: [(&str, &str); 2] = [("filecreate", "create"), ("filestat", "getattr")];
-/// Metadata engines without an equivalent, and the reason.
+/// Metadata engines without an equivalent, with the reason.
 const NO_EQUAL: [(&str, &str); 5] = [
     (
         "filedelete",
         "files must exist before they are removed: use metadata_mix with create and remove",
     ),
     ("filerename", "use metadata_mix with rename"),
-    ("dircreate", "directories are not created while measuring; use metadata_mix with create"),
-    ("dirstat", "attributes of files are read, not of directories; use metadata_mix with getattr"),
-    ("dirdelete", "directories are not removed while measuring; use metadata_mix with remove"),
+    (
+        "dircreate",
+        "Plimsoll does not create directories during a measurement; use metadata_mix \
+        with create",
+    ),
+    (
+        "dirstat",
+        "Plimsoll reads attributes of files, but not of directories; use metadata_mix \
+        with getattr",
+    ),
+    (
+        "dirdelete",
+        "Plimsoll does not remove directories during a measurement; use metadata_mix \
+        with remove",
+    ),
 ];
 
-/// True if this module has an equivalent of the engine.
+/// Returns true if this module knows an equivalent of the engine.
 pub(super) fn is_known(engine: &str) -> bool {
     matches!(engine, "nfs" | "http") || metadata_operation(engine).is_some()
 }
 
-/// True if such an engine has one operation at a time.
+/// Returns true if such an engine issues one operation at a time.
 pub(super) fn is_one_by_one(engine: &str) -> bool {
     engine == "http" || metadata_operation(engine).is_some()
 }

@@ -12,11 +12,11 @@ use plimsoll_plan::PlanError;
 pub(super) struct Opt {
     /// Value; `1` for an option without a value.
     pub(super) value: String,
-    /// Position in the text.
+    /// Position of the option in the text.
     pub(super) span: Range<usize>,
 }
 
-/// Job with all options that apply to it.
+/// A job, with all options that apply to it.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     /// Name of the section.
@@ -30,7 +30,7 @@ const JOBS_MAX: usize = 1024;
 /// Maximum number of options of all jobs, counting those of `[global]` for each job. It limits the
 /// memory that a foreign job can use.
 const OPTIONS_MAX: usize = 1 << 16;
-/// Maximum number of errors reported. It takes time to find the line of each fault.
+/// Maximum number of reported errors, because finding the line of an error takes time.
 const FAULTS_MAX: usize = 100;
 
 /// Splits a job file. A line is a header or an option; `#` or `;` starts a comment.
@@ -59,8 +59,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
             break;
         }
         let outside = match (include_of(line), line.contains("${")) {
-            (Some(_), _) => Some("includes another file"),
-            (None, true) => Some("names a variable of the environment"),
+            (Some(_), _) => Some("the line includes another file"),
+            (None, true) => Some("the line uses an environment variable"),
             (None, false) => None,
         };
         if let Some(outside) = outside {
@@ -69,7 +69,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
                 &span,
                 String::new(),
                 format!("{outside}, which is not part of the evidence"),
-                "turn the job into a plan: plimsoll plan import".to_owned(),
+                "convert the job to a plan: plimsoll plan import".to_owned(),
             ));
             continue;
         }
@@ -95,7 +95,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
                 text,
                 &span,
                 String::new(),
-                "is before any section".to_owned(),
+                "the option precedes the first section".to_owned(),
                 "begin with [global] or a job's name in brackets".to_owned(),
             )),
         }
@@ -103,11 +103,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
     let is_known = |job: &Job| job.options.keys().any(|name| conversion(name).is_some());
     if errors.is_empty() && !jobs.iter().any(is_known) {
         let (message, help) = match jobs.is_empty() {
-            true => ("has no job", "add a section such as [job1]"),
-            // fio rejects it too, unless the file that it names after the job exists.
-            false => {
-                ("has no job with an option of fio", "state at least rw, and size or filename")
-            }
+            true => ("the file contains no job", "add a section such as [job1]"),
+            // fio also rejects such a job, unless a file with the name of the job exists.
+            false => ("no job contains an option of fio", "set at least rw, and size or filename"),
         };
         let (message, help) = (message.to_owned(), help.to_owned());
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
@@ -116,8 +114,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
 }
 
 fn too_large(text: &str, span: &Range<usize>) -> PlanError {
-    let message = format!("is beyond {JOBS_MAX} jobs, or {OPTIONS_MAX} options of all of them");
-    let help = "cut the job into several files".to_owned();
+    let message = format!(
+        "the file has more than {JOBS_MAX} jobs, or its jobs have more than \
+        {OPTIONS_MAX} options in total"
+    );
+    let help = "divide the job among several files".to_owned();
     PlanError::new(text, span, String::new(), message, help)
 }
 

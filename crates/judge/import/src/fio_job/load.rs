@@ -8,11 +8,11 @@ use plimsoll_plan::{DurationNs, SizeBytes};
 
 /// Sizes with their percentages.
 type Sizes = Vec<(u64, f64)>;
-/// Parser for one direction of an option of sizes; the number is `kb_base`.
+/// Parser for the sizes of one direction in an option. The number is `kb_base`.
 type ReadSizes = fn(&str, u64) -> Option<Sizes>;
 
 impl Reader<'_> {
-    /// Returns the sizes of reads, or of writes if the job only writes.
+    /// Returns the sizes of the reads, or of the writes if the job only writes.
     pub(super) fn sizes(&mut self, direction: Direction) -> Sizes {
         let kb_base = self.kb_base;
         let (name, parse): (&str, ReadSizes) = if self.get("bssplit").is_some() {
@@ -25,7 +25,7 @@ impl Reader<'_> {
         if name == "bsrange" {
             self.remark(
                 "bsrange",
-                "is converted to equal shares of each multiple of the smallest size",
+                "is converted to the multiples of the smallest size, with equal shares",
             );
         }
         let text = self.text_of(name).unwrap_or("4k");
@@ -45,7 +45,7 @@ impl Reader<'_> {
         }
         let (reads, writes) = (parse_or(read_text), parse_or(write_text));
         let (Some(reads), Some(writes)) = (reads, writes) else {
-            self.fail(name, "a size, or sizes of reads and writes");
+            self.fail(name, "a size, or separate sizes for reads and writes");
             return vec![(4096, 100.0)];
         };
         if reads.iter().chain(&writes).any(|(bytes, _)| *bytes == 0) {
@@ -90,7 +90,8 @@ impl Reader<'_> {
         if direction.reads && direction.writes && of_writes.is_some_and(|other| other != share) {
             self.remark(
                 "percentage_random",
-                "differs for reads and writes in fio; here writes have the order of the reads",
+                "differs for reads and writes in fio; in Plimsoll, writes use the order of the \
+                 reads",
             );
         }
         let share = if direction.reads { share } else { of_writes.unwrap_or(share) };
@@ -100,7 +101,7 @@ impl Reader<'_> {
         if share < 100.0 {
             self.remark(
                 "percentage_random",
-                "would have mixed in sequential operations; all are random",
+                "would have mixed in sequential operations; in Plimsoll, all operations are random",
             );
         }
         let text = self.text_of("random_distribution").unwrap_or("random");
@@ -109,18 +110,19 @@ impl Reader<'_> {
         let number =
             value.and_then(|v| v.parse::<f64>().ok()).filter(|v| v.is_finite() && *v >= 0.0);
         if parts.next().is_some() && matches!(kind, "zipf" | "pareto" | "normal") {
-            self.remark("random_distribution", "has another centre than stated");
+            self.remark("random_distribution", "is converted with a different centre");
         }
         match (kind, number) {
-            // Without `norandommap`, fio accesses each block once per pass. With several sizes it
-            // cannot.
+            // Without `norandommap`, fio accesses each block once per pass. This is impossible if
+            // there are several sizes.
             ("random", _) if one_size && !self.is_set("norandommap") => {
                 if self.get("filename").is_some()
                     && self.text_of("numjobs").is_some_and(|n| n != "1")
                 {
                     self.remark(
                         "numjobs",
-                        "would have covered the file once by each clone; here they share a pass",
+                        "would have had each clone access the whole file; in Plimsoll, the clones \
+                         share a pass over the file",
                     );
                 }
                 self.set("patterns", "permutation");
@@ -142,13 +144,14 @@ impl Reader<'_> {
             }
             ("sequence", _) => self.reject(
                 "random_distribution",
-                "uses a sequence that no pattern here has",
+                "uses an access sequence that no Plimsoll pattern can reproduce",
                 "use random, zipf:THETA, pareto:H or normal:DEVIATION, or remove it",
             ),
             ("zoned" | "zoned_abs", _) => {
                 self.reject(
                     "random_distribution",
-                    "gives parts of the file their own shares, which no pattern here has",
+                    "sets the access shares of parts of the file, which no Plimsoll pattern can \
+                     reproduce",
                     "use zipf:THETA, pareto:H or normal:DEVIATION, or remove it",
                 );
             }
@@ -172,7 +175,7 @@ impl Reader<'_> {
             }
             _ if holes.starts_with('-') => self.reject(
                 "rw",
-                "runs backwards through the file, which no pattern here does",
+                "accesses the file backwards, which no Plimsoll pattern does",
                 "remove the part after the colon, or omit this job",
             ),
             _ => self.fail("rw", "a direction with a gap size, such as read:8k"),
@@ -185,15 +188,15 @@ impl Reader<'_> {
         let is_synchronous = SYNCHRONOUS.contains(&engine);
         let one_by_one = is_synchronous || engine::is_one_by_one(engine);
         if one_by_one && stated > 1 {
-            self.remark("iodepth", "has no effect with a synchronous engine, as in fio");
+            self.remark("iodepth", "has no effect if the engine is synchronous, as in fio");
         }
         // Linux's native AIO blocks in io_submit() unless I/O is direct.
         let blocks = engine == "libaio" && stated > 1 && !self.is_direct();
         if blocks {
             self.remark(
                 "iodepth",
-                "has no effect with libaio and buffered I/O, which runs one operation at a time; \
-                    here 1 too",
+                "has no effect in fio if libaio uses buffered I/O, which runs one operation at a \
+                 time; the plan's depth is therefore 1",
             );
         }
         let depth = if one_by_one || blocks { 1 } else { stated };
@@ -221,7 +224,7 @@ impl Reader<'_> {
             b / mean.max(1.0)
         });
         if from_bytes.is_some() {
-            self.remark("rate", "is converted to operations per second at the mean size");
+            self.remark("rate", "is converted to operations per second, for the mean size");
         }
         let Some(rate) = per_job.or(from_bytes).filter(|r| *r > 0.0) else {
             if think > 0 {
@@ -234,17 +237,21 @@ impl Reader<'_> {
         self.set("rate", rate * clients as f64);
         if is_poisson || is_offload {
             self.set("arrival", if is_poisson { "poisson" } else { "constant" });
-            let text = "is converted to an open loop: latency counts from the intended start";
+            let text = "is converted to an open loop: latency is measured from the intended start";
             self.remark(if is_poisson { "rate_process" } else { "io_submit_mode" }, text);
             if think > 0 {
-                self.remark("thinktime", "would have paused between operations of a stated rate");
+                self.remark(
+                    "thinktime",
+                    "would have paused between operations; the open loop \
+                    only uses the rate",
+                );
             }
         } else if think > 0 {
             self.set("think_time", DurationNs(think));
         }
     }
 
-    /// Returns the rate of a job for both directions together. fio limits each separately.
+    /// Returns the sum of a job's rates for both directions. fio limits each direction separately.
     fn rate_of(
         &mut self,
         name: &str,
@@ -258,19 +265,25 @@ impl Reader<'_> {
         let both = direction.reads && direction.writes;
         let number = |t: &str| if t.is_empty() { Some(0.0) } else { parse(t) };
         let (Some(read), Some(write)) = (number(first), number(second)) else {
-            self.fail(name, "a rate, or rates of reads and writes");
+            self.fail(name, "a rate, or separate rates for reads and writes");
             return None;
         };
         if both && (read == 0.0) != (write == 0.0) {
             let alone = if read == 0.0 { "writes" } else { "reads" };
-            self.remark(name, &format!("limits only {alone} in fio; here neither is limited"));
+            self.remark(
+                name,
+                &format!(
+                    "limits only {alone} in fio; in the plan, neither reads \
+                nor writes are limited"
+                ),
+            );
             return None;
         }
         if both {
             self.remark(
                 name,
-                "would have limited reads and writes separately; here both together, in the \
-                    stated mix",
+                "would have limited reads and writes separately; the plan limits their sum, in \
+                 the mix of the job",
             );
         }
         let read = if direction.reads { read } else { 0.0 };
@@ -278,7 +291,7 @@ impl Reader<'_> {
     }
 }
 
-/// True for a range with too many sizes to convert.
+/// Returns true if a range has too many sizes to convert.
 fn is_wide(text: &str, kb_base: u64) -> bool {
     let ends = text.split_once(['-', ':']);
     let ends = ends.map(|(a, b)| (values::size(a, kb_base), values::size(b, kb_base)));

@@ -1,7 +1,6 @@
-//! Notes on options that could not be converted, collected so that equal notes of several jobs
-//! appear once.
+//! Notes on options that could not be converted. Equal notes of several jobs appear only once.
 
-/// Notes with the jobs that they concern.
+/// Notes, each with the jobs that it concerns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes(Vec<(String, Vec<String>)>);
 
@@ -19,7 +18,7 @@ impl Notes {
         self.0.push((text.to_owned(), Vec::new()));
     }
 
-    /// Returns one sentence per note.
+    /// Returns a sentence for each note.
     pub(super) fn into_sentences(self) -> Vec<String> {
         let sentence = |(text, mut jobs): (String, Vec<String>)| {
             jobs.dedup();

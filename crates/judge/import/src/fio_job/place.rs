@@ -17,12 +17,12 @@ pub(crate) enum Place {
         url: String,
         /// URL of the object store.
         endpoint: String,
-        /// Region in the signature.
+        /// Region that requests are signed for.
         region: Option<String>,
     },
     /// No target (`ioengine=null`).
     Null,
-    /// Not stated: fio uses its working directory.
+    /// The job does not state a target: fio uses its working directory.
     WorkingDirectory,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Returns the names in a `filename` option. Colons separate them, and `\:` is a literal colon.
+/// Returns the names in a `filename` option. They are separated by colons; `\:` is a literal colon.
 pub(super) fn names(filename: &str) -> Vec<String> {
     let mut names = vec![String::new()];
     let mut chars = filename.chars().peekable();
@@ -63,7 +63,7 @@ pub(super) fn names(filename: &str) -> Vec<String> {
     names
 }
 
-/// Returns the target from `directory` and the first file name.
+/// Derives the target from `directory` and the first file name.
 pub(super) fn of(directory: Option<&str>, first: Option<&str>) -> Place {
     if let Some(device) = first.filter(|name| name.starts_with("/dev/")) {
         return Place::Device(device.to_owned());

@@ -5,16 +5,17 @@ const DEPTH_MAX: u32 = 16;
 /// Maximum size of a job with all included files.
 const TEXT_MAX_BYTES: usize = 1 << 20;
 
-/// Returns the text of an included file by its name in the job, or the reason why it cannot.
+/// Returns the text of an included file, by the file's name in the job, or the reason why the file
+/// cannot be read.
 pub type Include<'i> = dyn Fn(&str) -> Result<String, String> + 'i;
 /// Returns the value of an environment variable.
 pub type Variable<'v> = dyn Fn(&str) -> Option<String> + 'v;
 
-/// Returns the text with included files and variables inserted.
+/// Returns the text, with the contents of included files and variables inserted.
 ///
 /// # Errors
-/// A file cannot be read, files include each other, or a variable is not set. fio would replace the
-/// latter by an empty text, which changes the job's meaning.
+/// A file cannot be read, files include each other, or a variable is not set. fio would replace
+/// such a variable by an empty text, which changes the job's meaning.
 pub fn prepare(
     text: &str,
     include: &Include<'_>,
@@ -42,7 +43,7 @@ fn included(text: &str, include: &Include<'_>, depth: u32) -> Result<String, Str
         }
         whole.push('\n');
         if whole.len() > TEXT_MAX_BYTES {
-            return Err("the job and what it includes are too long".to_owned());
+            return Err("the job with its included files is too long".to_owned());
         }
     }
     Ok(whole)
@@ -62,7 +63,7 @@ fn expanded(text: &str, variable: &Variable<'_>) -> Result<String, String> {
         whole.push_str(&value);
         rest = &after[end + 1..];
         if whole.len() > TEXT_MAX_BYTES {
-            return Err("the job and its variables are too long".to_owned());
+            return Err("the job is too long after variables are replaced".to_owned());
         }
     }
     whole.push_str(rest);

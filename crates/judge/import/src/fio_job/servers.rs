@@ -1,4 +1,4 @@
-//! Jobs on servers and metadata jobs: the target of an NFS or S3 client, and the metadata
+//! Jobs that access servers, and metadata jobs: the target of an NFS or S3 client, and the metadata
 //! operation.
 
 use super::place::{self, Place};
@@ -9,13 +9,13 @@ use super::stream::Reader;
 const OPERATIONS: [&str; 8] =
     ["getattr", "lookup", "access", "readdir", "create", "remove", "rename", "setattr"];
 impl Reader<'_> {
-    /// Returns the servers of an NFS or S3 engine; `None` if the job does not name them, which is
-    /// an error.
+    /// Returns the target of an NFS or S3 engine. `None` if the job does not state the target; this
+    /// is recorded as an error.
     pub(super) fn servers(&mut self, engine: &str) -> Option<Place> {
         if engine == "nfs" {
             let url = self.text_of("nfs_url").map(|url| url.split('?').next().unwrap_or(url));
             let Some(url) = url.filter(|url| url.starts_with("nfs://")) else {
-                self.reject("ioengine", "names no export", "write nfs_url=nfs://host/export");
+                self.reject("ioengine", "requires an export", "set nfs_url=nfs://host/export");
                 return None;
             };
             return Some(Place::Nfs(url.trim_end_matches('/').to_owned()));
@@ -28,7 +28,7 @@ impl Reader<'_> {
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
         let path = names.first().map(|name| name.trim_matches('/').to_owned());
         let Some(bucket) = path.as_deref().and_then(|path| path.split('/').next()) else {
-            self.reject("ioengine", "names no bucket", "use filename=/bucket/object");
+            self.reject("ioengine", "requires a bucket", "use filename=/bucket/object");
             return None;
         };
         let scheme = match self.text_of("https") {
@@ -36,9 +36,13 @@ impl Reader<'_> {
             Some(_) => "https",
         };
         if self.text_of("https") == Some("insecure") {
-            self.remark("https", "would have accepted any certificate; here it is checked");
+            self.remark(
+                "https",
+                "would have accepted any certificate; Plimsoll checks the \
+                certificate",
+            );
         }
-        // The key itself stays out of the plan.
+        // The plan must not contain the key itself.
         for name in ["http_s3_key", "http_s3_keyid"] {
             if self.get(name).is_some() {
                 let text = "is not converted: credentials come from the environment";
@@ -60,7 +64,7 @@ impl Reader<'_> {
         self.set("metadata_mix", Setting::Shares(OPERATIONS.map(share).to_vec()));
         self.remark(
             "ioengine",
-            "is converted to metadata operations for a length of time, not once per file",
+            "is converted to metadata operations that run for a time, not once per file",
         );
     }
 }

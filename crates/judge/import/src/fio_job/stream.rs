@@ -17,18 +17,18 @@ const DEFAULT_ENGINE: &str = "psync";
 pub(super) const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2"];
 const ASYNCHRONOUS: &[&str] = &["libaio", "io_uring", "posixaio", "null"];
 
-/// Stream as fields of `[workload.matrix]`, with the job's settings for other sections of a plan.
+/// A stream, as fields of `[workload.matrix]`, and the job's settings for other sections of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(super) name: String,
-    /// Fields with their values, in display order.
+    /// Fields and their values, in display order.
     pub(super) fields: Vec<(&'static str, Setting)>,
     pub(super) place: Place,
-    /// True if it waits for the jobs before it (`stonewall`).
+    /// True if the job waits for the jobs before it (`stonewall`).
     pub(super) begins_stage: bool,
     pub(super) measure_ns: Option<u64>,
     pub(super) warm_up_ns: Option<u64>,
-    /// Steady state that ends it, if any.
+    /// Steady state that ends the job; `None` if it ends otherwise.
     pub(super) steady: Option<SteadyState>,
     pub(super) verify: bool,
     pub(super) description: Option<String>,
@@ -47,7 +47,7 @@ impl Draft {
     }
 }
 
-/// Converts the job to a stream; `None` if that is impossible, which is noted.
+/// Converts the job to a stream. If that is impossible, adds a note and returns `None`.
 pub(super) fn draft(
     job: &Job,
     text: &str,
@@ -81,7 +81,7 @@ pub(super) fn draft(
     let verify = reader.verification(direction);
     let measure_ns = reader.time("runtime", S).filter(|ns| *ns > 0);
     if measure_ns.is_some() && !reader.is_set("time_based") {
-        reader.remark("runtime", "would have ended earlier once `size` bytes were done");
+        reader.remark("runtime", "would have ended earlier, after `size` bytes");
     }
     let begins_stage = reader.is_set("stonewall");
     let steady = reader.steady();
@@ -95,7 +95,7 @@ pub(super) fn draft(
     let seed = reader.int("randseed");
     let (io_poll, sq_poll) = (reader.is_set("hipri"), reader.is_set("sqthread_poll"));
     let (fields, name) = (reader.fields, job.name.trim().to_owned());
-    // The name becomes a class of operations and a tag in the latency log.
+    // The name is used for a class of operations, and as a tag in the latency log.
     let bare = |c: char| if c == ' ' || c == ',' { '-' } else { c };
     let name: String = one_line(&name).chars().map(bare).collect();
     let name = if name.is_empty() { "job".to_owned() } else { name };
@@ -116,7 +116,7 @@ pub(super) fn draft(
     })
 }
 
-/// Reads, writes or both; random or sequential.
+/// States whether a job reads, writes or does both, and whether it is random.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Direction {
     pub(super) reads: bool,
@@ -139,7 +139,8 @@ impl<'j> Reader<'j> {
         self.job.options.get(name)
     }
 
-    /// Returns the option of the list that the job states last. fio uses the last of these options.
+    /// Returns the option of this list that comes last in the job, because fio uses the last of
+    /// these options.
     pub(super) fn last_of(&self, names: &[&'static str]) -> Option<&'static str> {
         let stated = names.iter().filter_map(|name| Some((*name, self.get(name)?.span.start)));
         stated.max_by_key(|(_, start)| *start).map(|(name, _)| name)
@@ -149,7 +150,7 @@ impl<'j> Reader<'j> {
         self.get(name).map(|opt| opt.value.as_str())
     }
 
-    /// True if the job opens its files with O_DIRECT.
+    /// Returns true if the job opens its files with O_DIRECT.
     pub(super) fn is_direct(&self) -> bool {
         match self.last_of(&["direct", "buffered"]) {
             Some("direct") => self.is_set("direct"),
@@ -168,13 +169,19 @@ impl<'j> Reader<'j> {
 
     pub(super) fn fail(&mut self, name: &str, required: &str) {
         let Some(opt) = self.get(name) else { return };
-        // Values of the host that runs fio, and expressions, which fio computes.
+        // Reject keywords that fio replaces by values of its host, and expressions that fio
+        // computes.
         if ["$ncpus", "$mb_memory", "$pagesize"].iter().any(|word| opt.value.contains(word)) {
-            let why = "contains a keyword that fio replaces by a value of its host";
-            return self.reject(name, why, "write the host's number");
+            let why = "contains a keyword that fio replaces by a value of the host that runs it";
+            return self.reject(name, why, "replace the keyword by the number");
         }
         if opt.value.trim().starts_with('(') && opt.value.contains(')') {
-            return self.reject(name, "is an expression, which fio computes", "write its value");
+            return self.reject(
+                name,
+                "is an expression, which fio computes",
+                "replace the \
+                expression by its value",
+            );
         }
         let field = format!("{}.{name}", self.job.name);
         let shown = printable(&opt.value);
@@ -191,7 +198,7 @@ impl<'j> Reader<'j> {
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help.to_owned()));
     }
 
-    /// Notes the meaning of an option that is not converted.
+    /// Adds a note with the meaning of an option that is not converted.
     pub(super) fn remark(&mut self, name: &str, meaning: &str) {
         let value = self.text_of(name).unwrap_or("");
         self.notes.add(&self.job.name, format!("`{name}={value}` {meaning}"));
@@ -215,7 +222,7 @@ impl<'j> Reader<'j> {
     }
 
     pub(super) fn positive(&mut self, name: &str) -> Option<u64> {
-        let required = "a whole number from 1";
+        let required = "a whole number of at least 1";
         self.parsed(name, required, |t| values::int(t).filter(|n| *n > 0 && *n < 1 << 32))
     }
 
@@ -228,7 +235,7 @@ impl<'j> Reader<'j> {
         self.parsed(name, "a size", |t| values::size(t, kb_base))
     }
 
-    /// Notes the options that no other function reads.
+    /// Adds notes about the options that no other function reads.
     fn note_others(&mut self) {
         let mut output = Vec::new();
         for name in self.job.options.keys() {
@@ -236,7 +243,11 @@ impl<'j> Reader<'j> {
                 Some(Conversion::Read) => {}
                 Some(Conversion::Output) => output.push(format!("`{name}`")),
                 Some(Conversion::Lost(meaning)) => self.remark(name, meaning),
-                None => self.remark(name, "is not an option of fio up to 3.42 that Plimsoll knows"),
+                None => self.remark(
+                    name,
+                    "is not a known option (Plimsoll knows the options of \
+                    fio up to 3.42)",
+                ),
             }
         }
         let sizes = ["bs", "bssplit", "bsrange", "size", "filesize", "offset", "ba", "rate"];
@@ -245,7 +256,7 @@ impl<'j> Reader<'j> {
             if self.kb_base == 1024 && self.text_of(name).is_some_and(is_iec) {
                 self.remark(
                     name,
-                    "counts in powers of 1000, as `kib` does in fio without kb_base=1000",
+                    "is read in powers of 1000, as fio reads `kib` without kb_base=1000",
                 );
             }
         }
@@ -257,7 +268,7 @@ impl<'j> Reader<'j> {
 
     fn direction(&mut self, engine: &str) -> Option<Direction> {
         if engine::metadata_operation(engine).is_some() {
-            // The job has no data I/O, but the plan needs a direction.
+            // The job has no data I/O, but the plan requires a direction.
             return Some(Direction { reads: true, writes: false, is_random: true });
         }
         if let Some(why) = engine::missing_equivalent_reason(engine) {
@@ -279,7 +290,8 @@ impl<'j> Reader<'j> {
         if word.starts_with("rand") && every.is_some_and(|n| values::int(n) != Some(1)) {
             self.reject(
                 "rw",
-                "chooses a new offset only after several operations, which no pattern here does",
+                "chooses a new offset only after several operations, which no Plimsoll pattern \
+                 does",
                 "remove the part after the colon",
             );
         }
@@ -315,24 +327,32 @@ impl<'j> Reader<'j> {
         if directories.len() > 1 {
             self.reject(
                 "directory",
-                "names several directories, which fio assigns to the clones",
-                "write a job for each directory",
+                "lists several directories, which fio assigns to the clones",
+                "create a separate job for each directory",
             );
         }
         if self.text_of("filename_format").is_some() {
             let text = match self.shares_files() {
-                true => "has the clones share their files, as here; the names differ",
-                false => "names the files of each clone; here the names differ",
+                true => "makes the clones share their files, as in the plan; the file names differ",
+                false => "sets the names of each clone's files; in Plimsoll the names differ",
             };
             self.remark("filename_format", text);
         }
         let place = place::of(self.text_of("directory"), names.first().map(String::as_str));
         match &place {
             Place::Device(_) if names.len() > 1 => {
-                self.remark("filename", "names several devices; a plan's target is the first");
+                self.remark(
+                    "filename",
+                    "lists several devices; the plan's target is the first \
+                    device",
+                );
             }
             Place::Folder(_) if !names.is_empty() => {
-                self.remark("filename", "names files; Plimsoll creates its own files next to them");
+                self.remark(
+                    "filename",
+                    "lists existing files; Plimsoll creates its own files \
+                    next to them",
+                );
             }
             _ => {}
         }
@@ -342,13 +362,14 @@ impl<'j> Reader<'j> {
         {
             self.remark(
                 "numjobs",
-                "would have begun each clone at the same offset; here each has its own",
+                "would have started all clones at the same offset; in Plimsoll each clone has its \
+                 own offset",
             );
         }
         place
     }
 
-    /// True if `filename_format` gives the clones the same files.
+    /// Returns true if all clones use the same files because of `filename_format`.
     fn shares_files(&self) -> bool {
         self.text_of("filename_format").is_some_and(|format| !format.contains("$jobnum"))
     }
@@ -375,7 +396,7 @@ impl<'j> Reader<'j> {
         };
         let size = match self.text_of("size") {
             Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
-                self.remark("size", "is a part of a device or file; state file_size");
+                self.remark("size", "is a fraction of a device or file; set file_size in the plan");
                 None
             }
             _ => self.size("size").filter(|s| *s > 0),
@@ -387,22 +408,23 @@ impl<'j> Reader<'j> {
         // The value 0 means the whole device.
         let filesize = filesize.filter(|s| *s > 0);
         if self.text_of("filesize").is_some_and(|t| t.contains(['-', ':'])) {
-            self.remark("filesize", "is a range; every file has the largest size");
+            self.remark("filesize", "is a range; in the plan, every file has the largest size");
         }
         let is_device = matches!(place, Place::Device(_));
         let files = if matches!(place, Place::S3 { .. }) { 1 } else { files };
-        // fio's size counts from the offset; a file's size counts from its start.
+        // In fio, `size` is measured from the offset. In a plan, a file's size is measured from its
+        // start.
         let offset = self.text_of("offset").and_then(|text| values::size(text, kb_base));
         let from_offset = |bytes: u64| bytes.saturating_add(offset.unwrap_or(0));
         let sized = size.map(|size| (size / files).max(1)).map(from_offset);
         if let Some(bytes) = filesize.or(sized) {
             self.set("file_size", SizeBytes(bytes));
         } else if !is_device && self.text_of("size").is_none() {
-            let text = "states no size, which fio takes from existing files; here 1 GiB";
+            let text = "sets no size, so fio would use that of existing files; the plan uses 1 GiB";
             self.notes.add(&self.job.name, text.to_owned());
         }
         if !is_device {
-            // Each clone has its own files, unless their names are the same.
+            // Each clone has its own files, unless the clones use the same file names.
             let is_local = matches!(place, Place::Folder(_) | Place::WorkingDirectory);
             if names.is_empty() && !self.shares_files() && is_local {
                 self.set("shares", clients);
@@ -411,7 +433,7 @@ impl<'j> Reader<'j> {
         }
         match self.text_of("offset") {
             Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
-                self.remark("offset", "is a part of a device or file; here 0");
+                self.remark("offset", "is a fraction of a device or file; the plan uses offset 0");
             }
             Some(_) => {
                 if let Some(offset) = self.size("offset") {
@@ -432,7 +454,8 @@ impl<'j> Reader<'j> {
         if sync == Some("1") || sync == Some("sync") {
             self.remark(
                 "sync",
-                "would have made metadata stable too (O_SYNC); here data (O_DSYNC)",
+                "would have made data and metadata durable (O_SYNC); Plimsoll makes only the data \
+                 durable (O_DSYNC)",
             );
         }
         let (kind, count) = match (sync, fsync, fdatasync) {
@@ -440,7 +463,7 @@ impl<'j> Reader<'j> {
             (_, Some(n), None) => ("fsync", Some(n)),
             (_, None, Some(n)) => ("fdatasync", Some(n)),
             (_, Some(n), Some(_)) => {
-                self.remark("fdatasync", "would have been issued beside fsync");
+                self.remark("fdatasync", "would have been issued in addition to fsync");
                 ("fsync", Some(n))
             }
             (None, None, None) => return,
@@ -463,11 +486,11 @@ impl<'j> Reader<'j> {
             self.set("compressibility", 1000_u64);
             self.remark(
                 "zero_buffers",
-                "would have written zeroes; here content compresses 1000:1",
+                "would have written zeroes; Plimsoll writes content that compresses 1000:1",
             );
         } else if !self.is_set("refill_buffers") && self.get("dedupe_percentage").is_none() {
-            let text = "would have reused its buffers, which compress well (fio's default); here \
-                        content is new for each write";
+            let text = "would have reused its buffers, which compress well (fio's default); \
+                Plimsoll generates new content for each write";
             self.notes.add(&self.job.name, text.to_owned());
         }
         if let Some(percent) = self.parsed("dedupe_percentage", "a percentage", values::percent) {
@@ -477,13 +500,13 @@ impl<'j> Reader<'j> {
 
     fn direct(&mut self, engine: &str) {
         let is_direct = self.is_direct();
-        // Files on servers do not use this host's page cache.
+        // Accesses to files on servers do not use this host's page cache.
         if !matches!(engine, "null" | "nfs" | "http") {
             self.set("direct", if is_direct { "required" } else { "off" });
         }
     }
 
-    /// True if the written data must be checked at the end.
+    /// Returns true if the written data must be checked at the end.
     fn verification(&mut self, direction: Direction) -> bool {
         if !self.text_of("verify").is_some_and(|method| method != "0" && method != "null") {
             return false;

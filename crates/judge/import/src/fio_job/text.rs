@@ -13,7 +13,7 @@ pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// Returns only the streams.
+/// Returns only the streams of the plan.
 pub(super) fn streams(drafts: &[Draft]) -> String {
     let mut text = String::new();
     for draft in drafts {
@@ -76,8 +76,8 @@ pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
     let _ = writeln!(text, "verify = {}", job.verify);
     let least = job.steady.map(SteadyState::window_ns).or(job.measure_ns);
     if let Some(short) = least.filter(|ns| *ns < DurationNs::s(600).0) {
-        // The job chose its run time. The plan states the minimum, and the report states that it is
-        // short.
+        // The run time is the job's choice, so the plan lowers its minimum, and the report says
+        // that the measurement is short.
         let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{}\"", DurationNs(short));
         if short < DurationNs::s(1).0 {
             let _ = writeln!(text, "interval = \"10ms\"");

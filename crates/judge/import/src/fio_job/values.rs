@@ -5,7 +5,7 @@
 //! fio's manual but as in fio 3.33. Case does not matter. Times: seconds unless the option has
 //! another unit, with `d h m s ms us`.
 
-/// Maximum number of sizes in a range that are converted.
+/// Maximum number of sizes to which a range is converted.
 pub(super) const RANGE_SIZES_MAX: u64 = 64;
 
 /// Parses a size in bytes; `None` if it is not valid.
@@ -35,7 +35,7 @@ pub(crate) fn size(text: &str, kb_base: u64) -> Option<u64> {
     number.checked_mul(base.pow(power)).filter(|n| *n <= i64::MAX as u64)
 }
 
-/// Parses a time in nanoseconds. A bare number counts in units of `default_ns`.
+/// Parses a time in nanoseconds. A number without a unit is multiplied by `default_ns`.
 pub(super) fn time(text: &str, default_ns: u64) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -87,8 +87,9 @@ pub(super) fn split(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     Some(parts.into_iter().map(|(bytes, share)| (bytes, share.unwrap_or(rest))).collect())
 }
 
-/// Parses `1k-4k` or `1k:4k` into sizes with equal shares: every multiple of the smallest, to which
-/// fio rounds. At most 64 sizes; `None` for more, or if it is not a range.
+/// Parses `1k-4k` or `1k:4k` into sizes with equal shares: all multiples of the smallest size,
+/// because fio rounds to them. `None` if there are more than 64 sizes, or if the text is not a
+/// range.
 pub(super) fn range(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let (low, high) = text.split_once(['-', ':'])?;
     let (a, b) = (size(low, kb_base)?, size(high, kb_base)?);

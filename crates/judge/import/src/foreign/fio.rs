@@ -1,8 +1,8 @@
 //! fio's JSON (`--output-format=json` or `json+`; fio: HOWTO, stat.c) as evidence.
 //!
-//! The job is reconstructed from the options in the result, and parsed like `plimsoll plan import`
-//! does. Latencies are `lat_ns`, from submission to completion. Histograms are from the bins of
-//! `json+`. Device statistics (`disk_util`) are used if they give byte counts.
+//! The job is reconstructed from the options in the result, and parsed as by `plimsoll plan
+//! import`. Latencies are `lat_ns`, from submission to completion. Histograms come from the bins of
+//! `json+`. Device statistics (`disk_util`) are used if they contain byte counts.
 //!
 //! Missing values stay unknown. fio omits options without a value (`refill_buffers`), so an absent
 //! option may have been set.
@@ -16,52 +16,73 @@ use std::ops::Range;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::ZERO_BUFFERS;
 use plimsoll_evidence::run::PathEngine;
-use plimsoll_evidence::tool_result::Part;
+use plimsoll_evidence::tool_result::{Kind, Part};
 use serde_json::{Map, Value};
 
 use super::{ForeignError, bundle};
+use crate::fio::json::SECTIONS_MERGED;
+use crate::fio::options::METADATA;
 use crate::fio_job::import_fio;
 use crate::json::{self, JsonNode};
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Engines with one operation in flight, whatever the depth (fio: HOWTO, I/O engine).
+/// Engines that have one operation in flight, whatever the stated depth (fio: HOWTO, I/O engine).
 const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
-/// Engines that keep the stated depth in flight and use the kernel's block layer.
+/// Engines that have as many operations in flight as stated, and that use the kernel's block layer.
 const ASYNCHRONOUS: [&str; 3] = ["libaio", "io_uring", "posixaio"];
 /// Engines that `plimsoll plan import` supports.
 const IMPORTED: [&str; 9] =
     ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "null"];
+/// Options that end a job when its rate is steady.
+const STEADY_STATE: [&str; 6] =
+    ["steadystate", "steadystate_duration", "steadystate_ramp_time", "ss", "ss_dur", "ss_ramp"];
 /// fio's default on Linux.
 const DEFAULT_ENGINE: &str = "psync";
 
 /// Reads a result. `name` is the file name.
 ///
 /// # Errors
-/// A text with the reason.
+/// Returns a text with the reason.
 pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let wrong = |says: String| ForeignError(says);
-    // The audit reads the figures; this reads only the job.
+    // The audit reads the figures. This function reads only the job.
     if text.trim().is_empty() {
         return Err(wrong("it is empty".into()));
     }
     let mut reports = match crate::fio::json::read_all(text, name) {
         Ok(reports) => reports,
         Err(_) if crate::json::first_object(text).is_ok() => {
-            let says = "it is not a fio result: it has no \"fio version\" and \"jobs\"";
+            let says = "it is not a fio result: it contains no \"fio version\" or no \"jobs\"";
             return Err(wrong(says.into()));
         }
-        Err(says) => return Err(wrong(format!("it is not JSON: {says}"))),
+        Err(says) => return Err(wrong(format!("it is not valid JSON: {says}"))),
     };
     let (Some(figures), true) = (reports.pop(), reports.is_empty()) else {
-        return Err(wrong("it has several results; make the command write only one".into()));
+        return Err(wrong(
+            "it contains several results; make the command write only one result".into(),
+        ));
     };
+    if figures.remarks.iter().any(|remark| remark == SECTIONS_MERGED) {
+        return Err(wrong(SECTIONS_MERGED.into()));
+    }
+    let kinds = figures.parts.iter().flat_map(|part| &part.operations).map(|o| &o.kind);
+    if kinds.into_iter().any(|kind| *kind == Kind::All) {
+        let says = "reads and writes have no separate figures (unified_rw_reporting)";
+        return Err(wrong(says.into()));
+    }
     let (root, range) =
         last_object(text).ok_or_else(|| wrong("it is not a JSON object of fio".into()))?;
     let jobs = root.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let Some(jobs) = jobs.filter(|_| root.get("fio version").is_some()) else {
-        return Err(wrong("it is not a fio result: it has no \"fio version\" and \"jobs\"".into()));
+        return Err(wrong(
+            "it is not a fio result: it contains no \"fio version\" or no \"jobs\"".into(),
+        ));
     };
+    let mut engines = jobs.iter().map(|job| engine_of(&root, job));
+    if let Some(engine) = engines.find(|e| METADATA.contains(&e.as_str())) {
+        return Err(wrong(format!("its engine {engine} reads and writes no data")));
+    }
     let job_text = job_text(&text[range]);
     let plan = import_fio(&job_text, name)
         .map_err(|errors| wrong(format!("its job cannot be converted:\n{errors}")))?
@@ -82,11 +103,11 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     Ok(bundle)
 }
 
-/// Reads a result whose job cannot be converted: its bytes, its operations and the files that it
-/// names. Rules that need the job's settings stay unknown.
+/// Reads a result whose job cannot be converted. Returns its bytes, its operations and the files
+/// that it lists. Rules that need the job's settings stay unknown.
 ///
 /// # Errors
-/// A text with the reason.
+/// Returns a text with the reason.
 pub fn read_figures(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let mut bundle = super::tool_result::read(text, name, None)?;
     let root = last_object(text).unwrap_or_default().0;
@@ -100,8 +121,8 @@ pub fn read_figures(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     Ok(bundle)
 }
 
-/// Returns the last result object of a text, and its place. Warnings and reports of the running job
-/// may precede it.
+/// Returns the last result object in a text, and its position. Warnings and reports of the running
+/// job may precede the result.
 fn last_object(text: &str) -> Option<(Value, Range<usize>)> {
     let (mut last, mut at) = (None, 0);
     while let Some(start) = text[at..].find('{').map(|found| at + found) {
@@ -135,17 +156,24 @@ fn options<'v>(value: &'v Value, name: &str) -> Option<&'v Map<String, Value>> {
     value.get(name).and_then(Value::as_object)
 }
 
-/// Returns the job file that corresponds to the options of a result, in their order: of `rwmixread`
-/// and `rwmixwrite`, the last is valid. Clones of a job (`numjobs`) each have their own section.
+/// Returns the job file that corresponds to the options of a result. Their order matters: of
+/// `rwmixread` and `rwmixwrite`, the last one is valid. A result lists each clone of a job
+/// (`numjobs`) separately; the job file contains one section for all of them.
 fn job_text(result: &str) -> String {
     let mut text = String::new();
     let Ok((json, _)) = json::parse(result) else { return text };
     let root = JsonNode::root(&json);
     let mut section = |name: &str, options: &JsonNode<'_, '_>| {
         text.push_str(&format!("[{name}]\n"));
-        for (key, value) in options.entries().filter(|(key, _)| *key != "name") {
+        // fio itself decided when the job was steady; the result has no intervals to repeat this.
+        let used = |key: &str| key != "name" && !STEADY_STATE.contains(&key);
+        let mut has_size = false;
+        for (key, value) in options.entries().filter(|(key, _)| used(key)) {
+            has_size |= ["bs", "blocksize"].contains(&key);
             match value.text() {
-                // The operations do not depend on the engine that submits them.
+                // On the command line, it does not apply to options before it.
+                Some(_) if key == "kb_base" && has_size => {}
+                // The engine may be replaced, because the operations do not depend on it.
                 Some(engine) if key == "ioengine" && !IMPORTED.contains(&engine) => {
                     text.push_str("ioengine=libaio\n");
                 }
@@ -169,14 +197,16 @@ fn job_text(result: &str) -> String {
     text
 }
 
-/// Returns an option of a job, or the global one; `None` if the result lacks it.
+/// Returns the value of a job's option or of the global option; `None` if the result lacks the
+/// option.
 fn option(root: &Value, job: &Value, name: &str) -> Option<String> {
     let own = options(job, "job options").and_then(|options| options.get(name));
     let global = || options(root, "global options").and_then(|options| options.get(name));
     own.or_else(global).map(|value| value.as_str().unwrap_or_default().to_owned())
 }
 
-/// Returns a switch: true if it has no value, or any value except 0; `None` if the result lacks it.
+/// Returns the state of a switch: true if the option has no value, or any value except 0. `None` if
+/// the result lacks the option.
 fn switch(root: &Value, job: &Value, name: &str) -> Option<bool> {
     option(root, job, name).map(|value| value != "0")
 }
@@ -185,7 +215,7 @@ fn engine_of(root: &Value, job: &Value) -> String {
     option(root, job, "ioengine").unwrap_or_else(|| DEFAULT_ENGINE.to_owned())
 }
 
-/// True if an engine accesses this host's files and block devices.
+/// Returns true if an engine accesses this host's files and block devices.
 fn is_local(engine: &str) -> bool {
     SYNCHRONOUS.contains(&engine) || ASYNCHRONOUS.contains(&engine) || engine == "null"
 }
@@ -255,6 +285,30 @@ mod tests {
      "disk_util": [{"name": "sda", "read_ios": 600100, "read_merges": 0, "write_ios": 3}]}"#;
 
     #[test]
+    fn a_job_that_became_steady_needs_no_intervals() {
+        let steady = r#""runtime": "60", "steadystate": "iops:30%", "steadystate_duration": "3""#;
+        let text = RESULT.replace(r#""runtime": "60""#, steady);
+        assert!(!read(&text, "result.json").unwrap().plan.phases.until_steady);
+    }
+
+    #[test]
+    fn an_engine_without_data_is_not_judged_as_a_run() {
+        let error = read(&RESULT.replace("libaio", "falloc"), "x").unwrap_err().to_string();
+        assert!(error.contains("its engine falloc reads and writes no data"), "{error}");
+    }
+
+    #[test]
+    fn kb_base_does_not_apply_to_sizes_before_it() {
+        let sizes = |options: &str| {
+            let text = RESULT.replace(r#""bs": "4k""#, options);
+            let bundle = read(&text, "x").unwrap();
+            bundle.plan.workload.matrix().unwrap().streams[0].sizes[0].size_bytes
+        };
+        assert_eq!(sizes(r#""bs": "4k", "kb_base": "1000""#), 4096);
+        assert_eq!(sizes(r#""kb_base": "1000", "bs": "64k""#), 64_000);
+    }
+
+    #[test]
     fn converts_a_result_without_inventing_values() {
         let bundle = read(RESULT, "result.json").unwrap();
         let class = &bundle.run.classes[0];
@@ -313,12 +367,53 @@ mod tests {
     }
 
     #[test]
+    fn a_mixed_job_that_verified_nothing_has_its_own_reads() {
+        // (reads, writes) counted, and (workload, verification) reads of a mix with 50 % reads.
+        for (counted, reads) in [
+            ((18_521, 18_892), vec![18_521]),
+            ((4_510, 2_542), vec![2_542, 1_968]),
+            ((600_000, 200_000), vec![400_000, 200_000]),
+        ] {
+            let text = RESULT
+                .replace("\"rw\": \"randread\"", "\"rw\": \"randrw\", \"verify\": \"crc32c\"")
+                .replace("\"total_ios\": 600000", &format!("\"total_ios\": {}", counted.0))
+                .replace(
+                    "\"write\": {\"total_ios\": 0}",
+                    &format!("\"write\": {{\"runtime\": 60000, \"total_ios\": {}}}", counted.1),
+                );
+            let bundle = read(&text, "result.json").unwrap();
+            let classes = bundle.run.classes.iter().filter(|class| class.is_read);
+            assert_eq!(classes.map(|class| class.count).collect::<Vec<_>>(), reads);
+        }
+    }
+
+    #[test]
+    fn counters_may_miss_a_short_verification() {
+        let devices = |runtime_ms: u32| {
+            let text = RESULT.replace(
+                "\"write\": {\"total_ios\": 0}",
+                "\"write\": {\"runtime\": 60000, \"total_ios\": 3, \"io_bytes\": 12288}",
+            );
+            let text =
+                text.replacen("\"runtime\": 60000", &format!("\"runtime\": {runtime_ms}"), 1);
+            read(&text, "result.json").unwrap().observed.devices.len()
+        };
+        assert_eq!((devices(60_000), devices(57)), (1, 0));
+    }
+
+    #[test]
+    fn a_result_without_separate_reads_is_judged_by_its_figures() {
+        let text = RESULT.replace("\"read\":", "\"mixed\":");
+        assert!(read(&text, "x").unwrap_err().to_string().contains("unified_rw_reporting"));
+    }
+
+    #[test]
     fn rejects_text_without_a_result() {
         for (text, says) in [
             ("", "empty"),
-            ("{", "not JSON"),
+            ("{", "not valid JSON: line 1: it ends in the middle of a value: the file is cut off"),
             ("{\"a\": 1}", "not a fio result"),
-            ("x", "not JSON"),
+            ("x", "not valid JSON"),
         ] {
             let error = read(text, "x").unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");

@@ -10,17 +10,17 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::cells::{Cells, Line, TableError};
-use plimsoll_evidence::foreign::{PATTERN_NOT_STATED, TABLE_KIND};
+use plimsoll_evidence::foreign::{DEPTH_NOT_STATED_PAUSE_NS, PATTERN_NOT_STATED, TABLE_KIND};
 use plimsoll_plan::Plan;
 
 use super::{ForeignError, bundle, class};
 
-/// Default length of a row. Only ratios are derived from it.
+/// Length of the measurement if a row does not state it. Only ratios are derived from this length.
 const LENGTH_NS: u64 = 1_000_000_000;
 
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Facts that apply to all rows of a table.
+/// Facts that apply to all rows in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TableDefaults {
     /// Total operations in flight of all clients.
@@ -30,13 +30,13 @@ pub struct TableDefaults {
 /// Reads a table. Each bundle is named after its line.
 ///
 /// # Errors
-/// The line number and the reason.
+/// Returns the line number and the reason.
 pub fn read(text: &str, name: &str, declared: TableDefaults) -> Result<Vec<Bundle>, ForeignError> {
     let cells = Cells::read(text)?;
     let rates = RATES.into_iter().chain(BANDWIDTHS.map(|(name, _)| name));
     if !rates.into_iter().any(|name| cells.has(name)) {
         let columns = cells.names().collect::<Vec<_>>().join(", ");
-        let says = format!("it has neither a rate nor a bandwidth: its columns are {columns}");
+        let says = format!("it contains neither a rate nor a bandwidth: its columns are {columns}");
         return Err(ForeignError(says));
     }
     cells.lines().map(|line| Row { line }.bundle(name, declared)).collect()
@@ -57,11 +57,11 @@ const BANDWIDTHS: [(&str, f64); 3] = [
 const SIZES: [(&str, f64); 2] = [("io_bytes", 1.0), ("io_kib", 1024.0)];
 const LATENCIES: [(&str, f64); 3] = [("latency_ns", 1.0), ("latency_us", 1e3), ("latency_ms", 1e6)];
 
-/// Operations per second of a row, by kind.
+/// Operations per second of one table row, for each kind of operation.
 struct Parts {
     read_per_s: f64,
     write_per_s: f64,
-    /// Metadata operations, which move no data.
+    /// Metadata operations, which transfer no data.
     names_per_s: f64,
 }
 
@@ -90,7 +90,7 @@ impl Row<'_> {
         let seconds = self.line.number("seconds")?;
         let length_ns = seconds.map_or(LENGTH_NS, |s| (s * 1e9) as u64).max(1);
         let length_s = length_ns as f64 / 1e9;
-        // A missing column is derived from the other two; then they cannot contradict each other.
+        // A missing column is derived from the other two columns, so it cannot contradict them.
         let (rate, bandwidth) = match (rate, bandwidth, size) {
             (Some(rate), Some(bandwidth), _) => (rate, bandwidth),
             (Some(rate), None, Some(size)) => (rate, rate * size),
@@ -104,7 +104,8 @@ impl Row<'_> {
             self.line.number("outstanding")?.map(|n| n as u64).or(declared.outstanding);
         let parts = self.parts(rate, reads)?;
         let data_rate = parts.read_per_s + parts.write_per_s;
-        // A mix of sizes has no single size. A plan needs transfers of whole sectors.
+        // The mean of a mix of sizes may be a fraction of a sector, but a plan requires whole
+        // sectors.
         let whole = |bytes: f64| (bytes / SECTOR_BYTES).round().max(1.0) * SECTOR_BYTES;
         let size = size.or((data_rate > 0.0).then(|| whole(bandwidth / data_rate)));
         let reads = if data_rate > 0.0 { parts.read_per_s / data_rate * 100.0 } else { reads };
@@ -143,7 +144,8 @@ impl Row<'_> {
         Ok(bundle)
     }
 
-    /// Splits the rate by the columns for reads and writes, or else by the read percentage.
+    /// Divides the rate by the columns for reads and writes or, without them, by the read
+    /// percentage.
     fn parts(&self, rate: f64, read_percent: f64) -> Result<Parts, ForeignError> {
         let [read, write] =
             [self.line.number("read_ops_per_s")?, self.line.number("write_ops_per_s")?];
@@ -178,11 +180,11 @@ impl Row<'_> {
             _ => "random",
         };
         let size = size.map_or(String::new(), |bytes| format!("sizes = \"{}B\"\n", bytes as u64));
-        // If the number in flight is unknown, the plan has pauses, so that Little's law is not
-        // applied.
+        // If the number of operations in flight is unknown, the plan includes pauses, so that
+        // Little's law is not applied.
         let load = match outstanding {
             Some(count) => format!("queue_depth = {}\n", count.max(1)),
-            None => "think_time = \"1ns\"\n".to_owned(),
+            None => format!("think_time = \"{DEPTH_NOT_STATED_PAUSE_NS}ns\"\n"),
         };
         format!(
             "version = 1\nname = \"line {}\"\n[target]\npath = \"/\"\n[workload.matrix]\n{size}reads = \
@@ -220,8 +222,8 @@ mod tests {
         let counts = |row: &Bundle| row.run.classes.iter().map(|c| c.count).collect::<Vec<_>>();
         assert_eq!(counts(&rows[0]), [700, 250, 50]);
         assert_eq!(rows[0].run.classes[2].size_bytes, 0);
-        // Without a size column, the size is computed from rate and bandwidth. This row has only
-        // writes.
+        // Without a size column, the size is computed from rate and bandwidth. This row contains
+        // only writes.
         let stream = &rows[1].plan.workload.matrix().unwrap().streams[0];
         assert_eq!((stream.sizes[0].size_bytes, stream.read_percent), (65_536, 0.0));
         assert_eq!(counts(&rows[1]), [500]);
@@ -239,7 +241,7 @@ mod tests {
     fn the_line_that_is_wrong_is_named() {
         let error = |text: &str| read(text, "t", TableDefaults::default()).unwrap_err().to_string();
         assert!(error("iops,size\n100,4k\nx,4k\n").starts_with("line 3"));
-        assert!(error("iops,size\n100\n").contains("1 cell where the header names 2"));
+        assert!(error("iops,size\n100\n").contains("1 cell, but the header has 2"));
         assert!(error("a,b\n1,2\n").contains("neither a rate nor a bandwidth"));
         assert!(error("# only\n").contains("empty"));
         assert!(error("iops,size\n1,huge\n").contains("size is \"huge\""));

@@ -1,19 +1,19 @@
-//! Result of any known format as evidence: only its bytes and operations. Rules that need its
-//! settings use its figures ([`crate::read_text`]). The evidence can then be checked against
+//! A result of any known format as evidence: only its bytes and operations. Rules that need the
+//! settings use the result's figures ([`crate::read_text`]). The evidence can then be compared with
 //! observations made during the run.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
+use plimsoll_evidence::foreign::{DEPTH_NOT_STATED_PAUSE_NS, PATTERN_NOT_STATED};
 use plimsoll_evidence::tool_result::{Kind, Operation, Part, ToolResult};
 use plimsoll_plan::Plan;
 
 use super::{ForeignError, bundle, class};
 
-/// Sector size for plan sizes.
+/// Sector size; sizes in a plan are multiples of it.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Reads the single result of a text. `writes` is the observed direction of data, for results that
-/// do not state it (`dd`).
+/// Reads the only result in a text. `writes` is the observed direction of data, for results that do
+/// not state it (`dd`).
 ///
 /// # Errors
 /// The text has an unknown format, several results, or a result without bytes read or written over
@@ -23,9 +23,12 @@ pub fn read(text: &str, name: &str, writes: Option<bool>) -> Result<Bundle, Fore
     let result = match (&study.results[..], &study.unreadable[..]) {
         ([only], _) => only,
         ([], [error, ..]) => return Err(ForeignError(error.says.clone())),
-        ([], []) => return Err(ForeignError("it has no known result format".into())),
+        ([], []) => return Err(ForeignError("its format is not a known result format".into())),
         (several, _) => {
-            let says = format!("it has {} results; make the command write only one", several.len());
+            let says = format!(
+                "it contains {} results; make the command write only one result",
+                several.len()
+            );
             return Err(ForeignError(says));
         }
     };
@@ -42,7 +45,7 @@ fn of(result: &ToolResult, name: &str, writes: Option<bool>) -> Result<Bundle, F
         .collect();
     let length_ns = moved.iter().map(|moved| moved.time_ns).fold(0.0, f64::max);
     if moved.is_empty() || length_ns < 1.0 {
-        let says = format!("{tool} reports no bytes read or written over a time");
+        let says = format!("{tool} reports no bytes read or written, or no run time");
         return Err(ForeignError(says));
     }
     let plan_text = plan(result, &moved);
@@ -70,11 +73,11 @@ fn of(result: &ToolResult, name: &str, writes: Option<bool>) -> Result<Bundle, F
     Ok(bundle)
 }
 
-/// I/O of one kind of operation.
+/// I/O of a single kind of operation.
 struct IoTotals {
     is_read: bool,
     bytes: f64,
-    /// At least 1: if bytes were transferred, there was an operation.
+    /// The number is at least 1: if bytes were transferred, there was an operation.
     count: f64,
     time_ns: f64,
     /// 0 if unknown.
@@ -92,7 +95,7 @@ impl IoTotals {
         let value = |figures: &[plimsoll_evidence::tool_result::Figure]| {
             figures.iter().map(|figure| figure.value).find(|v| v.is_finite() && *v > 0.0)
         };
-        // A total includes the reads and writes that are listed separately.
+        // A total already includes the reads and writes that are listed separately.
         let divided = part.operations.iter().any(|o| o.kind.moves_data() && o.kind != Kind::All);
         if operation.kind == Kind::All && divided {
             return None;
@@ -122,7 +125,7 @@ fn plan(result: &ToolResult, moved: &[IoTotals]) -> String {
     let load = match depth {
         depth if depth >= 1.0 => format!("queue_depth = {}\n", depth.min(65_536.0) as u64),
         _ if moved.iter().all(|moved| moved.mean_ns == 0.0) => String::new(),
-        _ => "think_time = \"1ns\"\n".to_owned(),
+        _ => format!("think_time = \"{DEPTH_NOT_STATED_PAUSE_NS}ns\"\n"),
     };
     let of = |reads: bool| moved.iter().filter(move |moved| moved.is_read == reads);
     let count = |reads: bool| of(reads).map(|moved| moved.count).sum::<f64>();
@@ -171,7 +174,7 @@ mod tests {
     #[test]
     fn rejects_results_without_bytes_or_with_several_runs() {
         let error = |text: &str| read(text, "x", Some(true)).unwrap_err().to_string();
-        assert!(error(&DD.repeat(2)).contains("it has 2 results"));
+        assert!(error(&DD.repeat(2)).contains("contains 2 results"));
         assert!(error("hello\n").contains("format is unknown"), "{}", error("hello\n"));
     }
 }

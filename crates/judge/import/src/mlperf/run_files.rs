@@ -9,10 +9,11 @@ use super::{EPOCH_SLACK, NS_PER_S};
 use crate::json::JsonNode;
 use crate::parts::unix_s;
 
-/// Maximum relative deviation of repeated values, or of sums over ranks, from rounding of both.
+/// Maximum relative deviation between a value and its repetition, or between a total and the sum
+/// over ranks, because both are rounded.
 const RANKS_SLACK: f64 = 1e-3;
 
-/// True for `per_epoch_stats.json`.
+/// Returns true if the object is `per_epoch_stats.json`.
 #[must_use]
 pub fn is_epochs(root: &JsonNode<'_, '_>) -> bool {
     let block = root.key("1");
@@ -22,7 +23,7 @@ pub fn is_epochs(root: &JsonNode<'_, '_>) -> bool {
             .any(|(name, value)| name.starts_with("block") && value.key("start").exists())
 }
 
-/// True for the output of one rank (`3_output.json`).
+/// Returns true if the object is the output of a rank (`3_output.json`).
 #[must_use]
 pub fn is_rank(root: &JsonNode<'_, '_>) -> bool {
     root.key("host_memory_GB").exists()
@@ -35,9 +36,9 @@ pub fn is_rank(root: &JsonNode<'_, '_>) -> bool {
 pub struct Epochs {
     /// Path of the file.
     pub file: String,
-    /// Step time of each epoch, ns.
+    /// Step time of each epoch, in ns.
     times: Vec<Option<Figure>>,
-    /// Checks that times fit their starts and ends.
+    /// Checks that durations match their starts and ends.
     combined: Vec<Aggregate>,
 }
 
@@ -55,7 +56,10 @@ pub fn read_epochs(root: &JsonNode<'_, '_>, file: &str) -> Epochs {
             if let (Some(total), Some(start), Some(end)) = (&time, clock("start"), clock("end")) {
                 let between = Figure::exact((end - start) * NS_PER_S, at.key("end").path());
                 epochs.combined.push(Aggregate {
-                    what: format!("the time of {block} of epoch {name} between its start and end"),
+                    what: format!(
+                        "the duration of {block} in epoch {name}, compared with its \
+                        start and end"
+                    ),
                     formula: Formula::Sum,
                     total: total.clone(),
                     of: vec![between.widened(1e-6)],
@@ -75,7 +79,7 @@ pub fn read_epochs(root: &JsonNode<'_, '_>, file: &str) -> Epochs {
 pub struct Rank {
     /// Path of the file.
     pub file: String,
-    /// Samples per second by epoch number.
+    /// Samples per second of each epoch, by the epoch's number.
     pub(super) rates: BTreeMap<usize, Figure>,
 }
 
@@ -112,8 +116,8 @@ fn sum_over_ranks(result: &mut ToolResult, ranks: &[&Rank]) {
     result.combined.extend(combined);
 }
 
-/// Checks the rates in a report over repeats: each must equal that of the summary in the run's
-/// directory.
+/// Checks the rates in a report over repeats. Each rate must equal the rate in the summary in the
+/// run's directory.
 fn of_reports(results: &mut [ToolResult]) {
     let is_summary = |r: &&ToolResult| r.source.format == "MLPerf Storage summary";
     let stated = |r: &ToolResult| r.parts.first()?.operations.first()?.rate_per_s.first().cloned();
@@ -132,7 +136,7 @@ fn of_reports(results: &mut [ToolResult]) {
             let mut of = summaries.iter().filter(|(file, _)| file.starts_with(&below));
             let (Some((file, rate)), None) = (of.next(), of.next()) else { continue };
             combined.push(Aggregate {
-                what: format!("samples per second of {run} and of its own summary"),
+                what: format!("samples per second of {run}, compared with the run's own summary"),
                 formula: Formula::Sum,
                 total: total.clone(),
                 of: vec![Figure { field: format!("{file} {}", rate.field), ..rate.clone() }],
@@ -177,7 +181,7 @@ pub fn attach(results: &mut [ToolResult], epochs: Vec<Epochs>, ranks: &[Rank]) -
                 stated: Figure::exact(stated, "num_accelerators"),
                 found: found.len() as u64,
                 missing: missing.take(64).map(|rank| format!("{rank}_output.json")).collect(),
-                place: "there with their output".into(),
+                place: "present with their output".into(),
             });
         }
     }
@@ -206,7 +210,7 @@ fn of_epochs(result: &mut ToolResult, epochs: Epochs) {
         if let (Some(rate), Some(samples)) = (&pass.rate_per_s, samples) {
             let read = rate.value * time.value / NS_PER_S;
             combined.push(Aggregate {
-                what: format!("the samples of {} at its rate over its time", pass.name),
+                what: format!("the samples of {}, compared with its rate × time", pass.name),
                 formula: Formula::Sum,
                 total: Figure::exact(samples, "num_files_train × num_samples_per_file"),
                 of: vec![Figure::exact(read, rate.field.clone()).widened(EPOCH_SLACK)],
@@ -219,7 +223,7 @@ fn of_epochs(result: &mut ToolResult, epochs: Epochs) {
     result.combined.extend(epochs.combined);
 }
 
-/// Returns the run of a rate in a report, from its field.
+/// Returns the run to which a rate in a report belongs, from the rate's field.
 fn run_of(rate: &Figure) -> Option<&str> {
     rate.field.strip_prefix("runs.")?.strip_suffix(".train_throughput_samples_per_second")
 }

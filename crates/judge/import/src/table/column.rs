@@ -35,7 +35,8 @@ pub(super) enum LatencyStatistic {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Column {
     pub role: Role,
-    /// Reads or writes only; `None` if the heading does not state it.
+    /// Operation, if the column is only about reads or only about writes; `None` if the heading
+    /// does not state it.
     pub kind: Option<Kind>,
     pub unit: Option<Unit>,
     /// True for a mean of samples. The product of two means of samples is not exactly the mean of
@@ -44,11 +45,11 @@ pub(super) struct Column {
     pub heading: String,
 }
 
-/// Returns the column of each heading; `None` if it is unknown or ambiguous.
+/// Returns the column for each heading; `None` if a heading is unknown or ambiguous.
 pub(super) fn columns(header: &[String]) -> Vec<Option<Column>> {
     let mut columns: Vec<Option<Column>> = header.iter().map(|heading| column(heading)).collect();
-    // Two columns may be one figure in two units, or different things: `Disk read (MB/s)` next to
-    // `Cache read (MB/s)`.
+    // Two columns may contain the same figure in two units, or different figures, such as `Disk
+    // read (MB/s)` and `Cache read (MB/s)`.
     for role in [Role::Rate, Role::Bandwidth] {
         for kind in [None, Some(Kind::Read), Some(Kind::Write)] {
             let alike: Vec<usize> = (0..columns.len())
@@ -113,8 +114,8 @@ fn qualifiers(heading: &str) -> Vec<String> {
     words
 }
 
-/// Splits off a unit in brackets, after a comma or after an underscore, and identifies the rest by
-/// its words.
+/// Removes a unit in brackets, after a comma or after an underscore, and identifies the column by
+/// the remaining words.
 fn column(heading: &str) -> Option<Column> {
     let lower = heading.trim().to_lowercase();
     // Treat `ops_per_s` as `ops/s`.
@@ -189,7 +190,7 @@ fn column(heading: &str) -> Option<Column> {
         }
         _ => false,
     };
-    // Extremes and deviations of rate samples are separate figures.
+    // Extremes and deviations of rate samples are not rates, so they are not used.
     let of_samples = [
         "stddev",
         "std",
@@ -233,7 +234,7 @@ fn split_heading(heading: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Recognises `p99`, `99th`, `99%` and `median`, which need no word for latency.
+/// Recognises `p99`, `99th`, `99%` and `median`. These headings need no word that means latency.
 fn parse_lone_statistic(words: &[String]) -> Option<f64> {
     words.iter().find_map(|word| {
         let digits = word

@@ -80,6 +80,58 @@ fn ignores_tables_without_results() {
 }
 
 #[test]
+fn numbers_that_may_be_german_are_refused() {
+    let of =
+        |text: &str| read(text, "t").map(|rows| rows[0].parts[0].operations[0].rate_per_s[0].value);
+    for text in [
+        "bs;iops;MB/s\n4k;1.500;6,144\n4k;2.000;8,192\n",
+        "bs;iops;MB/s\n4k;1500;6,144\n",
+        "| bs | iops | MB/s |\n|---|---|---|\n| 4k | 1.500 | 6,144 |\n",
+    ] {
+        assert!(of(text).unwrap_err().contains("6,144"), "{text}");
+    }
+    // One number decides.
+    for text in [
+        "bs;iops;MB/s\n4k;1500;6,144\n4k;2000;8,19\n",
+        "bs;iops;MB/s\n4k;1,500;6.144\n4k;2,000;8.19\n",
+        "bs;iops;MB/s\n4k;1,500;6.1\n",
+        "bs,iops,MB/s\n4k,\"1,500\",6\n",
+        "bs;iops;MB/s\n4k;1500;0,614\n",
+    ] {
+        assert_eq!(of(text), Ok(1500.0), "{text}");
+    }
+}
+
+fn audited(text: &str) -> Vec<String> {
+    use plimsoll_judge::conservation::{DeclaredFacts, audit};
+    let audit = audit(&one(text), &DeclaredFacts::default());
+    audit.findings.into_iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn one_digit_may_be_half_a_digit_off() {
+    let none: [String; 0] = [];
+    // fio printed 0.78 us.
+    assert_eq!(audited("bs,iops,lat ms,iodepth,numjobs\n4k,1099591,0.001,1,1\n"), none);
+    assert_eq!(audited("bs,iops,GB/s\n4k,361234,1\n"), none);
+    assert_eq!(audited("bs,iops,lat ms,iodepth,numjobs\n4k,66123,0.03,1,1\n"), ["littles-law"]);
+    assert_eq!(audited("bs,iops,GB/s\n4k,361234,1.0\n"), ["rate-size-bandwidth"]);
+}
+
+#[test]
+fn a_warm_up_may_have_left_out_operations_in_flight() {
+    let none: [String; 0] = [];
+    let row = |mb: &str, seconds: &str| {
+        format!("bs,iops,bw MB/s,iodepth,numjobs,runtime s\n64k,17063,{mb},64,4,{seconds}\n")
+    };
+    assert_eq!(audited(&row("1120.3", "8")), none);
+    assert_eq!(audited(&row("1122.3", "8")), ["rate-size-bandwidth"], "more than 256 operations");
+    // Without the depth and the time, the number of operations is unknown.
+    assert_eq!(audited("bs,iops,bw MB/s\n64k,17063,1120.3\n"), none);
+    assert_eq!(audited("bs,iops,bw MB/s\n64k,17063,1145.0\n"), ["rate-size-bandwidth"]);
+}
+
+#[test]
 fn deviations_and_extremes_do_not_repeat_a_rate() {
     let rates = |text: &str| -> Vec<(String, f64)> {
         let reported = one(text);
@@ -90,7 +142,8 @@ fn deviations_and_extremes_do_not_repeat_a_rate() {
     };
     let text = "bs,Read IOPS,Read IOPS Stddev,Read IOPS min,Read lat (ms)\n4k,699,86.4,500,1\n";
     assert_eq!(rates(text), [("line 2 (Read IOPS)".to_owned(), 699.0)]);
-    // Disks with and without a cache are different systems; a figure in two units is one figure.
+    // Disks with and without a cache are different systems, but a figure in two units is the same
+    // figure.
     let two = "name,Disk Read (MB/s),Cache Disk Read (MB/s),lat (ms),qd\nx,41.89,39.02,3,1\n";
     assert!(rates(two).is_empty());
     let units = "bs,read MB/s,read MiB/s\n4k,104.9,100\n";
@@ -114,7 +167,7 @@ fn a_table_of_zeroes_says_that_nothing_was_measured() {
     let zeroes = "bs,iops,lat ms\n4k,0,0\n8k,0.0,0\n";
     assert!(read(zeroes, "t").unwrap_err().contains("nothing was measured"));
     assert_eq!(read("bs,iops,lat ms\n4k,0,0\n8k,900,1\n", "t").unwrap().len(), 1);
-    assert!(read("bs,iops,lat ms\n4k,-,-\n", "t").unwrap_err().contains("has a figure"));
+    assert!(read("bs,iops,lat ms\n4k,-,-\n", "t").unwrap_err().contains("contains a figure"));
 }
 
 #[test]
@@ -127,7 +180,8 @@ fn rows_of_adjacent_tables_are_read_once_and_dashes_may_divide_rows() {
     assert_eq!(rates(&table.repeat(3)), [1000.0; 3]);
     let divided = format!("{table}|---|---|\n| 8K | 900 |\n");
     assert_eq!(rates(&divided), [1000.0, 900.0]);
-    // Before, each line of dashes was a table with all rows below it: 1 GB for 27 KB of text.
+    // In an earlier version, each line of dashes started a table with all rows below it: 27 KB of
+    // text took 1 GB of memory.
     let dashes = format!("| bs | IOPS |\n{}| 4K | 1000 |\n", "|---|---|\n".repeat(2000));
     assert_eq!(blocks(&dashes).iter().map(|block| block.rows.len()).sum::<usize>(), 2000);
 }

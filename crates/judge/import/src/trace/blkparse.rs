@@ -1,5 +1,6 @@
 //! Default output of blkparse: `major,minor cpu sequence time pid action rwbs sector + sectors
-//! [process]` (blkparse(1)). An operation has one line per stage; a single stage represents it.
+//! [process]` (blkparse(1)). An operation has a line for each stage. The lines of one stage
+//! represent the operations.
 
 use super::fields::{seconds_ns, whole};
 use super::{Form, Line, Operation, Stage};
@@ -58,8 +59,8 @@ impl Form for Blkparse {
         if !event.action.chars().eq([self.stage]) {
             return Line::Nothing;
         }
-        // Flags in order: preceding flush; discard, write or read; forced to media; ahead; barrier;
-        // synchronous; metadata.
+        // The flags, in this order: preceding flush; discard, write or read; forced unit access;
+        // read-ahead; barrier; synchronous; metadata.
         let rwbs = event.rwbs.as_bytes();
         let flushes = rwbs.first() == Some(&b'F');
         let flush = |volume: &mut String| {
@@ -76,7 +77,7 @@ impl Form for Blkparse {
                 if after.contains(&b'F') { Operation::WriteDurable } else { Operation::Write }
             }
             _ if flushes => return flush(volume),
-            _ => return Line::Left("commands that move no data"),
+            _ => return Line::Left("commands that transfer no data"),
         };
         let (sector, plus, sectors) = (event.rest.next(), event.rest.next(), event.rest.next());
         let place = match (sector.and_then(whole), plus, sectors.and_then(whole)) {

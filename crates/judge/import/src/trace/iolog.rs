@@ -1,20 +1,20 @@
-//! fio's `write_iolog` (fio(1), "Trace file format"). Version 2 has no times, only waits between
-//! operations. Version 3 has a time for each operation, in microseconds.
+//! fio's `write_iolog` (fio(1), "Trace file format"). Version 2 contains no times, only waits
+//! between operations. Version 3 has a time for each operation, in microseconds.
 
 use super::fields::whole;
 use super::{Form, Line, Operation};
 
 const US: u64 = 1_000;
 
-/// Line without its time.
+/// A line without its time.
 enum Action<'l> {
-    /// File added, opened or closed.
+    /// A file was added, opened or closed.
     File,
-    /// File, action, offset, length.
+    /// File, action, offset and length of an operation.
     Io(&'l str, &'l str, u64, u64),
 }
 
-/// File names may contain spaces, so parse a line from its end.
+/// File names may contain spaces, so a line is parsed from its end.
 fn action(line: &str) -> Option<Action<'_>> {
     let line = line.trim_end();
     let (rest, last) = line.rsplit_once(char::is_whitespace)?;

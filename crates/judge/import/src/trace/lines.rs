@@ -1,4 +1,4 @@
-//! Line reader for files of any size, without loading them.
+//! Line reader for files of any size, which does not load the whole file.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -16,8 +16,8 @@ impl<R: Read> Lines<R> {
         Self { source: BufReader::with_capacity(256 << 10, source), line: Vec::new() }
     }
 
-    /// Returns the next line without its end. The inner value is `None` if the line is too long or
-    /// not UTF-8.
+    /// Returns the next line without its line ending. The inner value is `None` if the line is too
+    /// long or not UTF-8.
     pub(super) fn next_line(&mut self) -> std::io::Result<Option<Option<&str>>> {
         self.line.clear();
         let (mut any, mut too_long) = (false, false);

@@ -1,6 +1,6 @@
 //! Traces of the Storage Performance Council's format ("SPC Trace File Format Specification",
-//! revision 1.0.1), such as those of UMass: `ASU,LBA,size,opcode,timestamp`. Addresses count blocks
-//! of 512 bytes, sizes bytes, and times seconds.
+//! revision 1.0.1), such as those of UMass: `ASU,LBA,size,opcode,timestamp`. Addresses are in
+//! blocks of 512 bytes, sizes in bytes, and times in seconds.
 
 use super::fields::{seconds_ns, whole};
 use super::{Form, Line, Operation};
@@ -24,7 +24,7 @@ fn is_read(word: &str) -> Option<bool> {
     }
 }
 
-/// Parses seconds; some traces print more than nine decimals.
+/// Parses seconds. Some traces contain more than nine decimals.
 fn time_ns(text: &str) -> Option<u64> {
     let end = text.find('.').map_or(text.len(), |point| (point + 10).min(text.len()));
     let rest = text.get(end..)?;

@@ -39,9 +39,13 @@ impl Form for Systor {
         let Some([at, _, word, lun, offset, size]) = fields(line) else {
             return Line::Unreadable;
         };
-        // Some commands move no data and have no type.
+        // Some commands transfer no data and have no type.
         let Some(is_read) = is_read(word) else {
-            return if word.is_empty() { Line::Left("without a type") } else { Line::Unreadable };
+            return if word.is_empty() {
+                Line::Left("operations without a type")
+            } else {
+                Line::Unreadable
+            };
         };
         let operation = if is_read { Operation::Read } else { Operation::Write };
         let (Some(at_ns), Some(offset_bytes), Some(size_bytes)) =

@@ -57,17 +57,18 @@ fn count(records: &[Record], operation: Operation) -> usize {
 fn reads_queue_events_of_blkparse() {
     let (account, records) = all(BLKPARSE.as_bytes()).unwrap();
     assert_eq!((account.format, account.stage), (Format::Blkparse, Some(Stage::Queued)));
-    // Queued, not issued or completed; sectors of 512 bytes.
+    // The queued event represents the operation, not the issued or completed event. Sectors have
+    // 512 bytes.
     assert_eq!(records[0], record(9_507_758, 223_490 * 512, 8 * 512, false));
     assert_eq!(account.volumes.iter().map(|volume| volume.operations).sum::<u64>(), 5);
     assert_eq!(
         (count(&records, Operation::Read), count(&records, Operation::WriteDurable)),
         (3, 1)
     );
-    // A separate flush, and one before a write.
+    // A separate flush, and a flush before a write.
     assert_eq!((count(&records, Operation::DataSync), account.flushes), (2, 2));
     let left: Vec<(&str, u64)> = account.left_out.iter().map(|(k, v)| (k.as_str(), *v)).collect();
-    let expected = [("commands that move no data", 1), ("discards", 1)];
+    let expected = [("commands that transfer no data", 1), ("discards", 1)];
     assert_eq!(left, expected);
     assert_eq!(account.unreadable, 0, "{account:?}");
     assert_eq!(account.volumes.len(), 2);
@@ -106,7 +107,7 @@ fn recognises_msr_and_alibaba_traces() {
     let volumes: Vec<&str> = account.volumes.iter().map(|volume| volume.name.as_str()).collect();
     assert_eq!(volumes, ["usr.0", "usr.1"]);
     assert_eq!((records[1].size_bytes, records[1].operation), (4096, Operation::Write));
-    // Recorded after a later operation: the reader does not change the order.
+    // The operation was recorded after a later operation. The reader does not change the order.
     assert!(records[2].at_ns < records[1].at_ns);
     let (account, records) = all(ALIBABA.as_bytes()).unwrap();
     assert_eq!((account.format, account.volumes.len()), (Format::Alibaba, 3));
@@ -137,7 +138,12 @@ fn garbage_is_refused_with_a_sentence_and_never_panics() {
     }
     // A valid first line, followed by other content.
     let broken = format!("{MSR}{}", "not a line\n".repeat(40));
-    assert!(all(broken.as_bytes()).unwrap_err().says.contains("40 of its 43 lines are not"));
+    assert!(
+        all(broken.as_bytes())
+            .unwrap_err()
+            .says
+            .contains("40 of its 43 lines do not have this format")
+    );
     let empty = "fio version 3 iolog\n0 /f add\n1 /f open\n2 /f close\n";
     assert!(all(empty.as_bytes()).unwrap_err().says.contains("no read or write"));
     // The reader counts and skips a long line, truncated numbers, and numbers larger than any
@@ -154,7 +160,7 @@ fn garbage_is_refused_with_a_sentence_and_never_panics() {
 }
 
 proptest::proptest! {
-    /// Any bytes after a valid start.
+    /// Arbitrary bytes after a valid start.
     #[test]
     fn no_bytes_panic(
         head in proptest::sample::select(vec!["", MSR, ALIBABA, BLKPARSE, IOLOG_V3]),
@@ -194,7 +200,7 @@ fn reads_traces_of_tencent_spc_and_systor() {
     let (account, records) = all(SYSTOR.as_bytes()).unwrap();
     assert_eq!((account.format, account.unreadable), (Format::Systor, 0));
     assert_eq!(records[0], record(1_456_749_600_000_000_010, 1_234_432, 4096, true));
-    assert_eq!((records.len(), account.left_out["without a type"]), (2, 1));
+    assert_eq!((records.len(), account.left_out["operations without a type"]), (2, 1));
 }
 
 #[test]

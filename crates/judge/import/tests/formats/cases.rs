@@ -1,4 +1,4 @@
-//! Results that were once misjudged, each as a minimal example with its correct outcome.
+//! Minimal examples of results that were once misjudged, each with the correct outcome.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn is(name: &str, verdict: Credibility, rule: &str) {
     }
 }
 
-/// Changes one figure of a case, which makes the case false.
+/// Changes one figure of a case, so that the case is no longer consistent.
 fn twin(name: &str, from: &str, to: &str) -> Audit {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
     let text = std::fs::read_to_string(path).unwrap();
@@ -45,7 +45,7 @@ fn counters_reset_while_operations_were_in_flight() {
     is("fio-ramp-text.txt", Credibility::Consistent, "");
     let audit = audit("fio-ramp-longer-than-run.txt");
     assert_ne!(audit.verdict, Credibility::Impossible, "{:?}", audit.findings);
-    // 33 operations more than counted cannot have been in flight at depth 32.
+    // At depth 32, 33 additional operations cannot have been in flight.
     let twin = twin("fio-ramp-text.txt", "total=0,12000,0,0", "total=0,11900,0,0");
     assert_eq!(twin.verdict, Credibility::Impossible, "{:?}", twin.findings);
 }
@@ -96,14 +96,14 @@ fn the_last_of_several_reports_is_the_result() {
     assert!(study.results[0].remarks.iter().any(|r| r.contains("--status-interval")));
 }
 
-/// The last report of a terse run may follow at once, or be printed twice.
+/// The last report of a terse run may immediately follow the previous report, or be printed twice.
 #[test]
 fn the_last_of_several_terse_lines_is_the_result() {
     let study = study("fio-status-interval.terse");
     assert_eq!(study.results[0].parts.len(), 1);
     let rate = plimsoll_judge::conservation::headline(&study.results[0]).rate_per_s;
     assert_eq!(rate, Some(14802.0));
-    // Clones end together, with latencies of their own.
+    // Clones end at the same time, but their latencies differ.
     let line = |moved: u32, mean: &str| {
         let all = std::fs::read_to_string(
             Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/fio-status-interval.terse"),
@@ -219,7 +219,7 @@ fn live_statistics_of_elbencho_are_read() {
         let declared = DeclaredFacts { outstanding: Some(outstanding), ..DeclaredFacts::default() };
         plimsoll_judge::conservation::audit(&study.results[0], &declared)
     };
-    // 1,008 of 1,024 in flight.
+    // 1,008 operations of 1,024 are in flight.
     assert_eq!(at_depth(1024.0).verdict, Credibility::Consistent);
     assert_eq!(at_depth(900.0).verdict, Credibility::Impossible);
     let twin = twin("elbencho-live.csv", ",46213,92427,", ",462130,924270,");
@@ -285,7 +285,7 @@ fn kubestr_and_yabs_are_read() {
     assert_eq!(verdicts(&false_rate), [Credibility::Impossible, Credibility::Consistent]);
 }
 
-/// Returns the verdict and the rules with findings of a pasted text.
+/// Audits a pasted text. Returns the verdict, and the rules that have findings.
 fn pasted(name: &str, text: &str) -> (Credibility, Vec<String>) {
     let study = plimsoll_import::read_text(name, text);
     assert!(study.unreadable.is_empty(), "{name}: {:?}", study.unreadable);
@@ -363,7 +363,11 @@ fn ratios_and_shares_of_the_kv_cache_benchmark_are_checked() {
     let missed =
         twin("kv-rank-true.json", "\"overall_status\": \"PASS\"", "\"overall_status\": \"FAIL\"");
     assert_eq!(missed.verdict, Credibility::Consistent, "{:?}", missed.findings);
-    assert!(missed.reason.contains("missed the benchmark's own criteria"), "{}", missed.reason);
+    assert!(
+        missed.reason.contains("did not meet the benchmark's own criteria"),
+        "{}",
+        missed.reason
+    );
     let none =
         twin("kv-rank-true.json", "\"requests_completed\": 412", "\"requests_completed\": 0");
     assert!(none.hits().contains(&"says-invalid"), "{:?}", none.findings);
@@ -417,7 +421,7 @@ fn keywords_and_expressions_of_a_job_are_refused_as_such() {
     }
 }
 
-/// fio sums up each client's groups, and all clients at the end.
+/// fio prints a summary of each client's groups, and a summary of all clients at the end.
 #[test]
 fn two_clients_are_summed_each_and_together() {
     is("fio-clients.txt", Credibility::Consistent, "");
@@ -436,4 +440,105 @@ fn the_last_report_of_a_client_is_the_result() {
     assert!(study.results[0].remarks.iter().any(|remark| remark.contains("--status-interval")));
     // Two clones of a client are two parts, not two reports of one job.
     assert_eq!(self::study("fio-clients.json").results[0].parts.len(), 5);
+}
+
+fn case_text(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_prefixes_of_a_log_hide_no_figure() {
+    let text = case_text("fio-verify.txt");
+    let prefixes =
+        ["2026-11-28T10:00:00.123456789Z ", "Nov 28 10:00:00 host fio[12]: ", "fio-1  | "];
+    for prefix in prefixes {
+        let with = |text: &str| -> String {
+            text.lines().map(|line| format!("{prefix}{line}\n")).collect()
+        };
+        says("true", &with(&text), Credibility::Consistent, "");
+        let doubled = text.replace("IOPS=10.1k", "IOPS=20.2k");
+        assert_ne!(doubled, text);
+        says("doubled", &with(&doubled), Credibility::Impossible, "rate-size-bandwidth");
+        let json = with(&case_text("fio-fdatasync.json"));
+        says("JSON", &json, Credibility::Consistent, "");
+    }
+    // A prefix that is not known hides the figures.
+    let unknown: String = text.lines().map(|line| format!("<7> fio> {line}\n")).collect();
+    let study = plimsoll_import::read_text("x", &unknown);
+    let results: Vec<_> = study.results.iter().collect();
+    let audits = audits(&results, &DeclaredFacts::default());
+    assert!(audits.iter().all(|audit| audit.verdict == Credibility::Doubtful), "{audits:?}");
+}
+
+#[test]
+fn a_clone_that_is_missing_is_found() {
+    is("fio-dropped-clone.json", Credibility::Doubtful, "lost-parts");
+    let three =
+        case_text("fio-dropped-clone.json").replace(r#""numjobs": "4""#, r#""numjobs": "3""#);
+    says("three of three", &three, Credibility::Consistent, "");
+    // A group report has one entry for all clones, and fio does not print the option.
+    let one = case_text("fio-vsync.json").replace(r#""bs": "4k""#, r#""bs": "4k", "numjobs": "4""#);
+    says("one of four", &one, Credibility::Doubtful, "lost-parts");
+    let four = one.replace(r#""job_runtime": 1000"#, r#""job_runtime": 4000"#);
+    let (_, rules) = pasted("a group of four", &four);
+    assert!(!rules.contains(&"lost-parts".to_owned()), "{rules:?}");
+}
+
+#[test]
+fn a_job_that_is_missing_in_a_text_is_found() {
+    let text = case_text("fio-kb-base.txt");
+    let started = text.replace("Starting 1 process", "Starting 1 thread and 2 processes");
+    assert_ne!(text, started);
+    says("one of three", &started, Credibility::Doubtful, "lost-parts");
+}
+
+#[test]
+fn engines_and_targets_without_storage_do_not_pass() {
+    for name in ["fio-dev-zero.json", "fio-dev-shm.json", "fio-cpuio.json"] {
+        is(name, Credibility::Invalid, "device-moved");
+    }
+    let disk = case_text("fio-dev-zero.json").replace("/dev/zero", "/mnt/zero");
+    says("disk", &disk, Credibility::Consistent, "");
+    is("fio-falloc.json", Credibility::Consistent, "");
+    let falloc = &study("fio-falloc.json").results[0];
+    let figures = plimsoll_judge::conservation::headline(falloc);
+    assert_eq!(
+        (figures.rate_per_s.map(f64::round), figures.bandwidth_per_s),
+        (Some(341_333.0), None)
+    );
+}
+
+#[test]
+fn units_and_last_transfers_of_fio_are_allowed_for() {
+    for name in ["fio-kb-base.json", "fio-kb-base.txt"] {
+        is(name, Credibility::Consistent, "");
+        let figures = plimsoll_judge::conservation::headline(&study(name).results[0]);
+        assert!((figures.bandwidth_per_s.unwrap() / 1.0897e9 - 1.0).abs() < 1e-3, "{figures:?}");
+    }
+    is("fio-vsync.json", Credibility::Consistent, "");
+    let fewer = twin("fio-vsync.json", r#""io_bytes": 81063936"#, r#""io_bytes": 80998400"#);
+    assert_eq!(fewer.verdict, Credibility::Impossible, "{:?}", fewer.findings);
+}
+
+#[test]
+fn samples_and_run_times_are_compared() {
+    is("fio-samples-doubled.json", Credibility::Impossible, "interval-within-total");
+    is("fio-runtime-zero.json", Credibility::Impossible, "contradiction");
+    let samples = twin("fio-runtime-zero.json", r#""runtime": 0"#, r#""runtime": 2001"#);
+    assert_eq!(samples.verdict, Credibility::Consistent, "{:?}", samples.findings);
+}
+
+#[test]
+fn copies_of_a_run_are_no_repeats() {
+    let directory = tempfile::tempdir().unwrap();
+    for run in 1..=2 {
+        let text = case_text("fio-vsync.json");
+        std::fs::write(directory.path().join(format!("run{run}.json")), text).unwrap();
+    }
+    let study = plimsoll_import::read(&[directory.path()]).unwrap();
+    let results: Vec<_> = study.results.iter().collect();
+    let audits = audits(&results, &DeclaredFacts::default());
+    let rules: Vec<Vec<&str>> = audits.iter().map(Audit::hits).collect();
+    assert_eq!(rules, [vec![], vec!["repeats-copied"]]);
 }

@@ -38,7 +38,7 @@ fn files_and_variables_are_put_in_place() {
     assert!(says.contains("NONE"), "{says}");
     let says = prepare("include loop.fio\n", &include, &variable).expect_err("endless");
     assert!(says.contains("include each other"), "{says}");
-    // The bundle must contain all of the job's text.
+    // The bundle must contain the complete text of the job.
     for job in ["[a]\nsize=${SIZE}\n", "include common.fio\n[a]\nrw=read\n"] {
         assert!(refused(job).contains("plan import"), "{job}");
     }
@@ -57,7 +57,7 @@ fn stonewall_makes_plans_in_sequence_and_never_one() {
         })
         .collect();
     assert_eq!(names, [("job-1-fill".to_owned(), 1), ("job-2-r1".to_owned(), 2)]);
-    // One stage of a job, with the plan that it gives.
+    // A stage of a job, with the resulting plan.
     let plan = |sections: &str| {
         let text = format!(
             "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n{sections}[evidence]\n\
@@ -93,11 +93,11 @@ fn a_section_of_any_name_is_a_stream_whose_latencies_can_be_logged() {
 #[test]
 fn limits_the_memory_of_long_jobs() {
     let many: String = (0..2_000).map(|n| format!("[j{n}]\nrw=read\n")).collect();
-    assert!(refused(&many).contains("beyond 1024 jobs"));
+    assert!(refused(&many).contains("more than 1024 jobs"));
     let globals: String = (0..1_000).map(|n| format!("o{n}\n")).collect();
     let jobs: String = (0..900).map(|n| format!("[j{n}]\n")).collect();
     assert!(refused(&format!("[global]\n{globals}{jobs}")).contains("65536 options"));
-    // It takes time to find the line of each error.
+    // The number of errors is limited, because finding the line of an error takes time.
     let faults = import_fio(&"x\n".repeat(300_000), "job.fio").expect_err("no section");
     assert_eq!(faults.errors.len(), 100);
 }
@@ -105,7 +105,7 @@ fn limits_the_memory_of_long_jobs() {
 #[test]
 fn rejects_options_that_change_what_is_measured() {
     for (lines, reason) in [
-        ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "their own shares"),
+        ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "the access shares"),
         ("rw=read:-8k\n", "backwards"),
         ("rw=randread:8\n", "only after several operations"),
         ("rw=randread\nlatency_target=5ms\n", "plimsoll tune"),
@@ -119,7 +119,10 @@ fn rejects_options_that_change_what_is_measured() {
         assert!(refused(&untimed).contains("runtime="), "{option}");
         let import = import_fio(&format!("{HEAD}rw=read\n{option}\n"), "job.fio");
         let import = import.unwrap_or_else(|e| panic!("{e}"));
-        assert!(import.notes.iter().any(|note| note.contains("here runtime does")), "{option}");
+        assert!(
+            import.notes.iter().any(|note| note.contains("the plan ends after runtime")),
+            "{option}"
+        );
     }
 }
 
@@ -146,7 +149,8 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     assert_eq!(phases.warm_up_ns, 7_000_000_000);
     assert!(imported.notes.iter().any(|note| note.contains("SNIA's rule")), "{:?}", imported.notes);
     assert_eq!(imported.plan.resolve().evidence.min_measure_ns, 20_000_000_000);
-    // A plan that names the job also ends like this, unless it states its measuring time.
+    // A plan that refers to the job also ends like this, unless it sets the time of the
+    // measurement.
     let plan = |phases: &str| {
         let plan = format!(
             "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n[phases]\n{phases}\n[evidence]\n\
@@ -164,11 +168,11 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     let phases = resolved(&job("steadystate=iops:2%\n")).phases;
     assert!(!phases.until_steady);
     for (lines, reason) in [
-        ("ss=lat:5%\nss_dur=20s\n", "ends the job by its latency"),
+        ("ss=lat:5%\nss_dur=20s\n", "ends the job at a steady latency"),
         ("ss=iops:2%\nss_dur=90s\n", "longer than the job's runtime"),
         ("ss=iops:2%\nss_dur=1s\n", "too short a window"),
         ("ss=speed:2%\nss_dur=20s\n", "iops_slope"),
-        ("wait_for=b\n", "waits for one of several jobs"),
+        ("wait_for=b\n", "waits for a single job"),
     ] {
         assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
     }
@@ -211,12 +215,12 @@ fn converts_engines_with_an_equivalent() {
         assert!((mix.getattr_percent - f64::from(100 * (1 - share))).abs() < 1e-9, "{engine}");
     }
     for (lines, reason) in [
-        ("ioengine=nfs\nrw=read\n", "names no export"),
+        ("ioengine=nfs\nrw=read\n", "requires an export"),
         ("ioengine=http\nfilename=/a/b\nrw=read\n", "WebDAV"),
-        ("ioengine=http\nhttp_mode=s3\nrw=read\n", "names no bucket"),
+        ("ioengine=http\nhttp_mode=s3\nrw=read\n", "requires a bucket"),
         ("ioengine=filedelete\n", "must exist before they are removed"),
-        ("ioengine=dircreate\n", "directories are not created"),
-        ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "uses a sequence"),
+        ("ioengine=dircreate\n", "does not create directories"),
+        ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "uses an access sequence"),
     ] {
         assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
     }

@@ -1,9 +1,11 @@
-//! A model of fio's accounting: honest runs are accused in no form, and falsified ones are.
+//! A model of fio's accounting. No rule has a finding about true results in any output format, and
+//! falsified results have findings.
 //!
 //! The model simulates jobs in virtual time and counts as fio 3.33 does (`io_u.c`, `stat.c`): a
-//! ramp resets the counters while operations are in flight, flushes and verification have their own
-//! figures, clones are listed or summed. Each run is printed as JSON, text and terse. The seed is
-//! printed; `PLIMSOLL_FIO_MODEL_SEED` sets another, `PLIMSOLL_FIO_MODEL_RUNS` the number of runs.
+//! ramp resets the counters while operations are in flight, flushes and verification have separate
+//! figures, and clones are listed or summed. Each run is printed as JSON, text and terse. The seed
+//! is printed. `PLIMSOLL_FIO_MODEL_SEED` sets a different seed, and `PLIMSOLL_FIO_MODEL_RUNS` the
+//! number of runs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -62,7 +64,7 @@ impl Job {
         let read_percent = draw.of(&[0, 0, 30, 50, 70, 100, 100]);
         let runtime_ns = draw.of(&[300, 700, 1000, 1500, 2600]) * 1_000_000;
         let (clones, depth) = (draw.of(&[1, 1, 2, 4]), draw.of(&[1, 1, 2, 4, 8, 16, 32, 64]));
-        // Some thousands of operations are enough.
+        // A few thousand operations are enough.
         let least = runtime_ns as f64 * clones as f64 * depth as f64 / 6000.0;
         let verify = read_percent == 0 && draw.unit() < 0.4;
         Self {
@@ -159,7 +161,7 @@ struct Counters {
     total: Stat,
 }
 
-/// Counters of a clone, or of all of them.
+/// Counters of a clone, or of all clones.
 #[derive(Clone, Debug, Default)]
 struct Account {
     clones: u64,
@@ -182,8 +184,8 @@ impl Account {
     }
 }
 
-/// An operation in flight: when it completes, its direction, its submission and its completion
-/// latency.
+/// An operation in flight: its completion time, its direction, its submission latency and its
+/// completion latency.
 type InFlight = Reverse<(u64, usize, u64, u64)>;
 
 /// Runs one clone.
@@ -261,7 +263,7 @@ fn phase(
     }
 }
 
-/// Change of one printed figure.
+/// Change of a printed figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
     Times(f64),
@@ -281,7 +283,7 @@ struct Falsification {
 /// Figures of one direction as printed, by name.
 type Printed = BTreeMap<&'static str, f64>;
 
-/// Returns the figures; the lie changes one figure of the first account.
+/// Returns the figures. The change falsifies a figure of the first account.
 fn figures(account: &Account, lie: Option<Falsification>) -> [Printed; 2] {
     let mut both = [0, 1].map(|index| {
         let counters = &account.directions[index];
@@ -555,15 +557,15 @@ fn accounts(job: &Job, draw: &mut Draw) -> Vec<Account> {
     vec![sum]
 }
 
-/// True if the printed figures of the form are enough to refute the lie: one or two other figures
-/// determine the changed figure more precisely than the change.
+/// True if the figures that this output format prints are enough to refute the change: one or two
+/// other figures determine the changed figure more precisely than the change.
 fn refutable(form: &str, lie: &Falsification, job: &Job, account: &Account) -> bool {
     let counters = &account.directions[lie.direction];
     let other = &account.directions[1 - lie.direction];
     if counters.bytes == 0 {
         return false;
     }
-    // In many forms zero means "not measured", and no rule may treat it as a figure.
+    // In many output formats zero means "not measured", so no rule may treat it as a figure.
     if lie.change == Change::Zero {
         return matches!((form, lie.figure), ("json" | "text", "count") | ("json", "bytes"));
     }
@@ -582,15 +584,15 @@ fn refutable(form: &str, lie: &Falsification, job: &Job, account: &Account) -> b
             _ => false,
         };
     }
-    // At the end of a ramp, the operations in flight are counted on one side only.
+    // At the end of a ramp, the operations in flight are included in only some of the counters.
     let edge = job.depth as u64 * account.clones * 4;
     let certain = job.ramp_ns == 0 || counters.issued > edge;
     match lie.figure {
         // Bytes over time.
         "bytes" | "bandwidth" | "runtime" => true,
-        // The terse form has neither the number of operations nor their size.
+        // The terse output contains neither the number of operations nor their size.
         "rate" | "count" => form != "terse" && certain,
-        // Total latency is submission and completion latency.
+        // The total latency is the sum of submission and completion latency.
         "mean" => true,
         _ => false,
     }

@@ -1,7 +1,7 @@
-//! Every option of fio changes the imported plan, or a note or an error names it.
+//! Every option of fio changes the imported plan, or is listed in a note or an error.
 //!
-//! Two jobs differ in one option only. The names are those of fio 3.33 (`fio --cmdhelp=all`) and of
-//! the sources of fio 3.42.
+//! Two jobs differ in one option only. The option names are those of fio 3.33 (`fio --cmdhelp=all`)
+//! and those in the sources of fio 3.42.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const NAMES: [&str; 2] = [
 /// Job without the option.
 const BASE: &str = "directory=/mnt/x\nsize=64m\nruntime=60\nrw=randrw\n";
 
-/// Options for which the value `1` is invalid or the default, with another value.
+/// Options for which the value `1` is invalid or the default, with a suitable value.
 const VALUES: &[(&str, &str)] = &[
     ("ba", "8k"),
     ("blockalign", "8k"),
@@ -64,7 +64,8 @@ const VALUES: &[(&str, &str)] = &[
     ("wait_for", "b"),
 ];
 
-/// Options without effect in fio unless other options are set: these other options, and a value.
+/// Options that have no effect in fio unless other options are set, with these other options and a
+/// value.
 const CONTEXTS: &[(&str, &str, &str)] = &[
     ("do_verify", "rw=randwrite\nverify=crc32c\n", "0"),
     ("filename_format", "numjobs=2\n", "$jobnum"),
@@ -95,7 +96,7 @@ const CONTEXTS: &[(&str, &str, &str)] = &[
 
 const S3: &str = "rw=write\nbs=64k\nioengine=http\nhttp_mode=s3\nhttp_host=store\nfilename=/b/o\n";
 
-/// Aliases of options that are only noted, which the note calls by the other name.
+/// Aliases of options that are only listed in a note. The note contains the canonical name.
 const CALLED: &[(&str, &str)] = &[
     ("disable_bw", "disable_bw_measurement"),
     ("fdp_pli", "plids"),
@@ -131,7 +132,7 @@ fn import(job: &str) -> ImportedJob {
     }
 }
 
-/// Returns why the option is lost without a word, if it is.
+/// Returns a description of the problem if the option is dropped without a note or an error.
 fn lost(name: &str) -> Option<String> {
     let context = CONTEXTS.iter().find(|(option, ..)| *option == name);
     let (context, value) = match context {

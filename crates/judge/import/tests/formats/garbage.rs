@@ -25,7 +25,8 @@ fn nothing_panics_and_nothing_is_lost() {
             put(&bytes[..end]);
             put(&bytes[end..]);
         }
-        // Replaces each run of digits by each replacement, a few places at a time.
+        // Replaces each sequence of digits by each replacement, at a few positions of the text at a
+        // time.
         let places: Vec<usize> = digits(sample);
         for (number, at) in places.iter().enumerate() {
             let with = DIGITS[(number + index) % DIGITS.len()];
@@ -47,7 +48,7 @@ fn nothing_panics_and_nothing_is_lost() {
     reported.dedup();
     assert_eq!(reported.len() + study.passed_over + study.logs_alone, files);
     assert!(study.results.len() > SAMPLES.len());
-    // Each complete sample is read.
+    // Each complete sample must be readable.
     let texts: Vec<String> = reported
         .iter()
         .filter(|file| study.results.iter().any(|r| r.source.file == **file))
@@ -58,7 +59,7 @@ fn nothing_panics_and_nothing_is_lost() {
     }
 }
 
-/// Returns the starts of runs of digits.
+/// Returns the starts of sequences of digits.
 fn digits(text: &str) -> Vec<usize> {
     let digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     (0..text.len()).filter(|at| digit(*at) && (*at == 0 || !digit(at - 1))).collect()

@@ -1,6 +1,6 @@
 //! Short results of other tools.
 
-/// Short sample of each family of formats.
+/// A short sample of each family of formats.
 pub const SAMPLES: &[&str] = &[
     r#"{"fio version": "fio-3.33", "jobs": [{"jobname": "a", "error": 0, "job options": {"rw": "randread",
        "bs": "4k", "iodepth": "8"}, "read": {"io_bytes": 40960000, "io_kbytes": 40000, "bw_bytes": 4096000,

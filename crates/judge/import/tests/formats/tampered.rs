@@ -1,8 +1,8 @@
-//! Tampered results are detected at the changed field; true ones have no findings.
+//! Tampered results have a finding at the changed field; true results have no findings.
 //!
-//! Results of fio 3.33 are in `results` (from a busy guest, at a rate that it sustains). Those of
-//! other tools are generated from a seed with consistent figures. The seed is printed;
-//! `PLIMSOLL_TAMPER_SEED` sets another.
+//! Results of fio 3.33 are in `results` (from a busy guest, at a rate that it sustains). Results of
+//! other tools are generated with consistent figures from a seed. The seed is printed;
+//! `PLIMSOLL_TAMPER_SEED` sets a different seed.
 
 use std::path::Path;
 
@@ -36,10 +36,10 @@ impl Draw {
     }
 }
 
-/// Files of one result.
+/// The files of a result.
 type Files = Vec<(String, String)>;
 
-/// Description of a change, and part of the field that the finding must name.
+/// Description of a change, and part of the field that the finding must state.
 struct Tampered {
     files: Files,
     what: String,
@@ -78,7 +78,7 @@ fn whole(kind: usize, draw: &mut Draw) -> Files {
 
 const KINDS: usize = 9;
 
-/// One row: rate, size, bandwidth, latency and operations in flight.
+/// A single row with rate, size, bandwidth, latency and operations in flight.
 fn table(draw: &mut Draw) -> Files {
     let size = *draw.of(&[4096.0, 8192.0, 65536.0]);
     let depth = *draw.of(&[1.0, 8.0, 32.0, 256.0]);
@@ -94,7 +94,7 @@ fn table(draw: &mut Draw) -> Files {
     vec![("table.csv".into(), text)]
 }
 
-/// A result with the ranks of one phase, and the output of the phase.
+/// A result with the ranks of a phase, and the output of this phase.
 fn io500(draw: &mut Draw) -> Files {
     let ranks = 4 + draw.below(12);
     let seconds = draw.between(300.0, 400.0);
@@ -267,7 +267,8 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
             }
         }
         2 => {
-            // Fields of version 3: the write bandwidth in KiB/s, which equals bytes over time.
+            // Fields of version 3: the write bandwidth in KiB/s, which equals bytes divided by
+            // time.
             let (index, what, field) = (48, "the bandwidth", "field 48 ");
             let mut cells: Vec<String> =
                 files[0].1.trim_end().split(';').map(str::to_owned).collect();
@@ -300,7 +301,7 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
                 done(files, "the latency in another unit", "Mean latency")
             }
             _ => {
-                // Swaps mean and p99.
+                // Swaps the mean and the p99.
                 let row = files[0].1.lines().last().unwrap().to_owned();
                 let mut cells: Vec<&str> = row.split(',').collect();
                 cells.swap(1, 3);
@@ -371,7 +372,7 @@ fn tamper(kind: usize, mut files: Files, draw: &mut Draw) -> Tampered {
     }
 }
 
-/// Returns all findings: verdict, rule and fields of each result.
+/// Returns the verdict of each result, and the rule and fields of each finding.
 fn judged(files: &Files) -> Vec<(Credibility, Vec<(String, Vec<String>, String)>)> {
     let home = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -417,7 +418,7 @@ fn two_hundred_true_copies_have_no_findings() {
     let mut accused = Vec::new();
     for number in 0..200 {
         let mut files = whole(number % KINDS, &mut draw);
-        // The same with other line ends, on one line, or without its logs.
+        // The same result with different line endings, on a single line, or without its logs.
         match draw.below(4) {
             0 => files.iter_mut().for_each(|(_, text)| *text = text.replace('\n', "\r\n")),
             1 if files[0].0.ends_with(".json") => {
@@ -437,13 +438,13 @@ fn two_hundred_true_copies_have_no_findings() {
     assert!(accused.is_empty(), "{} of 200, seed {seed}:\n{}", accused.len(), accused.join("\n"));
 }
 
-/// Repeats of one run, each with its own rate. Returns the rates too.
+/// Creates repeats of a run, each with its own rate. Also returns the rates.
 fn repeats(draw: &mut Draw) -> (Files, Vec<f64>) {
     let (count, usual) = (3 + draw.below(8), draw.between(2_000.0, 90_000.0));
     let tool = draw.below(2);
     let (mut files, mut rates) = (Vec::new(), Vec::new());
     for number in 1..=count {
-        // Whole transactions per minute.
+        // Transactions per minute, as whole numbers.
         let rate = (usual * draw.between(0.85, 1.15) * 60.0).round() / 60.0;
         let text = if tool == 0 { dd(rate * 1e4) } else { pgbench_report(rate) };
         files.push((format!("sut/run-{number}/out.txt"), text));
@@ -470,7 +471,7 @@ fn pgbench_report(per_s: f64) -> String {
     )
 }
 
-/// A table with that figure in the directory above the repeats.
+/// A table that contains this figure, in the parent directory of the repeats.
 fn beside(files: &[(String, String)], figures: &[f64]) -> Files {
     let is_dd = files[0].1.contains("records in");
     let mut text =
@@ -508,7 +509,7 @@ fn detects_two_hundred_selected_results_and_no_representative_one() {
             0 => vec![mean(&rates)],
             1 => vec![f64::midpoint(sorted[middle], sorted[(sorted.len() - 1) / 2])],
             2 => vec![sorted[sorted.len() - 1]],
-            // One by one, or a figure that belongs to none of them.
+            // The rates of single repeats, or a figure that belongs to no repeat.
             _ if draw.below(2) == 0 => rates.clone(),
             _ => vec![mean(&rates) * 1.7],
         };
@@ -518,7 +519,7 @@ fn detects_two_hundred_selected_results_and_no_representative_one() {
                 accused.push(format!("{number}: {verdict:?} {findings:?}"));
             }
         }
-        // The mean of the best few, if it differs from the mean of all.
+        // The mean of the best few repeats, if it differs from the mean of all repeats.
         let best = 1 + draw.below((rates.len() / 2).max(1));
         let chosen = mean(&sorted[..best]);
         let middling = f64::midpoint(sorted[middle], sorted[(sorted.len() - 1) / 2]);
@@ -533,7 +534,7 @@ fn detects_two_hundred_selected_results_and_no_representative_one() {
                 rates.len()
             ));
         }
-        // Removes one of them, except the last.
+        // Removes one of the repeats, but not the last.
         let lost = draw.below(files.len() - 1);
         let mut fewer = files.clone();
         fewer.remove(lost);

@@ -1,12 +1,12 @@
-//! Comparison of two sweeps, cell by cell. A cell is a size, read share, pattern and depth; its
-//! ratio is the second sweep over the first.
+//! Comparison of two sweeps, cell by cell. A cell is a combination of size, read share, pattern and
+//! depth. Its ratio is the figure of the second sweep divided by that of the first.
 //!
 //! The unit of replication is the sweep, like the run in [`crate::stats::welch`]. Placement,
 //! neighbours and wear change from one sweep to the next, and a single point does not show these
-//! changes. A cell therefore counts as different only with four sweeps a side or more, at a
-//! confidence that all cells share (Bonferroni). With a single sweep a side, the interval of a
-//! ratio reflects the scatter within the two points. The half widths of the two independent
-//! intervals add in quadrature on a logarithmic scale.
+//! changes. A cell can therefore only count as different with at least four sweeps per side. All
+//! cells share the error probability (Bonferroni correction). With a single sweep per side, the
+//! interval of a ratio reflects only the scatter within the two points. The half widths of the two
+//! independent intervals add in quadrature on a logarithmic scale.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,17 +20,17 @@ use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::sweep::{IoShape, SweepPoint};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// Source of a ratio's interval.
+/// Kind of scatter from which the interval of a ratio was computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IntervalOf {
     /// Scatter between the sweeps of each side.
     Sweeps,
-    /// Variation of the rate within one point of each side.
+    /// Variation of the rate within the single point that each side has.
     WithinPoint,
 }
 
-/// Conclusion about a cell.
+/// Conclusion about one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellOutcome {
@@ -43,14 +43,14 @@ pub enum CellOutcome {
     NotSignificant,
     /// Too few sweeps to decide.
     TooFewSweeps,
-    /// The rates differ by more than the sweeps' scatter, but a rule that a comparison requires is
-    /// unknown.
+    /// The rates differ by more than the sweeps' scatter, but a rule that is mandatory for
+    /// comparisons is unknown.
     NotShown,
-    /// One of the sides has no believable figure.
+    /// At least one side has no valid figure.
     NotCompared,
 }
 
-/// A figure of a cell on both sides.
+/// One figure of a cell on both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellFigure {
     /// Mean of the first side.
@@ -61,28 +61,29 @@ pub struct CellFigure {
     pub ratio: Option<f64>,
 }
 
-/// A point of both sweeps.
+/// A point that both sweeps measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepCell {
     /// Name such as `random 4KiB r75 q4`.
     pub label: String,
-    /// Pattern, depth, size and read share.
+    /// Pattern, depth, size and read share of the I/O.
     #[serde(flatten)]
     pub shape: IoShape,
     /// Operations per second.
     pub rate_per_s: CellFigure,
-    /// 95 % interval of the ratio of the rates.
+    /// 95 % confidence interval of the ratio of the rates.
     pub rate_ratio_interval: Option<[f64; 2]>,
     /// Source of that interval.
     pub interval_of: Option<IntervalOf>,
     /// Mean latency.
     pub latency_ns_avg: CellFigure,
-    /// 99th percentile of latency; with several sweeps, the mean of their percentiles.
+    /// 99th percentile of the latency. With several sweeps per side, the mean of their 99th
+    /// percentiles.
     pub latency_ns_p99: CellFigure,
     /// Conclusion about the rates.
     #[serde(rename = "apart")]
     pub outcome: CellOutcome,
-    /// Reason why the cell is not compared; empty if it is compared.
+    /// Reason why the cell is not compared or not decided; otherwise empty.
     pub note: String,
 }
 
@@ -92,7 +93,7 @@ impl AsRef<IoShape> for SweepCell {
     }
 }
 
-/// All cells in one figure.
+/// Summary of one figure over all cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overall {
     pub cells: usize,
@@ -109,7 +110,7 @@ pub struct Overall {
 pub struct SweepComparison {
     /// Names of the sides. The first is the baseline.
     pub names: [String; 2],
-    /// Sweeps on each side: the smallest number in any cell.
+    /// Number of sweeps on each side: the smallest number in any cell.
     pub sweeps: [usize; 2],
     /// Conclusion of the comparison.
     pub outcome: Outcome,
@@ -123,7 +124,7 @@ pub struct SweepComparison {
     pub latency_avg: Overall,
     /// 99th percentiles of all cells together.
     pub latency_p99: Overall,
-    /// Cells that both sides have, in the first side's order.
+    /// Cells that exist on both sides, in the order of the first side.
     pub cells: Vec<SweepCell>,
     /// Conditions that differ in any cell.
     #[serde(rename = "unlike")]
@@ -132,13 +133,13 @@ pub struct SweepComparison {
     pub remarks: Vec<String>,
 }
 
-/// Runs of one side at one point.
+/// Runs of one side that measured one point.
 struct CellRuns<'a> {
     points: Vec<SweepPoint>,
     runs: Vec<(&'a Bundle, &'a Verdict)>,
 }
 
-/// Compares two sides. Each side has the points of one or more sweeps of the same plan.
+/// Compares two sides. Each side contains the points of one or more sweeps of the same plan.
 pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepComparison {
     let (first, second) = (by_label(&sides[0]), by_label(&sides[1]));
     let order = labels(&sides[0]);
@@ -224,8 +225,7 @@ fn cell(a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64, accepted: &[String]
         outcome: CellOutcome::TooFewSweeps,
         note: String::new(),
     };
-    // A run without claims is MEASURED even if a cache answered, so the verdict alone is not
-    // enough.
+    // The verdict alone is not enough: a run without claims is MEASURED even if a cache answered.
     let refuted = |side: &CellRuns<'_>| {
         let mut runs = side.runs.iter();
         runs.find_map(|(_, verdict)| Some(doubt::refuted(verdict, accepted)?.rule.clone()))
@@ -338,12 +338,12 @@ fn decide(
     else {
         let says = match cells.len() {
             0 => "The two sweeps have no common point.".to_owned(),
-            n => format!("None of the {n} common points has a figure on both sides."),
+            n => format!("None of the {n} common points has a valid figure on both sides."),
         };
         return (Outcome::TooFewRuns, None, says);
     };
     let summary = format!(
-        "Operations per second, {b} over {a}: {mean:.3} as the geometric mean of {} cells, from \
+        "Operations per second, {b} divided by {a}: {mean:.3} (geometric mean of {} cells), from \
          {least:.3} to {most:.3}.",
         rate.cells
     );
@@ -365,7 +365,7 @@ fn decide(
     if let Some(cell) = first_open {
         let says = format!(
             "{summary} No winner: {} cells differ significantly, but a required rule is unknown \
-             ({}, in {}). Fix it, or accept the rule with --accept.",
+             ({}, in {}). Repair this, or accept the rule with --accept.",
             of(CellOutcome::NotShown),
             cell.note,
             cell.label
@@ -385,8 +385,8 @@ fn decide(
         return (Outcome::TooFewRuns, None, says);
     }
     let counted = format!(
-        "higher in {higher} cells, lower in {lower}, no significant \
-        difference in {same}"
+        "higher in {higher} cells and lower in {lower}, without a significant difference in \
+         {same} cells"
     );
     let says = format!("{summary} {b} is {counted}.");
     match (higher, lower) {
@@ -456,21 +456,22 @@ fn remarks(
             .collect();
         if !alone.is_empty() {
             let (count, few) = (alone.len(), super::decide::join_names(&alone));
-            remarks.push(format!("{count} points exist only in {}: {few}.", side.name));
+            remarks.push(format!("{count} points exist only on the side {}: {few}.", side.name));
         }
         let ended = side.runs.len() - side.completed().count();
         if ended > 0 {
-            remarks.push(format!("{ended} points of {} did not complete.", side.name));
+            remarks.push(format!("{ended} points of {} were not completed.", side.name));
         }
     }
     let refused = cells.iter().filter(|cell| cell.outcome == CellOutcome::NotCompared).count();
     if refused > 0 {
-        remarks.push(format!("{refused} cells are not compared; each states the reason."));
+        remarks
+            .push(format!("{refused} cells are not compared; the reason is given for each cell."));
     }
     if cells.iter().any(|cell| cell.interval_of == Some(IntervalOf::WithinPoint)) {
         remarks.push(
-            "The intervals cover the scatter within each point, but not changes from one sweep to \
-             the next: run several sweeps per side to include those."
+            "The intervals include the scatter within each point, but not the changes from one \
+             sweep to the next. Run several sweeps per side to include these changes."
                 .to_owned(),
         );
     }

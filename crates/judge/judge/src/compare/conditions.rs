@@ -1,9 +1,9 @@
 //! Conditions under which each side was measured, and the differences between them.
 //!
-//! A condition is a name and one value per run, as text. If the runs of one side differ among
-//! themselves, all values are shown. The target is the subject of the comparison, so it is not a
-//! condition. If a plan names several targets, neither are their file systems and mount options,
-//! unless the user compares these.
+//! A condition consists of a name and one value for each run, as text. If the values differ between
+//! the runs of one side, all values are shown. The target is the subject of the comparison, so it
+//! is not a condition. If a plan names several targets, their file systems and mount options are
+//! not conditions either, unless the user compares these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use serde_json::Value;
 use super::Side;
 use crate::verdict::VerdictKind;
 
-/// Condition that some runs are INVALID.
+/// Name of the condition that some runs are INVALID.
 pub(super) const INVALID_RUNS: &str = "invalid-runs";
 
-/// Condition of file systems and their mount options.
+/// Name of the condition for file systems and their mount options.
 const MOUNT_OPTIONS: &str = "mount-options";
 
 /// Fields of a resolved plan that are not conditions of the measurement: names, owner, compared
@@ -37,8 +37,8 @@ const NOT_CONDITIONS: [&str; 11] = [
     "durability",
 ];
 
-/// Settings, as opposed to the workload itself. Two plans that each follow the best practice of
-/// their system may differ in these settings.
+/// Fields that are settings and not part of the workload. If two plans each follow the best
+/// practice for their system, they may differ in these settings.
 const SETTINGS: [&str; 15] = [
     "engine.",
     "workload.mailbox.threads",
@@ -64,14 +64,16 @@ pub struct ConditionDifference {
     pub name: String,
     /// Value on each side.
     pub values: Vec<String>,
-    /// True if the user accepted it, or if it is part of each side's best practice.
+    /// True if the user accepted the difference, or if the condition is a setting and both plans
+    /// follow best practice.
     pub accepted: bool,
-    /// True if the comparison is about this condition.
+    /// True if this condition is the subject of the comparison.
     #[serde(default)]
     pub factor: bool,
 }
 
-/// Returns true if the condition belongs to a given word, such as `kernel` or `plan`.
+/// Returns true if the word is the name of the condition or the first part of its name, such as
+/// `kernel` or `plan`.
 pub(super) fn covers(word: &str, name: &str) -> bool {
     name == word || name.strip_prefix(word).is_some_and(|rest| rest.starts_with('.'))
 }
@@ -86,15 +88,15 @@ pub(super) fn factors_of_plans(sides: &[Side<'_>]) -> Vec<String> {
 
 /// Returns the conditions that differ between the sides, including accepted ones and factors.
 ///
-/// `accepted` and `factors` contain names, or the part of a name before a dot: `plan` accepts every
-/// difference of the plans.
+/// `accepted` and `factors` contain names of conditions, or the part of such names before a dot:
+/// for example, `plan` accepts every difference between the plans.
 pub fn differing_conditions(
     sides: &[Side<'_>],
     accepted: &[String],
     factors: &[String],
 ) -> Vec<ConditionDifference> {
     let mounts = factors.iter().any(|word| word == MOUNT_OPTIONS);
-    // Virtual time depends on no host.
+    // Virtual time does not depend on a host.
     let mut runs = sides.iter().flat_map(|side| &side.runs);
     let host = runs.all(|(bundle, _)| bundle.run.driver != Driver::Model);
     let described: Vec<BTreeMap<String, String>> =
@@ -139,8 +141,8 @@ fn is_setting(name: &str) -> bool {
             .is_some_and(|field| SETTINGS.iter().any(|setting| field.starts_with(setting)))
 }
 
-/// Returns a side's conditions. Values that differ between its runs are joined. `mounts`: mount
-/// options count as conditions. `host`: conditions of the host count.
+/// Returns a side's conditions. Values that differ between its runs are joined. With `mounts`,
+/// mount options are conditions. With `host`, properties of the host are conditions.
 fn describe(side: &Side<'_>, mounts: bool, host: bool) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (bundle, verdict) in &side.runs {
@@ -160,7 +162,7 @@ fn describe(side: &Side<'_>, mounts: bool, host: bool) -> BTreeMap<String, Strin
     all.into_iter().map(|(name, values)| (name, joined(values))).collect()
 }
 
-/// Returns every number and word of a plan that is a condition, by its dotted name.
+/// Returns all numbers and words of a plan that are conditions, with their dotted names.
 fn plan_leaves(plan: &ResolvedPlan) -> BTreeMap<String, String> {
     let mut leaves = BTreeMap::new();
     let Ok(Value::Object(fields)) = serde_json::to_value(plan) else { return leaves };
@@ -204,7 +206,7 @@ fn conditions_of_run(bundle: &Bundle) -> [(String, String); 4] {
     .map(|(name, value)| (name.to_owned(), value))
 }
 
-/// Returns the conditions of the host that issued the load.
+/// Returns the conditions that describe the host that issued the load.
 fn conditions_of_host(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String> {
     let host = &bundle.environment;
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
@@ -230,10 +232,11 @@ fn conditions_of_host(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String>
     all
 }
 
-/// Process limits whose defaults depend on the host's memory and do not affect I/O.
+/// Process limits that are ignored, because their defaults depend on the host's memory and they do
+/// not affect I/O.
 const NOT_LIMITING: [&str; 4] = ["pending signals", "processes", "msgqueue size", "core file size"];
 
-/// Returns the limits and priorities of the load. A limit that is not set has no entry.
+/// Returns the limits and priorities of the load. Limits that are not set have no entry.
 fn limits(bundle: &Bundle) -> Vec<(String, String)> {
     if bundle.run.driver != Driver::Real {
         return Vec::new();
@@ -269,7 +272,7 @@ fn driver(driver: Driver) -> &'static str {
 }
 
 fn gibibytes(bytes: u64) -> String {
-    // Rounded to 0.1 GiB: the memory that the firmware does not use differs a little from boot to
+    // Rounded to 0.1 GiB, because the memory used by the firmware differs slightly from boot to
     // boot.
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
@@ -289,13 +292,13 @@ fn data(bundle: &Bundle) -> &'static str {
     }
 }
 
-/// Share of the files in the page cache up to which they count as not cached. The next constant is
-/// the share from which they count as fully cached.
+/// Files count as not cached if a smaller share of them is in the page cache. They count as fully
+/// cached above the share in the next constant.
 const NONE_RESIDENT: f64 = 0.05;
 const ALL_RESIDENT: f64 = 0.95;
 
-/// Describes the caches that the host could see when the measurement began. An array's own caches
-/// are unknown.
+/// Describes the caches that were visible to the host at the start of the measurement. An array's
+/// own caches are unknown.
 fn cache_state(bundle: &Bundle) -> String {
     let cache = &bundle.observed.page_cache;
     let resident = match (cache.resident_bytes_before, cache.files_bytes) {
@@ -319,10 +322,10 @@ fn cache_state(bundle: &Bundle) -> String {
 fn working_set(bundle: &Bundle) -> String {
     let bytes: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_initial).sum();
     let against = |cache_bytes: Option<u64>, what: &str| match cache_bytes {
-        _ if bytes == 0 => format!("against {what}: unknown"),
-        Some(cache) if bytes <= cache => format!("fits in {what}"),
+        _ if bytes == 0 => format!("size compared with {what}: unknown"),
+        Some(cache) if bytes <= cache => format!("fits into {what}"),
         Some(_) => format!("larger than {what}"),
-        None => format!("against {what}: unknown"),
+        None => format!("size compared with {what}: unknown"),
     };
     let memory = against(bundle.environment.memory_bytes, "the host's memory");
     let array = against(bundle.plan.observe.array_cache_bytes, "the array's cache");

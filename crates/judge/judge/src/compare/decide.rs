@@ -1,4 +1,4 @@
-//! Conclusion of a comparison. The checks run in the order of a buyer's questions.
+//! Conclusion of a comparison. The order of the checks is that of a buyer's questions.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -13,8 +13,8 @@ use crate::stats::welch::RUNS_MIN;
 use crate::verdict::{Verdict, VerdictKind};
 use crate::words::many;
 
-/// Headroom from which a requirement is met with a margin. Capacity planning reserves this share
-/// for growth and node failures.
+/// Minimum headroom at which a requirement counts as met with headroom. Capacity planning reserves
+/// this share for growth and node failures.
 const HEADROOM: f64 = 0.2;
 
 /// Conclusion of a comparison.
@@ -27,32 +27,32 @@ pub enum Outcome {
     OneMeets,
     /// No side meets the requirement.
     NoneMeets,
-    /// No winner: a run is not what it claims to be.
+    /// No winner: a rule refutes the figure of a run.
     NotBelieved,
-    /// No winner: a rule that comparisons require is unknown in a run.
+    /// No winner: a rule that is mandatory for comparisons is unknown in a run.
     NotShown,
     /// No winner: conditions differ and were not accepted.
     UnlikeConditions,
-    /// Too few runs a side to distinguish a difference from noise.
+    /// There are too few runs per side to distinguish a difference from noise.
     TooFewRuns,
-    /// The first figure differs by more than the scatter of the runs.
+    /// The difference of the first figure exceeds the scatter of the runs.
     Differ,
-    /// The difference of the first figure does not exceed the variation of the runs.
+    /// The difference of the first figure does not exceed the scatter of the runs.
     #[serde(rename = "not-told-apart")]
     NotSignificant,
 }
 
-/// Result of a side against its requirement.
+/// How many runs of a side meet the requirement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequirementResult {
-    /// Runs of the side.
+    /// Number of runs of the side.
     pub runs: usize,
     /// Number of runs that pass.
     pub passed: usize,
-    /// Number of runs that fail. INCONCLUSIVE and INVALID runs do not count.
+    /// Number of runs that fail. INCONCLUSIVE and INVALID runs are in neither number.
     #[serde(default)]
     pub failed: usize,
-    /// Runs without a requirement.
+    /// Number of runs without a requirement.
     pub measured: usize,
     /// Verdicts in words: `PASS 3`, `FAIL 1`.
     pub verdicts: String,
@@ -66,7 +66,7 @@ impl RequirementResult {
         self.runs > 0 && self.passed == self.runs
     }
 
-    /// Returns true if every run passes with headroom.
+    /// Returns true if every run meets the requirement with headroom.
     fn with_headroom(&self) -> bool {
         self.meets() && self.headroom_min.is_some_and(|headroom| headroom >= HEADROOM)
     }
@@ -127,7 +127,7 @@ pub(super) fn decide(
             }
         });
         let each: Vec<String> = each.collect();
-        // A doubtful figure also prevents a winner by requirement.
+        // A doubtful figure prevents a winner even if the requirement is met.
         let doubt = find_refuted(sides, accepted).or_else(|| not_shown(sides, accepted));
         let describe = |primary: Primary| match (primary.winner, &doubt) {
             (Some(_), Some(doubt)) => format!("{}. {doubt}", primary.summary),
@@ -156,7 +156,7 @@ pub(super) fn decide(
     by_figures(sides, metrics, accepted)
 }
 
-/// Names the conditions that differ and were not accepted.
+/// Describes the conditions that differ and were not accepted.
 fn differing(unlike: &[ConditionDifference]) -> Option<String> {
     let open: Vec<&str> =
         unlike.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
@@ -174,7 +174,7 @@ fn differing(unlike: &[ConditionDifference]) -> Option<String> {
     })
 }
 
-/// Returns the reason why the runs cannot be compared, whatever their figures.
+/// Returns the reason why the runs cannot be compared, independent of their figures.
 pub(super) fn doubt(
     sides: &[Side<'_>],
     unlike: &[ConditionDifference],
@@ -189,8 +189,8 @@ pub(super) fn doubt(
     Some(found.strip_prefix("No winner: ").map_or(found.clone(), capitalised))
 }
 
-/// Names a run that did not complete. The missing runs may be the bad ones, so the side may look
-/// better than it is.
+/// Describes a run that did not complete. The incomplete runs may have been the slow ones, so the
+/// side may look better than it is.
 fn incomplete(side: &Side<'_>) -> Option<String> {
     let (bundle, _) = side.runs.iter().find(|(b, _)| b.run.end.kind != EndKind::Completed)?;
     let (run, name) = (&bundle.run.run_id, &side.name);
@@ -204,9 +204,9 @@ fn capitalised(text: &str) -> String {
         .map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }
 
-/// Returns the failed rule that refutes the comparison in one of its runs, even if that run makes
-/// no such claim. The user can accept it by its name, or accept all of them by the condition's
-/// name.
+/// Returns the failed rule that makes the comparison invalid, even if the run itself does not claim
+/// to be comparable. The user can accept this rule by its name, or all such rules by the name of
+/// the condition.
 fn find_refuted(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     let copied = |side: &Side<'_>| {
         let runs: Vec<&Bundle> = side.completed().map(|(bundle, _)| *bundle).collect();
@@ -228,14 +228,14 @@ fn find_refuted(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
         let (run, finding) = side.completed().find_map(refuted)?;
         let (name, rule) = (&side.name, &finding.rule);
         Some(format!(
-            "No winner: run {run} of {name} is not what it claims to be: {} ({rule}). Fix it, or accept it with \
-             --accept {rule}.",
+            "No winner: run {run} of {name} is not a valid measurement: {} ({rule}). Repair this, \
+             or accept it with --accept {rule}.",
             finding.says
         ))
     })
 }
 
-/// Returns the rule that is unknown in a run although a comparison requires it.
+/// Returns the rule that is mandatory for comparisons but unknown in a run.
 fn not_shown(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     sides.iter().find_map(|side| {
         let unknown = |(bundle, verdict): &(&Bundle, &Verdict)| {
@@ -246,13 +246,13 @@ fn not_shown(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
         let (name, rule) = (&side.name, &finding.rule);
         Some(format!(
             "No winner: the figure of run {run} of {name} may not be comparable: {} ({rule}). \
-             Fix it, or accept it with --accept {rule}.",
+             Repair this, or accept it with --accept {rule}.",
             finding.says
         ))
     })
 }
 
-/// Joins the names, at most six.
+/// Joins at most six names, and states how many more there are.
 pub(super) fn join_names(names: &[&str]) -> String {
     const SHOWN: usize = 6;
     let mut text = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
@@ -262,7 +262,7 @@ pub(super) fn join_names(names: &[&str]) -> String {
     text
 }
 
-/// Decides by the requirement, if exactly one side or no side meets it.
+/// Decides with the requirement, if exactly one side or no side meets it.
 fn by_requirement(sides: &[Side<'_>], requirements: &[RequirementResult]) -> Option<Decision> {
     if requirements.iter().any(|requirement| requirement.measured > 0) {
         return None;
@@ -288,7 +288,7 @@ fn by_requirement(sides: &[Side<'_>], requirements: &[RequirementResult]) -> Opt
 
 fn by_figures(sides: &[Side<'_>], metrics: &[Metric], accepted: &[String]) -> Decision {
     let Some(primary) = primary(sides, metrics) else {
-        let says = "Nothing was measured on both sides.".to_owned();
+        let says = "There is no figure that was measured on both sides.".to_owned();
         return Decision::new(Outcome::TooFewRuns, says);
     };
     let doubt = primary.winner.as_ref().and_then(|_| not_shown(sides, accepted));
@@ -307,19 +307,18 @@ struct Primary {
     says: String,
 }
 
-/// Returns the deciding figure: the rate, or the first latency in an open loop.
+/// Returns the deciding figure: the rate, or in an open loop the first latency.
 pub(super) fn judged<'a>(sides: &[Side<'_>], metrics: &'a [Metric]) -> Option<&'a Metric> {
     let closed = sides.iter().flat_map(|s| &s.runs).all(|(b, _)| b.run.engine.closed_loop);
     metrics.iter().find(|m| !m.estimate && m.higher_is_better == closed)
 }
 
-/// Returns the conclusion of the first figure. This is the rate, or the first latency in an open
-/// loop, which cannot exceed its target rate.
+/// Returns the conclusion from the deciding figure.
 fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     let metric = judged(sides, metrics)?;
     let first = metric.sides.first()?;
     let best = |a: f64, b: f64| if metric.higher_is_better { a > b } else { a < b };
-    // Searches for the leading side, and for the ratio by which it leads.
+    // Searches for the side with the best ratio.
     let (mut at, mut ratio) = (0, 1.0);
     for (i, side) in metric.sides.iter().enumerate().skip(1) {
         if let Some(r) = side.ratio.filter(|r| best(*r, ratio)) {
@@ -338,7 +337,12 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         .skip(1)
         .filter_map(|(side, figure)| {
             let ratio = figure.ratio?;
-            Some(format!("{} over {} {ratio:.3} ({})", side.name, sides[0].name, interval(figure)))
+            Some(format!(
+                "{} divided by {} is {ratio:.3} ({})",
+                side.name,
+                sides[0].name,
+                interval(figure)
+            ))
         })
         .collect();
     if shown.is_empty() || first.values.is_empty() {
@@ -349,13 +353,13 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         let more = RUNS_MIN - runs;
         let runs = many(runs, "run");
         let says = format!(
-            "{summary}. {runs} per side cannot show a difference: {RUNS_MIN} are needed, {more} \
-             more per side."
+            "{summary}. {runs} per side cannot show a difference: {RUNS_MIN} runs are needed, so \
+             make {more} more per side."
         );
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, summary, says });
     }
-    // True if the winner is significantly better than the first side. If the first side wins, it
-    // must be better than all others.
+    // True if the winner is significantly better than the first side. If the first side is the
+    // winner, it must be significantly better than all other sides.
     let significant = |side: &super::SideFigure| side.significant == Some(true);
     let clear = match at {
         0 => metric.sides.iter().skip(1).all(significant),
@@ -375,8 +379,8 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
 /// Maximum number of runs per side that Plimsoll advises.
 const RUNS_ADVISED_MAX: f64 = 100.0;
 
-/// Returns the number of runs per side that would resolve the observed difference at the observed
-/// scatter. Intervals shrink with the square root of the number of runs.
+/// Returns a text with the number of runs per side that would resolve the observed difference at
+/// the observed scatter. Intervals shrink with the square root of the number of runs.
 fn runs_to_resolve(metric: &Metric, runs: usize) -> String {
     let needed = metric.sides.iter().skip(1).filter_map(|side| {
         let (ratio, [low, high]) = side.ratio.zip(side.ratio_interval)?;
@@ -386,17 +390,20 @@ fn runs_to_resolve(metric: &Metric, runs: usize) -> String {
     });
     match needed.reduce(f64::min) {
         Some(needed) if needed > runs as f64 && needed <= RUNS_ADVISED_MAX => {
-            format!(" (about {needed:.0} runs per side would resolve one of this size)")
+            format!(" (about {needed:.0} runs per side would resolve a difference of this size)")
         }
         Some(needed) if needed > RUNS_ADVISED_MAX => {
-            format!(" (even {RUNS_ADVISED_MAX:.0} runs per side would not resolve one)")
+            format!(
+                " (even {RUNS_ADVISED_MAX:.0} runs per side would not resolve a difference of \
+                this size)"
+            )
         }
         _ => String::new(),
     }
 }
 
-/// Returns true if a side leads every other side by more than noise. The comparisons share the
-/// risk.
+/// Returns true if a side is better than every other side by more than noise. The comparisons share
+/// the error probability.
 fn leads_all(metric: &Metric, at: usize) -> bool {
     let others = (metric.sides.len() - 1).max(1) as f64;
     let confidence = 1.0 - 0.05 / others;
@@ -436,7 +443,7 @@ mod tests {
     fn without_a_significant_difference_the_runs_that_would_resolve_one_are_named() {
         // Intervals shrink with the square root: halving the width requires four times the runs.
         let says = runs_to_resolve(&metric(libm::exp(0.05), 0.0999), 4);
-        assert_eq!(says, " (about 16 runs per side would resolve one of this size)");
+        assert_eq!(says, " (about 16 runs per side would resolve a difference of this size)");
         let says = runs_to_resolve(&metric(libm::exp(0.001), 0.1), 4);
         assert!(says.contains("even 100 runs per side would not"), "{says}");
         assert_eq!(runs_to_resolve(&metric(1.0, 0.1), 4), "");

@@ -1,5 +1,5 @@
-//! Rules that make a comparison doubtful if they fail in one of its runs, even if that run makes no
-//! such claim. The user can accept each by name.
+//! Rules that make a comparison doubtful if they fail in one of its runs, even if the run itself
+//! does not claim to be comparable. The user can accept each rule by name.
 
 use plimsoll_evidence::Bundle;
 
@@ -9,12 +9,12 @@ use crate::judge::is_accepted;
 use crate::rules;
 use crate::verdict::Verdict;
 
-/// Returns true if the user accepts a finding, by the rule's current or an earlier name.
+/// Returns true if the user accepts a finding by the current name, or an earlier name, of its rule.
 fn is_accepted_by_name(finding: &Finding, accepted: &[String]) -> bool {
     accepted.iter().any(|id| rules::find(id).is_some_and(|rule| rule.id == finding.rule))
 }
 
-/// Returns a failed rule that refutes the comparison: the figure is not what it claims to be.
+/// Returns the finding of a failed rule that refutes the compared figure.
 pub(super) fn refuted<'a>(verdict: &'a Verdict, accepted: &[String]) -> Option<&'a Finding> {
     verdict.findings.iter().find(|finding| {
         finding.outcome == Outcome::Fail
@@ -23,8 +23,8 @@ pub(super) fn refuted<'a>(verdict: &'a Verdict, accepted: &[String]) -> Option<&
     })
 }
 
-/// Returns rules that a comparison requires and that are unknown, unless the run's own plan accepts
-/// them as unknown.
+/// Returns findings of rules that are mandatory for comparisons and unknown, unless the run's own
+/// plan accepts this.
 pub(super) fn unknown<'a>(
     bundle: &Bundle,
     verdict: &'a Verdict,

@@ -1,13 +1,13 @@
-//! Reasons why two sides differ. The first part is the first condition, phase, device and interval
-//! in which they diverge. The second part is the share of the difference of their mean latencies
-//! that each named cause can explain.
+//! Explains why two sides differ. The first part lists the first condition, phase, device and
+//! interval in which they diverge. The second part lists how much of the difference of their mean
+//! latencies each possible cause can explain.
 //!
 //! The mean latency of an operation is split into parts that add up to the whole. The effect of a
-//! different read share is weighted by the mean of both sides (R. Oaxaca, "Male-Female Wage
+//! different read share is computed with the mean of both sides (R. Oaxaca, "Male-Female Wage
 //! Differentials in Urban Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). The rest
 //! is the extra time of operations of the same kind. It has three parts: the wait in the load
-//! generator, the time of the underlying devices per operation, and an unnamed remainder. A cause
-//! that explains a share is not proved to be the reason.
+//! generator, the time of the underlying devices per operation, and an unexplained remainder. If a
+//! cause can explain a share, this does not prove that it is the real cause.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Driver, PhaseKind};
@@ -16,30 +16,34 @@ use serde::{Deserialize, Serialize};
 use super::{ConditionDifference, Side};
 use crate::figures::{self, Pick};
 
-/// Ratio of a phase's lengths on the two sides from which the phase counts as different.
+/// A phase counts as different if its lengths on the two sides differ at least by this factor.
 const LONGER: f64 = 1.5;
-/// Ratio of a device's times per I/O from which the sides diverge.
+/// A device counts as different if its times per I/O on the two sides differ at least by this
+/// factor.
 const SLOWER: f64 = 1.25;
 /// Number of parts into which the measured phase is divided.
 const STRETCHES: usize = 20;
-/// Minimum difference of two parts, in standard deviations of neighbouring ones, for a divergence.
+/// Minimum difference of the two sides' rates that counts as a divergence, in standard deviations
+/// of neighbouring parts.
 const APART: f64 = 3.0;
-/// Minimum difference of the mean latencies, as a share, for an explanation.
+/// Minimum relative difference of the mean latencies that is explained.
 const SAME: f64 = 0.02;
 
 /// Explanation of the difference between the second side and the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// First condition, phase, device and interval at which the sides diverge, if they were found.
+    /// First condition, phase, device and interval at which the sides diverge; only those that were
+    /// found.
     #[serde(rename = "parts_at")]
     pub divergences: Vec<Divergence>,
-    /// Mean latency of the second side minus that of the first; `None` if one side has none.
+    /// Mean latency of the second side minus that of the first; `None` if a side has no mean
+    /// latency.
     pub difference_ns: Option<f64>,
     /// Causes. Their contributions add up to the difference.
     pub causes: Vec<Cause>,
 }
 
-/// Point at which two sides diverge.
+/// Where two sides diverge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Divergence {
     /// One of `condition`, `phase`, `device` and `interval`.
@@ -48,12 +52,12 @@ pub struct Divergence {
     pub says: String,
 }
 
-/// Part of the difference.
+/// Possible cause, and the part of the difference that it can explain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cause {
     /// Display name.
     pub name: String,
-    /// Time that the cause adds to an operation of the second side.
+    /// Mean time that the cause adds to each operation of the second side.
     pub ns_per_operation: f64,
     /// Share of the whole difference; negative if the cause reduces it.
     pub share: f64,
@@ -90,8 +94,8 @@ fn condition(differences: &[ConditionDifference]) -> Option<Divergence> {
     Some(divergence("condition", says))
 }
 
-/// Returns the first phase that was present or was reached on one side only, or that took much
-/// longer on one side.
+/// Returns the first phase that exists or finished on only one side, or that took much longer on
+/// one side than on the other.
 fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let of = |bundle: &Bundle, kind: PhaseKind| {
@@ -112,20 +116,24 @@ fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     kinds.into_iter().find_map(|kind| {
         let label = kind.label();
         let says = match (of(a, kind), of(b, kind)) {
-            (Some(_), None) => format!("only the first side ran the phase {label}"),
-            (None, Some(_)) => format!("only the second side ran the phase {label}"),
+            (Some(_), None) => format!("only the first side has the phase {label}"),
+            (None, Some(_)) => format!("only the second side has the phase {label}"),
             (Some((_, true)), Some((_, false))) => {
-                format!("{label} finished on the first side only")
+                format!("the phase {label} finished only on the first side")
             }
             (Some((_, false)), Some((_, true))) => {
-                format!("{label} finished on the second side only")
+                format!("the phase {label} finished only on the second side")
             }
             (Some((first, _)), Some((second, _))) => {
                 let (short, long) = (first.min(second) as f64, first.max(second) as f64);
                 if long <= LONGER * short.max(1e9) {
                     return None;
                 }
-                format!("{label} took {} and {}", seconds(first), seconds(second))
+                format!(
+                    "the phase {label} took {} on the first side and {} on the second",
+                    seconds(first),
+                    seconds(second)
+                )
             }
             (None, None) => return None,
         };
@@ -137,7 +145,7 @@ fn seconds(ns: u64) -> String {
     format!("{:.1} s", ns as f64 / 1e9)
 }
 
-/// Returns the time per I/O of each device behind the target, over all runs of a side.
+/// Returns the mean time per I/O of each device behind the target, over all runs of a side.
 fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
     let mut sums: Vec<(String, f64, u64)> = Vec::new();
     for (bundle, _) in side.completed() {
@@ -154,13 +162,17 @@ fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
     busy.map(|(name, ns, ios)| (name, ns / ios as f64)).collect()
 }
 
-/// Returns the first device whose time per I/O is much longer on one side.
+/// Returns the first device whose time per I/O is much longer on one side than on the other.
 fn device(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let pairs = devices(a).into_iter().zip(devices(b));
     let mut apart = pairs.filter(|((_, a), (_, b))| a.max(*b) > SLOWER * a.min(*b));
     let ((first, first_ns), (second, second_ns)) = apart.next()?;
     let name = if first == second { first } else { format!("{first} and {second}") };
-    let says = format!("{name}: {} and {} per I/O at the device", ms(first_ns), ms(second_ns));
+    let says = format!(
+        "{name}: on the first side {} per I/O at the device, on the second {}",
+        ms(first_ns),
+        ms(second_ns)
+    );
     Some(divergence("device", says))
 }
 
@@ -168,8 +180,8 @@ fn ms(ns: f64) -> String {
     if ns.abs() < 1e6 { format!("{:.0} us", ns / 1e3) } else { format!("{:.2} ms", ns / 1e6) }
 }
 
-/// Returns the first part of the measured phase in which the rates differ by more than neighbouring
-/// parts do.
+/// Returns the first part of the measured phase in which the rates of the two sides differ by much
+/// more than those of neighbouring parts.
 fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let length_ns = figures::measured(a)?.duration_ns.min(figures::measured(b)?.duration_ns);
@@ -185,13 +197,18 @@ fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
         0 => "from the start of the measurement".to_owned(),
         at => format!("{} into the measurement", seconds(width_ns * at as u64)),
     };
-    let says =
-        format!("{when}: {:.0} and {:.0} I/Os per second in {}", a[at], b[at], seconds(width_ns));
+    let says = format!(
+        "{when}: {:.0} I/Os per second on the first side and {:.0} on the second, in {}",
+        a[at],
+        b[at],
+        seconds(width_ns)
+    );
     Some(divergence("interval", says))
 }
 
-/// Returns the standard deviation from the differences of neighbours, which a slow drift does not
-/// widen (J. von Neumann et al., "The Mean Square Successive Difference", 1941).
+/// Returns the standard deviation, computed from the differences of neighbouring values so that a
+/// slow drift does not increase it (J. von Neumann et al., "The Mean Square Successive Difference",
+/// 1941).
 fn scatter(values: &[f64]) -> Option<f64> {
     let squares: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).collect();
     (squares.len() >= 3).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())
@@ -223,20 +240,20 @@ fn mean_ns(kinds: &[(f64, Option<f64>); 3]) -> Option<f64> {
     (count > 0.0).then(|| ns / count)
 }
 
-/// Returns the part of the difference that the other mix of operations alone explains.
+/// Returns the part of the difference that the different mix of operations alone explains.
 fn by_mix(a: &[(f64, Option<f64>); 3], b: &[(f64, Option<f64>); 3]) -> f64 {
     let total = |kinds: &[(f64, Option<f64>); 3]| kinds.iter().map(|(count, _)| count).sum::<f64>();
     let (in_a, in_b) = (total(a).max(1.0), total(b).max(1.0));
     let of = |(a, b): (&(f64, Option<f64>), &(f64, Option<f64>))| {
-        // If one side lacks a kind, the function uses the latency of the other side.
+        // If one side has no operations of a kind, the latency of the other side is used.
         let both = a.1.or(b.1).unwrap_or(0.0) + b.1.or(a.1).unwrap_or(0.0);
         (b.0 / in_b - a.0 / in_a) * both / 2.0
     };
     a.iter().zip(b).map(of).sum()
 }
 
-/// Returns the mean of a sum per transactional operation over a side; `None` if a run does not have
-/// the sum.
+/// Returns a time divided by the number of transactional operations, over all runs of a side;
+/// `None` if the time is unknown in a run.
 fn per_operation(side: &Side<'_>, of: impl Fn(&Bundle) -> Option<f64>) -> Option<f64> {
     let (mut ns, mut operations) = (0.0, 0.0);
     for (bundle, _) in side.completed() {
@@ -246,14 +263,14 @@ fn per_operation(side: &Side<'_>, of: impl Fn(&Bundle) -> Option<f64>) -> Option
     (operations > 0.0).then(|| ns / operations)
 }
 
-/// Returns the time in the load generator before the operations were submitted.
+/// Returns the total time that operations waited in the load generator before they were submitted.
 fn in_generator(bundle: &Bundle) -> Option<f64> {
     let lag = bundle.observed.generator.lag.as_ref().filter(|lag| lag.operations > 0)?;
     let each_ns = lag.wait_ns_sum as f64 / lag.operations as f64;
     Some(each_ns * figures::totals(bundle, Pick::Transactional).count as f64)
 }
 
-/// Returns the time of the underlying devices.
+/// Returns the total time of I/Os at the underlying devices.
 fn in_devices(bundle: &Bundle) -> Option<f64> {
     if bundle.run.driver != Driver::Real {
         return None;
@@ -280,7 +297,7 @@ fn causes(a: &Side<'_>, b: &Side<'_>) -> (Option<f64>, Vec<Cause>) {
         let share = ns / difference;
         causes.push(Cause { name: name.to_owned(), ns_per_operation: ns, share });
     };
-    put("another mix of reads and writes", by_mix(&in_a, &in_b));
+    put("different mix of reads and writes", by_mix(&in_a, &in_b));
     let both =
         |of: &dyn Fn(&Bundle) -> Option<f64>| Some(per_operation(b, of)? - per_operation(a, of)?);
     if let Some(ns) = both(&in_generator) {
@@ -289,7 +306,7 @@ fn causes(a: &Side<'_>, b: &Side<'_>) -> (Option<f64>, Vec<Cause>) {
     if let Some(ns) = both(&in_devices) {
         put("all I/O of the underlying devices", ns);
     }
-    let name = "not explained by these: layers between the load and the devices";
+    let name = "remainder: layers between the load and the devices";
     causes.push(Cause { name: name.to_owned(), ns_per_operation: left, share: left / difference });
     (Some(difference), causes)
 }
@@ -347,7 +364,10 @@ mod tests {
         assert!((device.share - 0.75).abs() < 1e-6, "{explanation:?}");
         let divergence =
             explanation.divergences.iter().find(|divergence| divergence.kind == "device").unwrap();
-        assert_eq!(divergence.says, "sda: 100 us and 850 us per I/O at the device");
+        assert_eq!(
+            divergence.says,
+            "sda: on the first side 100 us per I/O at the device, on the second 850 us"
+        );
     }
 
     #[test]
@@ -379,6 +399,6 @@ mod tests {
         let explanation = explain(&sides(&bundles, &verdicts), &[kernel]).unwrap();
         let says: Vec<&str> =
             explanation.divergences.iter().map(|divergence| divergence.says.as_str()).collect();
-        assert_eq!(says, ["kernel: 6.1 against 6.6", "only the first side ran the phase warm-up"]);
+        assert_eq!(says, ["kernel: 6.1 against 6.6", "only the first side has the phase warm-up"]);
     }
 }

@@ -1,9 +1,9 @@
-//! Comparison of fleet runs. The figure of a side is that of all hosts together, and every host
-//! adds its conditions.
+//! Comparison of fleet runs. The figure of a side is the total of all its hosts, and the conditions
+//! of every host are compared.
 //!
-//! Rates are the sums of the hosts' rates. Latencies are from the sum of the histograms, as in a
+//! Rates are the sums of the hosts' rates. Latencies come from the sum of the histograms, as in a
 //! fleet's verdict. Any difference between hosts of the two sides is an unlike condition, and so is
-//! their number.
+//! a different number of hosts.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::fleet::{ClassLine, FleetVerdict};
 use crate::metrics::{self, FigureUnit};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// Condition of the number of hosts.
+/// Name of the condition for the number of hosts.
 const HOSTS: &str = "hosts";
 
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct FleetRun<'a> {
     pub run_id: &'a str,
     /// Verdict on all hosts.
     pub verdict: &'a FleetVerdict,
-    /// Bundles of the hosts that delivered one, with their verdicts.
+    /// Bundles of the hosts that delivered a bundle, with their verdicts.
     pub hosts: Vec<(&'a Bundle, &'a Verdict)>,
 }
 
@@ -37,7 +37,7 @@ pub struct FleetSide<'a> {
     pub runs: Vec<FleetRun<'a>>,
 }
 
-/// Seed of the random choices.
+/// Name of the condition for the seeds of the random choices.
 const SEED: &str = "plan.seed";
 
 /// Accessor for a latency of a class.
@@ -60,8 +60,8 @@ pub fn compare_fleets(
     let factors = [factors, &conditions::factors_of_plans(&of_hosts)].concat();
     let taken = [accepted, &factors].concat();
     let mut differences = differing_conditions(&of_hosts, &taken, &factors);
-    // Each host has its own seed, derived from its name. Only the presence of individual seeds is a
-    // condition.
+    // Each host has its own seed, derived from its name. Only whether the hosts have separate seeds
+    // is a condition.
     differences.retain(|one| one.name != SEED);
     let seeds = |run: &FleetRun<'_>| run.hosts.iter().map(|(bundle, _)| bundle.plan.seed).collect();
     let drawn = sides.iter().map(|side| draws(side.runs.iter().map(seeds))).collect();
@@ -78,8 +78,8 @@ pub fn compare_fleets(
         }
     };
     let mut remarks = vec![
-        "Rates are sums over all hosts; latencies come from their merged histograms. Verdicts are \
-         those of the hosts' runs."
+        "Rates are sums over all hosts; latencies come from their merged histograms. The verdicts \
+         are the verdicts on the single hosts' runs."
             .to_owned(),
     ];
     remarks.extend(of_hosts.iter().flat_map(invalid));
@@ -101,24 +101,24 @@ pub fn compare_fleets(
     }
 }
 
-/// Builds a side in which each run of a host is a run.
+/// Builds a side in which the run of each host is a separate run.
 fn of_hosts<'a>(side: &FleetSide<'a>) -> Side<'a> {
     let runs = side.runs.iter().flat_map(|run| run.hosts.iter().copied()).collect();
     Side { name: side.name.clone(), runs }
 }
 
-/// Returns the first run without a sum, or with a sum that is not believable.
+/// Returns the first run whose sum is missing or invalid.
 fn incomplete(sides: &[FleetSide<'_>]) -> Option<String> {
     sides.iter().find_map(|side| {
         let wrong = |run: &&FleetRun<'_>| {
             run.verdict.total.is_none()
-                // The findings of the hosts' own rules are weighed separately.
+                // The findings on the single hosts are judged elsewhere.
                 || run.verdict.verdict == VerdictKind::Invalid
                     && run.hosts.iter().all(|(_, host)| host.verdict != VerdictKind::Invalid)
         };
         let run = side.runs.iter().find(wrong)?;
         Some(format!(
-            "No winner is called: run {} of {} is not what it claims to be: {}.",
+            "No winner: run {} of {} is not a valid measurement: {}.",
             run.run_id, side.name, run.verdict.reason
         ))
     })
@@ -137,17 +137,17 @@ fn numbers(
     differing(HOSTS, sides.iter().map(number).collect(), taken, factors)
 }
 
-/// States whether the hosts make their own random choices, according to the seeds of each run. In
-/// earlier builds all hosts made the same choices, so their I/Os coincided.
+/// Describes whether the hosts make separate random choices, according to the seeds of each run. In
+/// earlier builds all hosts made the same choices, so they issued the same I/Os at the same time.
 fn draws(mut runs: impl Iterator<Item = Vec<u64>>) -> String {
     let is_one = |seeds: Vec<u64>| seeds.len() > 1 && seeds.windows(2).all(|two| two[0] == two[1]);
     match runs.any(is_one) {
-        true => "one for all hosts".to_owned(),
-        false => "each host its own".to_owned(),
+        true => "the same for all hosts".to_owned(),
+        false => "separate for each host".to_owned(),
     }
 }
 
-/// Returns a condition with its values if these differ between the sides.
+/// Returns a condition with its values, if the values differ between the sides.
 fn differing(
     name: &str,
     values: Vec<String>,

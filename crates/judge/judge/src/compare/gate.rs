@@ -1,9 +1,9 @@
-//! Gate of a comparison: does the new side lose more than an allowance against the baseline?
+//! Gate for a comparison: is the new side worse than the baseline by more than an allowance?
 //!
-//! The ratio's 95 % interval decides. If the whole interval exceeds the allowance, the gate shows a
-//! regression. If all of it is within, its absence is shown. Otherwise nothing is shown, and the
-//! scatter gives the number of runs that would decide. A difference that is not significant is
-//! therefore not a pass.
+//! The 95 % confidence interval of the ratio decides. If the whole interval is outside the
+//! allowance, there is a regression. If the whole interval is inside the allowance, there is no
+//! such regression. Otherwise the gate is undecided, and it estimates from the scatter how many
+//! runs would decide. A difference that is not significant is therefore not automatically a pass.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,13 +16,15 @@ use crate::words::many;
 /// Confidence of the ratio's interval with two sides.
 const CONFIDENCE: f64 = 0.95;
 
-/// Probability that the advised number of runs decides, if scatter and difference stay the same.
+/// Probability that the gate is decided after the advised number of runs, if scatter and difference
+/// remain the same.
 const POWER: f64 = 0.8;
 
 /// Maximum number of runs per side that the gate advises.
 pub const RUNS_ADVISED_MAX: usize = 100;
 
-/// Figures of a gate: the name on the command line, and the keys of the figure by workload.
+/// Figures that a gate can check: the name on the command line, and the figure's keys, which depend
+/// on the workload.
 const FIGURES: &[(&str, &[&str])] = &[
     ("rate", &["achieved_iops_per_s"]),
     ("bandwidth", &["bandwidth_bytes_per_s"]),
@@ -43,12 +45,13 @@ const FIGURES: &[(&str, &[&str])] = &[
     ("after_p99", &["after_latency_ns_p99"]),
 ];
 
-/// Permitted changes for the worse.
+/// Permitted worsening of each figure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allowances {
-    /// Share for all figures without an entry of their own; `None`: only the named figures.
+    /// Allowance for all figures without a separate entry; `None` if only the named figures are
+    /// checked.
     every: Option<f64>,
-    /// Figure names with their shares.
+    /// Names of figures with their allowances.
     named: Vec<(&'static str, f64)>,
 }
 
@@ -56,7 +59,7 @@ impl Allowances {
     /// Parses arguments such as `10%` and `rate=5%,read_p99=20%`.
     ///
     /// # Errors
-    /// A figure is unknown or occurs twice, or a percentage is invalid.
+    /// A figure is unknown or occurs more than once, or a percentage is invalid.
     pub fn parse(arguments: &[String]) -> Result<Self, AllowanceError> {
         let mut allowances = Self::default();
         for part in arguments.iter().flat_map(|argument| argument.split(',')) {
@@ -105,22 +108,22 @@ fn percentage(text: &str) -> Result<f64, AllowanceError> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllowanceError {
     /// Unknown figure name.
-    #[error("no figure is named {0}")]
+    #[error("there is no figure with the name {0}")]
     Unknown(String),
     /// A figure with two allowances.
-    #[error("{0}: given twice")]
+    #[error("{0}: the allowance is given twice")]
     Twice(String),
     /// Not a percentage.
     #[error("\"{0}\" is not a percentage")]
     Percentage(String),
     /// A rate cannot fall by 100 % or more.
-    #[error("{0}: no rate falls by 100 % or more, so nothing would be refused")]
+    #[error("{0}: no rate can fall by 100 % or more, so the gate would never fail")]
     WholeRate(String),
     /// The runs did not measure the figure.
-    #[error("{0} was not measured on both sides")]
+    #[error("not measured on both sides: {0}")]
     NotMeasured(String),
     /// The number of sides is not two.
-    #[error("a baseline and one other side are required, and there are {0} sides")]
+    #[error("a gate compares a baseline with one other side, but there are {0} sides")]
     Sides(usize),
 }
 
@@ -131,7 +134,7 @@ impl AllowanceError {
             Self::Unknown(_) => format!("figures: {}", names().collect::<Vec<_>>().join(", ")),
             Self::Twice(_) => "give each allowance once".to_owned(),
             Self::Percentage(_) | Self::WholeRate(_) => {
-                "write for example 10%, or rate=5%,read_p99=20%".to_owned()
+                "examples: 10%, or rate=5%,read_p99=20%".to_owned()
             }
             Self::NotMeasured(_) => {
                 let measured = |name: &&str| comparison.is_some_and(|c| metric(c, name).is_some());
@@ -148,22 +151,23 @@ fn names() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|(name, _)| *name)
 }
 
-/// Returns a figure that both sides measured.
+/// Returns the figure with this name, if both sides measured it.
 fn metric<'a>(comparison: &'a Comparison, name: &str) -> Option<&'a Metric> {
     let (_, keys) = FIGURES.iter().find(|(known, _)| *known == name)?;
     let found = comparison.metrics.iter().find(|m| keys.contains(&m.key.as_str()))?;
     found.sides.iter().all(|side| !side.values.is_empty()).then_some(found)
 }
 
-/// Outcome of a gate or of one of its figures.
+/// Outcome of a gate, or of one figure of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateOutcome {
-    /// The whole interval exceeds the allowance: a regression is shown.
+    /// The whole interval is outside the allowance: there is a regression.
     Worse,
-    /// The interval is wholly within the allowance: there is no such regression.
+    /// The whole interval is inside the allowance: there is no such regression.
     NotWorse,
-    /// Too few runs, an interval on both sides of the allowance, or runs that cannot be compared.
+    /// There are too few runs, the interval includes the limit of the allowance, or the runs cannot
+    /// be compared.
     Undecided,
 }
 
@@ -196,11 +200,11 @@ pub struct GateFigure {
     pub change_share: Option<f64>,
     /// 95 % interval of the change.
     pub change_interval_share: Option<[f64; 2]>,
-    /// Permitted change for the worse.
+    /// Permitted worsening.
     pub allowance_share: f64,
     pub outcome: GateOutcome,
-    /// Runs to add per side that decide with a probability of 80 %. `None` if the figure is
-    /// decided, or if 100 runs per side would not suffice.
+    /// Number of additional runs per side after which the figure is decided with a probability of
+    /// 80 %. `None` if the figure is decided, or if 100 runs per side would not be enough.
     pub runs_more_per_side: Option<usize>,
     /// Outcome in a sentence.
     pub says: String,
@@ -211,25 +215,24 @@ pub struct GateFigure {
 pub struct Gate {
     /// Names of the baseline and the new side.
     pub sides: [String; 2],
-    /// Outcome over all figures.
+    /// Outcome of the whole gate.
     pub outcome: GateOutcome,
     /// Outcome in a sentence.
     pub reason: String,
-    /// Reason why the figures decide nothing: the conditions differ, or a run is not what it claims
-    /// to be.
+    /// Reason why the figures cannot decide: the conditions differ, or a run is not valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
-    /// Runs to add per side that would decide all figures. `None` for the same reasons as for a
-    /// figure.
+    /// Number of additional runs per side after which all figures are probably decided. `None` for
+    /// the same reasons as for a single figure.
     pub runs_more_per_side: Option<usize>,
-    /// The figures, the comparison's deciding figure first.
+    /// All figures, with the deciding figure of the comparison first.
     pub figures: Vec<GateFigure>,
 }
 
 /// Applies the allowances to a comparison of two sides.
 ///
 /// # Errors
-/// The comparison does not have two sides, or a named figure was not measured.
+/// The number of sides is not two, or a named figure was not measured.
 pub fn gate(comparison: &Comparison, allowances: &Allowances) -> Result<Gate, AllowanceError> {
     let [base, new] = &comparison.names[..] else {
         return Err(AllowanceError::Sides(comparison.names.len()));
@@ -242,7 +245,7 @@ pub fn gate(comparison: &Comparison, allowances: &Allowances) -> Result<Gate, Al
         |name: &'static str| Some(figure(name, metric(comparison, name)?, allowances.of(name)?));
     let mut figures: Vec<GateFigure> = names().filter_map(one).collect();
     if figures.is_empty() {
-        return Err(AllowanceError::NotMeasured("any figure of a gate".to_owned()));
+        return Err(AllowanceError::NotMeasured("all figures that a gate can check".to_owned()));
     }
     figures.sort_by_key(|figure| comparison.judged.as_ref() != Some(&figure.key));
     let count = |outcome: GateOutcome| figures.iter().filter(|f| f.outcome == outcome).count();
@@ -278,7 +281,7 @@ fn reason(outcome: GateOutcome, new: &str, base: &str, figures: &[GateFigure]) -
         GateOutcome::NotWorse => {
             format!("{new} is not worse than {base} by more than the allowance: {says}.")
         }
-        GateOutcome::Undecided => format!("The runs do not decide: {says}."),
+        GateOutcome::Undecided => format!("The runs are not sufficient for a decision: {says}."),
     }
 }
 
@@ -353,27 +356,27 @@ fn says(figure: &GateFigure, needed: Needed, runs: usize) -> String {
     };
     let more = match needed {
         Needed::None => String::new(),
-        Needed::NoRatio => ", a value of zero has no ratio".to_owned(),
+        Needed::NoRatio => "; one value is zero, so there is no ratio".to_owned(),
         Needed::Runs(total) => {
             let few = match runs < RUNS_MIN {
-                true => format!(", {} per side are too few", many(runs, "run")),
+                true => format!("; {} per side are too few", many(runs, "run")),
                 false => String::new(),
             };
             let more = total.saturating_sub(runs).max(1);
             let word = if more == 1 { "run" } else { "runs" };
-            format!("{few}, about {more} more {word} per side would decide")
+            format!("{few}; about {more} more {word} per side would be enough")
         }
-        Needed::TooMany => format!(", more than {RUNS_ADVISED_MAX} runs per side would be needed"),
+        Needed::TooMany => format!("; more than {RUNS_ADVISED_MAX} runs per side would be needed"),
     };
     format!("{name} {change}, {allowed}{more}")
 }
 
-/// Runs per side that would decide.
+/// Number of runs per side after which a figure is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needed {
     /// The figure is decided.
     None,
-    /// Number of runs, including those already made.
+    /// Number of runs per side, including those that were already made.
     Runs(usize),
     /// More than [`RUNS_ADVISED_MAX`].
     TooMany,
@@ -381,7 +384,7 @@ enum Needed {
     NoRatio,
 }
 
-/// Returns the runs per side after which the interval is expected to exclude the limit with a
+/// Returns the number of runs per side after which the interval excludes the limit with a
 /// probability of [`POWER`]: the standard sample size of Welch's test on the logarithms.
 fn runs_needed(base: &[f64], new: &[f64], limit: f64) -> Needed {
     if base.iter().chain(new).any(|value| !(*value > 0.0 && value.is_finite())) {
@@ -393,7 +396,7 @@ fn runs_needed(base: &[f64], new: &[f64], limit: f64) -> Needed {
         let moments = Moments::of(&logarithms);
         moments.mean().zip(moments.variance())
     };
-    // A single run has no scatter: only the minimum is known.
+    // A single run has no scatter, so only the minimum number of runs is known.
     let (Some((base_mean, base_variance)), Some((new_mean, new_variance))) =
         (moments(base), moments(new))
     else {
@@ -469,7 +472,11 @@ mod tests {
         let between = outcome(905.0, 5, "10%");
         assert_eq!(between.outcome, GateOutcome::Undecided);
         assert!(between.runs_more_per_side.is_some_and(|runs| runs > 1), "{between:?}");
-        assert!(between.reason.contains("more runs per side would decide"), "{}", between.reason);
+        assert!(
+            between.reason.contains("more runs per side would be enough"),
+            "{}",
+            between.reason
+        );
         // Exactly at the limit, no number of runs decides.
         let at_limit = outcome(900.0, 5, "10%");
         assert_eq!(at_limit.runs_more_per_side, None);
@@ -581,6 +588,6 @@ mod tests {
         let stopped = gate(&comparison(&[(RATE, true, &base, &new)]), &parsed(&["10%"]).unwrap());
         let stopped = stopped.unwrap();
         assert_eq!(stopped.outcome, GateOutcome::Undecided);
-        assert!(stopped.reason.contains("zero has no ratio"), "{}", stopped.reason);
+        assert!(stopped.reason.contains("so there is no ratio"), "{}", stopped.reason);
     }
 }

@@ -4,12 +4,13 @@ use super::Side;
 use crate::figures::{self, Pick};
 use crate::stats::block_bootstrap;
 
-/// Resamples per interval. The ends of a 95 % interval are then the 25th values from either side.
+/// Number of resamples for an interval. The ends of a 95 % interval are then the 25th smallest and
+/// the 25th largest value.
 const RESAMPLES: usize = 1000;
 
-/// Describes the rate of a side's only run by a block bootstrap of its intervals, which is valid
-/// within a run only. `None` for several runs, whose means are more informative, and for a series
-/// that is too short to resample.
+/// Describes the precision of the rate of a side's only run, with a block bootstrap of its
+/// intervals. This describes only the variation within the run. `None` if there are several runs,
+/// because their means are more informative, or if the series is too short to resample.
 pub(super) fn describe_rate(side: &Side<'_>) -> Option<String> {
     let mut completed = side.completed();
     let (bundle, _) = completed.next()?;
@@ -21,8 +22,9 @@ pub(super) fn describe_rate(side: &Side<'_>) -> Option<String> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let interval = block_bootstrap(&rates, mean, 0.95, RESAMPLES, plan.seed).ok()?;
     Some(format!(
-        "{}: within its only run the mean rate is from {:.1} to {:.1} operations per second (95 \
-         %, block bootstrap over {} intervals). One run does not show how much runs differ.",
+        "{}: the mean rate of the only run is between {:.1} and {:.1} operations per second (95 % \
+         confidence, block bootstrap over {} intervals). A single run does not show how much runs \
+         differ.",
         side.name,
         interval.low,
         interval.high,

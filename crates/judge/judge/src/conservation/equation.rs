@@ -1,12 +1,12 @@
-//! Equations between figures, and the figure that is wrong if one fails.
+//! Equations between figures. If an equation fails, they show which figure is probably wrong.
 
 use plimsoll_evidence::tool_result::Figure;
 
 use super::{Finding, Severity, Span, format};
 
-/// Left and right side of an equation, and the figures that it uses.
+/// An equation: its left and right side, and the figures that it uses.
 pub struct Equation<'r> {
-    /// Left side with numbers, such as `99,507 /s × 4 KiB`.
+    /// Text of the left side, with numbers, such as `99,507 /s × 4 KiB`.
     pub left_says: String,
     /// Value of the left side.
     pub left: Span,
@@ -14,13 +14,13 @@ pub struct Equation<'r> {
     pub right_says: String,
     /// Value of the right side.
     pub right: Span,
-    /// Formats a value in the unit of both sides.
+    /// Function that formats a value in the unit of both sides.
     pub format_value: format::ValueFormatter,
-    /// Figures of both sides.
+    /// Figures that both sides use.
     pub figures: Vec<&'r Figure>,
 }
 
-/// Ratio by which a mistaken unit changes a figure.
+/// A mistaken unit, and the ratio by which it changes a figure.
 struct Slip {
     ratio: f64,
     says: &'static str,
@@ -35,11 +35,11 @@ const SLIPS: &[Slip] = &[
     Slip { ratio: 1.099511627776, says: "TB mistaken for TiB" },
     Slip { ratio: 8.589934592, says: "Gb/s mistaken for GiB/s" },
     Slip { ratio: 8.388608, says: "Mb/s mistaken for MiB/s" },
-    Slip { ratio: 1000.0, says: "a unit prefix off by one step of 1000" },
-    Slip { ratio: 1024.0, says: "a unit prefix off by one step of 1024" },
-    Slip { ratio: 1e6, says: "a unit prefix off by two steps of 1000" },
-    Slip { ratio: 1048576.0, says: "a unit prefix off by two steps of 1024" },
-    Slip { ratio: 1e9, says: "a unit prefix off by three steps of 1000" },
+    Slip { ratio: 1000.0, says: "a unit prefix that is wrong by a factor of 1000" },
+    Slip { ratio: 1024.0, says: "a unit prefix that is wrong by a factor of 1024" },
+    Slip { ratio: 1e6, says: "a unit prefix that is wrong by a factor of 1000²" },
+    Slip { ratio: 1048576.0, says: "a unit prefix that is wrong by a factor of 1024²" },
+    Slip { ratio: 1e9, says: "a unit prefix that is wrong by a factor of 1000³" },
     Slip { ratio: 512.0, says: "sectors of 512 bytes mistaken for bytes" },
     Slip { ratio: 60.0, says: "minutes mistaken for seconds" },
     Slip { ratio: 3600.0, says: "hours mistaken for seconds" },
@@ -57,10 +57,10 @@ impl Equation<'_> {
         if a > b { a / b } else { b / a }
     }
 
-    /// Returns the mistaken unit that explains the failure, if one does.
+    /// Returns the mistaken unit that explains the failure, if there is such a unit.
     pub fn slip(&self) -> Option<&'static str> {
         let fits = |slip: &&Slip| {
-            // With coarse figures, a small ratio may fit by chance.
+            // If figures are coarse, a small ratio may fit by chance.
             let coarse = self.left.coarseness().max(self.right.coarseness());
             let is_distinct = coarse < (slip.ratio - 1.0).min(1.0) / 4.0;
             let meets = |factor: f64| self.left.scaled(factor).meets(self.right);
@@ -89,8 +89,8 @@ impl Equation<'_> {
     }
 }
 
-/// Returns the findings on the equations that fail. A figure that is in failing equations and in no
-/// valid one is the most likely to be wrong. It is named first.
+/// Returns the findings on the equations that fail. Figures that are in a failing equation and in
+/// no valid equation are the most likely to be wrong. They are named first.
 pub fn failures(equations: &[Equation<'_>]) -> Vec<Finding> {
     let holding: Vec<&str> = equations
         .iter()

@@ -1,6 +1,6 @@
 //! Formatting of figures for sentences.
 
-/// Function that formats a value of one unit.
+/// Function that formats a value in one unit.
 pub type ValueFormatter = fn(f64) -> String;
 
 /// Formats a number with about four digits and commas between thousands.
@@ -84,7 +84,7 @@ pub fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))
 }
 
-/// Formats a quantile by its usual name: `p99.9`, `the median`.
+/// Formats a quantile by its usual name, such as `p99.9`.
 pub fn quantile(quantile: f64) -> String {
     let percent = (quantile * 100.0 * 1e6).round() / 1e6;
     format!("p{percent}")

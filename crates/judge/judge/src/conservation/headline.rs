@@ -1,11 +1,13 @@
 //! The main figures of a result, for tables.
 
-use plimsoll_evidence::tool_result::{Kind, Operation, Part, ToolResult};
+use plimsoll_evidence::tool_result::{Figure, Kind, Latency, Operation, Part, ToolResult};
 use serde::Serialize;
 
+use super::Span;
 use super::rules::{bandwidth, rate, usable, window};
 
-/// Maximum relative difference between the times of parts that ran side by side.
+/// Maximum relative difference between the run times of parts that count as running at the same
+/// time.
 const TIMES_APART: f64 = 0.1;
 
 /// Rate, bandwidth and latency of a whole result. A field is `None` if no single figure describes
@@ -18,7 +20,7 @@ pub struct Headline {
     pub bandwidth_per_s: Option<f64>,
     /// Mean latency of all operations, ns.
     pub latency_ns: Option<f64>,
-    /// 99th percentile of flushes, ns; the largest of all parts.
+    /// 99th percentile of the latency of flushes, ns; the largest percentile of all parts.
     pub flush_ns_p99: Option<f64>,
 }
 
@@ -32,10 +34,11 @@ pub fn headline(reported: &ToolResult) -> Headline {
         _ if side_by_side(&parts) => parts,
         _ => return Headline::default(),
     };
-    // If reads and writes have figures of their own, other kinds are their sum or unrelated.
+    // If reads and writes have separate figures, the figures of other kinds are their sum or
+    // unrelated.
     let whole = |o: &Operation| matches!(o.kind, Kind::Other(_) | Kind::All);
     let divided = parts.iter().flat_map(|part| &part.operations).any(|o| o.kind.moves_data());
-    // A flush belongs to the writes before it, and has its own figure.
+    // A flush belongs to the writes before it, and has a separate figure.
     let every = || {
         let operations =
             parts.iter().flat_map(|part| part.operations.iter().map(move |o| (*part, o)));
@@ -46,20 +49,52 @@ pub fn headline(reported: &ToolResult) -> Headline {
         let known: Vec<f64> = values.into_iter().flatten().collect();
         (!known.is_empty()).then(|| known.iter().sum())
     };
-    let rate_of = |part, operation| rate(part, operation).map(|(span, _)| span.value);
+    let in_run =
+        |part, operation, (span, _): (Span, _)| Some(span.value * share_of_run(part, operation)?);
+    let rate_of = |part, operation| in_run(part, operation, rate(part, operation)?);
+    let bandwidth_of = |part, operation| in_run(part, operation, bandwidth(part, operation)?);
     let mean = every().filter_map(|(part, operation)| {
-        let means = operation.latencies.iter().filter_map(|l| l.mean_ns.as_ref());
-        let longest = means.filter(|m| usable(m)).map(|m| m.value).reduce(f64::max)?;
+        let longest = operation.latencies.iter().filter_map(mean_ns).reduce(f64::max)?;
         Some((longest, rate_of(part, operation).unwrap_or(1.0)))
     });
     let mean: Vec<(f64, f64)> = mean.collect();
     let weight: f64 = mean.iter().map(|(_, weight)| weight).sum();
     Headline {
         rate_per_s: sum(all().map(|(part, o)| rate_of(part, o)).collect()),
-        bandwidth_per_s: sum(all().map(|(p, o)| bandwidth(p, o).map(|(s, _)| s.value)).collect()),
+        bandwidth_per_s: sum(all().map(|(part, o)| bandwidth_of(part, o)).collect()),
         latency_ns: (weight > 0.0)
             .then(|| mean.iter().map(|(mean, weight)| mean * weight).sum::<f64>() / weight),
         flush_ns_p99: flush_ns_p99(&parts),
+    }
+}
+
+/// Returns the mean latency. A mean of 0.00 ms is below the precision of the tool, but its sum may
+/// have more digits.
+fn mean_ns(latency: &Latency) -> Option<f64> {
+    let value =
+        |figure: &Option<Figure>| figure.as_ref().filter(|f| usable(f)).map(|figure| figure.value);
+    let quotient = || Some(value(&latency.sum_ns)? / value(&latency.count)?);
+    let mean = value(&latency.mean_ns).filter(|mean| *mean > 0.0).or_else(quotient);
+    mean.filter(|mean| mean.is_finite() && *mean > 0.0)
+}
+
+/// Returns the share of the part's run time in which operations of this kind ran; `None` if it is
+/// unknown whether reads and writes with different run times ran at the same time.
+fn share_of_run(part: &Part, operation: &Operation) -> Option<f64> {
+    let length = |operation: &Operation| operation.window_ns.as_ref().map(|window| window.value);
+    let moves = part.operations.iter().filter(|o| o.kind.moves_data());
+    let lengths: Vec<f64> = moves.filter_map(length).filter(|length| *length > 0.0).collect();
+    let own = length(operation).filter(|own| *own > 0.0 && operation.kind.moves_data());
+    let Some(own) = own else { return Some(1.0) };
+    let longest = lengths.iter().copied().fold(0.0, f64::max);
+    let alike = lengths.iter().all(|length| 1.0 - length / longest <= TIMES_APART);
+    match part.setting.read_percent.as_ref().map(|percent| percent.value) {
+        // The reads of a job that only writes verify the writes, before or after other writes.
+        Some(percent) if percent <= 0.0 || percent >= 100.0 => {
+            Some(own / lengths.iter().sum::<f64>())
+        }
+        Some(_) => Some(own / longest),
+        None => alike.then_some(1.0),
     }
 }
 
@@ -70,7 +105,7 @@ fn flush_ns_p99(parts: &[&Part]) -> Option<f64> {
     p99.map(|percentile| percentile.ns.value).reduce(f64::max)
 }
 
-/// Returns true if all parts took about equally long and are jobs or ranks of one run.
+/// Returns true if all parts are jobs or ranks of one run and ran for about the same time.
 fn side_by_side(parts: &[&Part]) -> bool {
     let Some((first, rest)) = parts.split_first() else { return false };
     let length = |part: &Part| {
@@ -86,8 +121,6 @@ fn side_by_side(parts: &[&Part]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::tool_result::Figure;
-
     use super::*;
 
     fn part(name: &str, rate: f64, seconds: f64) -> Part {
@@ -108,6 +141,37 @@ mod tests {
         });
         let result = ToolResult { parts: vec![one], ..ToolResult::default() };
         assert_eq!(headline(&result).rate_per_s, Some(10.0));
+    }
+
+    #[test]
+    fn a_mean_of_zero_is_not_shown_as_zero() {
+        let of = |latency: Latency| {
+            let mut one = part("a", 10.0, 60.0);
+            one.operations[0].latencies = vec![latency];
+            headline(&ToolResult { parts: vec![one], ..ToolResult::default() }).latency_ns
+        };
+        let figure = |value: f64| Some(Figure::rounded(value, 10_000.0, "ms"));
+        let zero = Latency { mean_ns: figure(0.0), ..Latency::default() };
+        assert_eq!(of(zero.clone()), None);
+        assert_eq!(of(Latency { mean_ns: figure(7e4), ..zero.clone() }), Some(7e4));
+        let count = Some(Figure::exact(418_695.0, "events"));
+        let summed = of(Latency { sum_ns: figure(1.83099e9), count, ..zero });
+        assert!((summed.unwrap() - 4373.1).abs() < 0.1, "{summed:?}");
+    }
+
+    #[test]
+    fn phases_of_a_job_do_not_add_up() {
+        // 4,096 writes in 193 ms, then 4,096 reads in 118 ms.
+        let rate = |percent: Option<f64>| {
+            let mut job = part("a", 4096.0 / 0.193, 0.193);
+            job.operations[0].kind = Kind::Write;
+            job.operations.extend(part("a", 4096.0 / 0.118, 0.118).operations);
+            job.setting.read_percent = percent.map(|percent| Figure::exact(percent, "rw"));
+            headline(&ToolResult { parts: vec![job], ..ToolResult::default() }).rate_per_s
+        };
+        assert_eq!(rate(Some(0.0)).map(f64::round), Some(26_341.0));
+        assert_eq!(rate(Some(50.0)).map(f64::round), Some(42_446.0));
+        assert_eq!(rate(None), None);
     }
 
     #[test]

@@ -1,10 +1,9 @@
-//! Repeated results of the same measurement, and the difference between two sides of repeated
-//! results.
+//! Results that repeat the same measurement, and the comparison of two sides of such results.
 //!
-//! Results repeat each other if the same tool did the same work: parts of the same names, kinds,
-//! sizes, access pattern, depth and threads. Within one study, their paths must also match, except
-//! for numbers (`run-1/randread.json`, `run-2/randread.json`), because no result names the system
-//! under test. Settings that a result does not state cannot distinguish it.
+//! Results repeat each other if the same tool did the same work: their parts have the same names,
+//! kinds, sizes, access patterns, depths and threads. Within one study, their paths must also
+//! match, except for numbers (`run-1/randread.json`, `run-2/randread.json`), because results do not
+//! name the system under test. Settings that a result does not state cannot be compared.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use crate::stats::{Repeats, repeats};
 /// Confidence level of the interval of a ratio.
 const CONFIDENCE: f64 = 0.95;
 
-/// Figure of results that repeat each other.
+/// Kind of figure that is compared between repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FigureKind {
@@ -30,7 +29,8 @@ pub enum FigureKind {
 }
 
 impl FigureKind {
-    /// All figures. If a result has both a rate and a bandwidth, both give the same information.
+    /// All figures. If a result contains both a rate and a bandwidth, these contain the same
+    /// information.
     const ALL: [Self; 3] = [Self::RatePerS, Self::BandwidthBytesPerS, Self::LatencyNsMean];
 
     fn value(self, figures: &Headline) -> Option<f64> {
@@ -41,7 +41,7 @@ impl FigureKind {
         }
     }
 
-    /// Returns true if more of this figure is better.
+    /// Returns true if a higher value of this figure is better.
     pub fn more_is_better(self) -> bool {
         self != Self::LatencyNsMean
     }
@@ -57,17 +57,17 @@ pub struct Group<'r> {
     pub at: Vec<usize>,
 }
 
-/// Statistics of one figure over results that repeat each other.
+/// Statistics of one figure over a group of repeats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
     pub figure: FigureKind,
-    /// One value for each result that has this figure.
+    /// Value of the figure in each result that contains it.
     pub values: Vec<f64>,
     /// Mean of the values, with its interval and their spread.
     pub repeats: Repeats,
 }
 
-/// Groups results of a study that repeat each other, two or more to a group.
+/// Groups results of a study that repeat each other. Each group has at least two results.
 pub fn groups<'r>(results: impl IntoIterator<Item = &'r ToolResult>) -> Vec<Group<'r>> {
     let mut groups: BTreeMap<(String, String), Vec<(usize, &ToolResult)>> = BTreeMap::new();
     for (at, result) in results.into_iter().enumerate() {
@@ -90,7 +90,7 @@ pub fn groups<'r>(results: impl IntoIterator<Item = &'r ToolResult>) -> Vec<Grou
 }
 
 impl Group<'_> {
-    /// Returns the spread of each figure that all of the results have.
+    /// Returns the spread of each figure that all of these results contain.
     pub fn spreads(&self) -> Vec<Spread> {
         let headlines: Vec<Headline> = self.results.iter().map(|result| headline(result)).collect();
         FigureKind::ALL.iter().filter_map(|kind| spread(*kind, &headlines)).collect()
@@ -141,8 +141,8 @@ fn key(result: &ToolResult) -> String {
     format!("{}|{}", result.source.tool, parts.join("\n"))
 }
 
-/// Formats a size for the key. Sizes derived from other figures vary from run to run by their
-/// rounding.
+/// Formats a size for the key. Sizes that are derived from other figures vary from run to run
+/// because of rounding.
 fn size(figure: &Figure) -> String {
     format!("{:.3e}", figure.value)
 }
@@ -202,32 +202,33 @@ pub enum Difference {
     Worse,
     /// The difference is within the scatter of the runs.
     NotShown,
-    /// The sides have too few runs to decide.
+    /// The sides have too few runs for a decision.
     TooFew,
-    /// A result of one side is impossible, so the comparison is void.
+    /// A result of one side is impossible, so the comparison is not valid.
     Impossible,
 }
 
-/// One figure of results on two sides.
+/// One figure on two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
     #[serde(rename = "of")]
     pub figure: FigureKind,
-    /// One value for each result, first side and second side.
+    /// The values of the results, for the first and the second side.
     pub values: [Vec<f64>; 2],
     /// Mean of each side.
     pub means: [f64; 2],
-    /// Maximum minus minimum over the mean, for each side with more than one result.
+    /// Difference between maximum and minimum, divided by the mean, for each side with more than
+    /// one result.
     pub spreads: [Option<f64>; 2],
-    /// Second side over first.
+    /// Mean of the second side divided by the mean of the first.
     pub ratio: f64,
-    /// 95 % interval of the ratio, if each side has two results.
+    /// 95 % confidence interval of the ratio, if each side has at least two results.
     pub ratio_interval: Option<(f64, f64)>,
     /// Outcome of the comparison.
     pub says: Difference,
 }
 
-/// The same work on both sides.
+/// Work that both sides did, with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Description of the work.
@@ -236,18 +237,19 @@ pub struct Row {
     pub pairs: Vec<Pair>,
 }
 
-/// Comparison of two sides of results.
+/// Comparison of two sides of repeated results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sides {
     /// Work that both sides did.
     pub rows: Vec<Row>,
-    /// Work that only one side did, with the number of the side.
+    /// Work that only one side did, each with the number of this side.
     pub alone: Vec<(usize, String)>,
     /// Results whose figures are impossible.
     pub impossible: Vec<String>,
 }
 
-/// Compares the results of two sides that did the same work, each with the scatter of its repeats.
+/// Compares the results of two sides that did the same work. The scatter of the repeats decides
+/// which differences are significant.
 pub fn compare(sides: [&[(&ToolResult, Audit)]; 2]) -> Sides {
     type Side<'s> = Vec<&'s (&'s ToolResult, Audit)>;
     let mut work: BTreeMap<String, [Side<'_>; 2]> = BTreeMap::new();

@@ -11,6 +11,7 @@ pub mod device_floor;
 pub mod device_moved;
 pub mod fits_memory;
 pub mod interval_within_total;
+mod latency_shares;
 pub mod latency_within_run;
 pub mod later_passes_faster;
 pub mod littles_law;
@@ -30,7 +31,7 @@ pub mod stalls;
 pub mod steady;
 pub mod stragglers;
 
-/// All rules over one result, in the order of their report at equal severity.
+/// All rules on a single result. Findings of equal severity are reported in this order.
 pub const ALL: &[Rule] = &[
     says_invalid::RULE,
     nothing_done::RULE,
@@ -58,7 +59,7 @@ pub const ALL: &[Rule] = &[
     rate_limit::RULE,
 ];
 
-/// Returns the time that an operation's figures are divided by.
+/// Returns the run time that was used to compute an operation's rates.
 pub(super) fn window<'r>(part: &'r Part, operation: &'r Operation) -> Option<&'r Figure> {
     operation.window_ns.as_ref().or(part.window_ns.as_ref()).filter(|w| usable(w) && w.value > 0.0)
 }
@@ -73,7 +74,7 @@ fn first(figures: &[Figure]) -> Option<&Figure> {
     figures.iter().find(|figure| usable(figure))
 }
 
-/// Returns operations per second: as stated, or count over time.
+/// Returns operations per second: the stated rate, or the count divided by the time.
 pub(super) fn rate(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     if let Some(rate) = first(&operation.rate_per_s) {
         return Some((rate.into(), vec![rate.field.clone()]));
@@ -83,7 +84,7 @@ pub(super) fn rate(part: &Part, operation: &Operation) -> Option<(Span, Vec<Stri
     Some((rate, vec![count.field.clone(), window.field.clone()]))
 }
 
-/// Returns bytes per second: as stated, or bytes over time.
+/// Returns bytes per second: the stated bandwidth, or the bytes divided by the time.
 pub(super) fn bandwidth(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     if let Some(bandwidth) = first(&operation.bandwidth_per_s) {
         return Some((bandwidth.into(), vec![bandwidth.field.clone()]));
@@ -93,7 +94,8 @@ pub(super) fn bandwidth(part: &Part, operation: &Operation) -> Option<(Span, Vec
     Some((rate, vec![bytes.field.clone(), window.field.clone()]))
 }
 
-/// Returns bytes per second: as stated, bytes over time, or rate times the stated size.
+/// Returns bytes per second: the stated bandwidth, the bytes divided by the time, or the rate
+/// multiplied by the stated size.
 fn moved(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     bandwidth(part, operation).or_else(|| {
         let size = operation.size_bytes.as_ref().filter(|size| usable(size))?;
@@ -103,7 +105,7 @@ fn moved(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     })
 }
 
-/// Returns the bytes of one operation: as stated, or bytes over count.
+/// Returns the size of an operation: the stated size, or the bytes divided by the count.
 fn size(operation: &Operation) -> Option<Span> {
     if let Some(size) = operation.size_bytes.as_ref().filter(|size| usable(size)) {
         return Some(size.into());

@@ -1,8 +1,8 @@
 //! Arithmetic on figures that represent a span of values.
 //!
-//! A printed `1.2` is any value from 1.15 to 1.25. Sums and products of such figures are spans too.
-//! An equation fails only if no values in the spans satisfy it. The tolerance of a rule is
-//! therefore the rounding of its figures, unless the rule states more.
+//! A printed `1.2` stands for any value from 1.15 to 1.25. Sums and products of such figures are
+//! spans too. An equation fails only if no values in the spans satisfy it. The tolerance of a rule
+//! is therefore the rounding of its figures, unless the rule states more.
 
 use plimsoll_evidence::tool_result::Figure;
 
@@ -39,13 +39,13 @@ impl Span {
         }
     }
 
-    /// Returns the product with a number that is not negative.
+    /// Returns the span multiplied by a number that is not negative.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         self.times(Self::exact(factor))
     }
 
-    /// Returns the quotient; `None` if the divisor may be zero.
+    /// Returns the quotient of two spans; `None` if the divisor may be zero.
     pub fn over(self, other: Self) -> Option<Self> {
         (other.least > 0.0).then(|| Self {
             value: self.value / other.value,
@@ -87,7 +87,7 @@ impl Span {
         if self.value > 0.0 { (self.most - self.least) / self.value } else { f64::INFINITY }
     }
 
-    /// Returns the sum of spans; `None` if there are none.
+    /// Returns the sum of spans; `None` if there are no spans.
     pub fn sum(spans: impl IntoIterator<Item = Self>) -> Option<Self> {
         spans.into_iter().reduce(Self::plus)
     }
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn rounding_is_the_tolerance() {
-        // 10,000 operations a second of 4 KiB are 40.96 MB/s: a printed 41 fits, a printed 41.0
-        // does not.
+        // 10,000 operations of 4 KiB per second are 40.96 MB/s: a printed 41 agrees with this, but
+        // a printed 41.0 does not.
         let product = Span::exact(10_000.0).scaled(4096.0);
         assert!(product.meets(rounded(41e6, 1e6)));
         assert!(!product.meets(rounded(41e6, 0.1e6 / 2.0)));

@@ -1,5 +1,5 @@
-//! Rules over all results of a study. They show facts that no single result shows, such as that a
-//! figure is the best of its repeats.
+//! Rules over all results of a study. They detect facts that no single result shows, for example
+//! that a figure is the best of its repeats.
 
 use plimsoll_evidence::tool_result::ToolResult;
 
@@ -7,24 +7,26 @@ use super::repeats::{Group, groups};
 use super::{Audit, DeclaredFacts, Finding, audit};
 
 mod best_of_repeats;
+mod repeats_copied;
 mod repeats_missing;
 
-/// Rule over the results of a study.
+/// A rule that judges all results of a study.
 pub struct StudyRule {
     /// Identifier.
     pub id: &'static str,
     /// Question that the rule answers, in one line.
     pub asks: &'static str,
-    /// Method, tolerance, and the meaning of a failure.
+    /// How the rule works, its tolerance, and the meaning of a failure.
     pub explains: &'static str,
-    /// Checks all results and the groups of repeats among them. Each finding has the index of its
-    /// result.
+    /// Checks all results and the groups of repeats among them. Each finding is returned with the
+    /// index of its result.
     check: fn(&[&ToolResult], &[Group<'_>]) -> Vec<(usize, Finding)>,
 }
 
-pub const ALL: &[StudyRule] = &[best_of_repeats::RULE, repeats_missing::RULE];
+pub const ALL: &[StudyRule] = &[best_of_repeats::RULE, repeats_copied::RULE, repeats_missing::RULE];
 
-/// Judges all results of a study, each separately and together with the others, in the given order.
+/// Judges each result of a study separately, and all results together. The order of the results is
+/// kept.
 pub fn audits(results: &[&ToolResult], declared: &DeclaredFacts) -> Vec<Audit> {
     let mut audits: Vec<Audit> = results.iter().map(|result| audit(result, declared)).collect();
     let groups = groups(results.iter().copied());
@@ -48,7 +50,7 @@ fn directory(result: &ToolResult) -> &str {
 mod fixtures {
     use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Source, ToolResult};
 
-    /// Returns reads of 4 KiB at that rate, printed as whole numbers.
+    /// Returns a result with 4 KiB reads at this rate, printed as whole numbers.
     pub(super) fn reads(tool: &str, file: &str, rate: f64) -> ToolResult {
         let operation = Operation {
             rate_per_s: vec![Figure::rounded(rate, 1.0, "iops")],

@@ -1,4 +1,4 @@
-//! Judgement of a result that states no requirement.
+//! Verdict on a result of another tool, based only on its figures.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,12 @@ use super::{DeclaredFacts, Finding, Severity, rules};
 pub enum Credibility {
     /// The figures contradict each other.
     Impossible,
-    /// The figures can be true, but the named storage did not do the work.
+    /// The figures can be true, but the work was not done by the named storage.
     Invalid,
-    /// The figures can be true, but do not show the claimed result, or no rule could check them.
+    /// The figures can be true, but they do not prove the claimed result, or no rule could check
+    /// them.
     Doubtful,
-    /// Everything that could be checked agrees.
+    /// All figures that could be checked agree.
     Consistent,
 }
 
@@ -39,7 +40,7 @@ impl Credibility {
 pub struct UncheckedRule {
     /// Rule identifier.
     pub rule: &'static str,
-    /// Figures that the rule needs.
+    /// Figures that the rule requires.
     pub needs: &'static str,
 }
 
@@ -51,17 +52,17 @@ pub struct Audit {
     pub reason: String,
     /// Findings, worst first.
     pub findings: Vec<Finding>,
-    /// Rules without a finding, with the number of their checks.
+    /// Rules that have no finding, each with the number of its checks.
     #[serde(rename = "held")]
     pub passed: BTreeMap<&'static str, usize>,
     /// Rules that could not be applied.
     pub unknown: Vec<UncheckedRule>,
-    /// Claims that the figures could support, each with the evidence that it lacks.
+    /// Claims that the figures could support, each with the evidence that is missing.
     pub claims: BTreeMap<String, String>,
-    /// Questions to the publisher, the most revealing first.
+    /// Questions to the publisher, in the order of their importance.
     #[serde(rename = "ask")]
     pub questions: Vec<String>,
-    /// Warnings of the tool itself, which the reason repeats.
+    /// Warnings of the tool itself. The reason repeats the first one.
     #[serde(skip)]
     warnings: Vec<String>,
 }
@@ -120,7 +121,7 @@ impl Audit {
         audit
     }
 
-    /// Adds findings of rules over several results, and judges again.
+    /// Adds findings of rules that judge several results, and updates the verdict.
     pub fn add(&mut self, findings: impl IntoIterator<Item = Finding>) {
         for finding in findings {
             if !finding.request.is_empty() && !self.questions.contains(&finding.request) {
@@ -143,8 +144,9 @@ impl Audit {
                 };
                 (verdict, finding.says.clone())
             }
-            None if self.passed.is_empty() => {
-                let reason = "none of its figures can be checked against another";
+            // An error count of zero supports no figure.
+            None if self.passed.keys().all(|rule| *rule == rules::says_invalid::RULE.id) => {
+                let reason = "none of its figures can be compared with another figure";
                 (Credibility::Doubtful, reason.into())
             }
             None => {
@@ -164,7 +166,7 @@ impl Audit {
         }
     }
 
-    /// Returns the identifiers of the rules with findings, each once, worst first.
+    /// Returns the identifiers of the rules that have findings, without duplicates, worst first.
     pub fn hits(&self) -> Vec<&str> {
         let mut hits: Vec<&str> = Vec::new();
         for finding in &self.findings {
@@ -176,9 +178,9 @@ impl Audit {
     }
 }
 
-/// Returns the claims that the figures could support, and the evidence that they lack. A result
-/// file alone never shows the source of reads, a sustained rate, durability after a power loss, or
-/// an unmeasured tail.
+/// Returns the claims that the figures could support, and questions about the missing evidence. A
+/// result file alone never proves the source of reads, a sustained rate, durability after a power
+/// loss, or a tail that was not measured.
 fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut claims, mut questions) = (BTreeMap::new(), Vec::new());
     let mut claim =
@@ -190,9 +192,10 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     if does(&Kind::Read) {
         claim(
             Claim::CachedRead,
-            "could be supported: reads were answered at this rate, from an unknown source",
+            "could be supported: reads were answered at this rate, but the source of the data is \
+             unknown",
         );
-        claim(Claim::MediaRead, "not shown: no figure here shows that the media answered");
+        claim(Claim::MediaRead, "not shown: no figure of the result shows that the media answered");
         want(
             "the devices' own read counters over the run, and the sizes of the data and of all \
              caches",
@@ -201,13 +204,14 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     if does(&Kind::Write) {
         claim(
             Claim::BurstWrite,
-            "could be supported: writes were accepted at this rate for this long",
+            "could be supported: writes were accepted at this rate for the length of the run",
         );
         let lasts = if intervals { "there is an interval log" } else { "there is no interval log" };
         claim(
             Claim::SustainedWrite,
             &format!(
-                "not shown: {lasts}, and the amount written before or the capacity is unknown"
+                "not shown: {lasts}, and the amount written before the run or the capacity is \
+                 unknown"
             ),
         );
         let each = settings().any(|s| s.durability == Some(Durability::EachWrite));
@@ -219,8 +223,8 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
         };
         claim(Claim::DurableWrite, says);
         want(
-            "the amount written before the run, the capacity, and the flushes that the device \
-             counted",
+            "the amount written before the run, the capacity, and the number of flushes that the \
+             device counted",
         );
     }
     let bins = reported.operations().any(|(_, o)| o.latencies.iter().any(|l| !l.bins.is_empty()));
@@ -231,7 +235,7 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     };
     claim(Claim::TailLatency, tail);
     if !intervals {
-        want("an interval log, one line a second or more, of rate and latency");
+        want("an interval log of rate and latency with at least one line per second");
     }
     if !bins {
         want("the latency histogram instead of percentiles");
@@ -241,7 +245,7 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     }
     claim(
         Claim::Comparative,
-        "could be supported: in a comparison with a result under the same conditions",
+        "could be supported: the figures can be compared with results under the same conditions",
     );
     (claims, questions)
 }
@@ -279,6 +283,14 @@ mod tests {
             (Credibility::Impossible, vec!["rate-size-bandwidth"])
         );
         assert_eq!(audit(&ToolResult::default(), &declared).verdict, Credibility::Doubtful);
+    }
+
+    #[test]
+    fn no_errors_and_no_figures_are_not_consistent() {
+        let part = Part { errors: Some(Figure::exact(0.0, "err")), ..Part::default() };
+        let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
+        let audit = audit(&reported, &DeclaredFacts::default());
+        assert_eq!((audit.verdict, audit.passed.len()), (Credibility::Doubtful, 1));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Checks of the limits per window and per stream.
+//! Checks of the limits that apply to single windows and single streams.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{
@@ -10,7 +10,7 @@ use crate::checks;
 use crate::figures::{self, Pick, measured};
 use crate::verdict::{Check, Quantity};
 
-/// Returns one check per limit of the streams.
+/// Returns one check for each limit of the streams.
 pub(crate) fn of_streams(
     bundle: &Bundle,
     requirement: &Requirement,
@@ -22,7 +22,7 @@ pub(crate) fn of_streams(
         .collect()
 }
 
-/// Returns one check per limit of the windows.
+/// Returns one check for each limit of the windows.
 pub(crate) fn of_windows(
     bundle: &Bundle,
     requirement: &Requirement,
@@ -43,7 +43,7 @@ pub(crate) fn of_windows(
     all
 }
 
-/// Limits of a window, and the window.
+/// A window and its limits.
 struct Case<'a> {
     bundle: &'a Bundle,
     requirement: &'a Requirement,
@@ -54,7 +54,7 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn checks(&self, own: Option<&Bundle>, before: Option<&Bundle>, hidden: bool) -> Vec<Check> {
-        // No `..`, so that the compiler reports a new field without a check.
+        // There is no `..`, so that the compiler reports a new field that has no check.
         let Limits {
             iops,
             bandwidth,
@@ -70,9 +70,14 @@ impl Case<'_> {
         let bytes = |bundle: &Bundle| figures::bytes_per_s(bundle, Pick::Transactional);
         let bound = |bound: &Bound, level: Option<f64>| match bound {
             Bound::PerS(limit) => (Some(*limit), String::new()),
-            Bound::OfBefore(share) => {
-                (level.map(|level| level * share), format!("{:.0} % of before", share * 100.0))
-            }
+            Bound::OfBefore(share) => (
+                level.map(|level| level * share),
+                format!(
+                    "limit: {:.0} % of the value before \
+                    the event",
+                    share * 100.0
+                ),
+            ),
         };
         if let Some(iops) = iops {
             let (limit, note) = bound(iops, before.and_then(rate));
@@ -131,7 +136,7 @@ impl Case<'_> {
                 Check::undecided(&limit.name, quantity, false)
             })),
         }
-        let missing = format!("the run has no time {}", window_words(window));
+        let missing = format!("the run contains no time {}", window_words(window));
         for check in &mut checks {
             check.name = format!("{}_{}", window.word(), check.name);
             if self.part.is_none() && check.ok.is_none() && check.note.is_empty() {
@@ -146,18 +151,18 @@ impl Case<'_> {
         let measured_ns = found.map(|outage| outage.duration_ns);
         let ok = found.and_then(|outage| match () {
             () if outage.low_ns > limit_ns => Some(false),
-            // Without a silent interval, only a shorter outage than two intervals is possible.
+            // If every interval has completions, an outage must be shorter than two intervals.
             () if outage.low_ns == 0 => (outage.high_ns <= limit_ns).then_some(true),
             () => Some(outage.duration_ns <= limit_ns),
         });
         let note = match found {
             Some(outage) if ok.is_none() => format!(
-                "an outage below {} s cannot be seen: write a shorter evidence.interval",
+                "an outage shorter than {} s cannot be detected: set a shorter evidence.interval",
                 outage.high_ns as f64 / 1e9
             ),
             Some(outage) if outage.low_ns == 0 => {
                 format!(
-                    "no whole interval without a completion: below {} s",
+                    "every interval has completions, so an outage is shorter than {} s",
                     outage.high_ns as f64 / 1e9
                 )
             }
@@ -185,12 +190,17 @@ impl Case<'_> {
             Err(NoRecovery::NotWithinRun(rest_ns)) => {
                 let rest_s = *rest_ns as f64 / 1e9;
                 let check = open(Some(*rest_ns));
-                // At no time before had the rate stayed at the required level.
+                // The load had not recovered at any time before the limit.
                 let ok = (*rest_ns > limit_ns).then_some(false);
                 check.with_result(ok).with_note(match ok {
-                    Some(_) => format!("not recovered within the run, {rest_s:.0} s after {:?}", windows.action),
+                    Some(_) => format!(
+                        "not recovered at the end of the run, {rest_s:.0} s after \
+                        {:?}",
+                        windows.action
+                    ),
                     None => format!(
-                        "not recovered within the {rest_s:.0} s of the run after {:?}: measure longer",
+                        "not recovered in the {rest_s:.0} s from {:?} to the end of the run: \
+                         measure longer",
                         windows.action
                     ),
                 })
@@ -203,7 +213,7 @@ impl Case<'_> {
 fn window_words(window: Window) -> &'static str {
     match window {
         Window::Before => "before an event",
-        Window::During => "with an event",
+        Window::During => "during an event",
         Window::After => "after the recovery",
     }
 }
@@ -269,8 +279,8 @@ fn of_stream(
     checks
 }
 
-/// Returns the time in which a stream ran; the whole measurement if its event did not happen. `None`
-/// if nothing was measured.
+/// Returns the time in which a stream ran, or the whole measurement if the stream's event did not
+/// happen. `None` if nothing was measured.
 fn stream_part(bundle: &Bundle, stream: &Stream) -> Option<Part> {
     let measure = measured(bundle)?;
     let (start_ns, end_ns) =

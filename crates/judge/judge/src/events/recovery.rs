@@ -1,14 +1,14 @@
-//! Recovery: the first interval from which the load performs as before the event, and continues to
-//! do so.
+//! Recovery: finds the first interval at which the load performs as before the event and continues
+//! to do so.
 //!
-//! The baseline is the mean rate and the p99 before the event. Two measures compare an interval of
-//! the series with it: the rate must be at least 95 % of the baseline, and at most 1 % of the
-//! operations may be slower than 1.25 times its p99. A system has recovered at the first interval
-//! at which two conditions are true. Both means stay within their bounds over the hold time (a
-//! minute, or a quarter of the remaining run if that is shorter). In no shorter period does the
-//! load exceed a bound by more than the variation of the baseline. Least squares may find a step
-//! inside the hold time whose first part is below the baseline (D. W. K. Andrews, Econometrica 61
-//! (1993)). The recovery then starts at that step.
+//! The baseline is the mean rate and the p99 before the event. Two measures compare the intervals
+//! of the series with it: the rate must be at least 95 % of the baseline rate, and at most 1 % of
+//! the operations may be slower than 1.25 times the baseline p99. A system has recovered at the
+//! first interval at which two conditions are met. First, the means of both measures over the
+//! following hold time (a minute, or a quarter of the remaining run if that is shorter) are within
+//! their bounds. Second, in no shorter period the load exceeds a bound by more than the variation
+//! of the baseline. If least squares find a step inside the hold time whose first part is below the
+//! baseline (D. W. K. Andrews, Econometrica 61 (1993)), the recovery starts at that step.
 
 use crate::stats::Persistence;
 
@@ -16,9 +16,9 @@ use crate::stats::Persistence;
 pub const RATE_SHARE: f64 = 0.95;
 /// Maximum p99 after recovery, as a multiple of the baseline.
 pub const P99_FACTOR: f64 = 1.25;
-/// Share of the operations that may be slower: a p99.
+/// Share of the operations that may be slower than the p99 bound.
 pub const SLOW_SHARE: f64 = 0.01;
-/// Time for which the rate and the latency must stay within their bounds.
+/// Hold time: the rate and the latency must stay within their bounds for this time.
 pub const HOLD_NS: u64 = 60_000_000_000;
 /// Minimum number of intervals in the hold time.
 const HOLD_INTERVALS_MIN: usize = 10;
@@ -26,13 +26,14 @@ const HOLD_INTERVALS_MIN: usize = 10;
 const BEFORE_MIN: usize = 10;
 /// Number of standard errors by which the mean of a period may be below the baseline.
 const Z: f64 = 3.0;
-/// Minimum fall of the squared error, in variances, for a step inside the hold time to count.
+/// A step inside the hold time counts if it reduces the squared error at least by this many
+/// variances.
 const STEP_FALL_MIN: f64 = 12.0;
-/// Maximum standard error of the mean over the hold time, as a share of the baseline rate. A fall
-/// to [`RATE_SHARE`] then exceeds [`Z`] standard errors.
+/// Maximum standard error of the mean over the hold time, as a share of the baseline rate. With
+/// this value, a fall to [`RATE_SHARE`] is more than [`Z`] standard errors.
 const NOISE_MAX: f64 = (1.0 - RATE_SHARE) / Z;
 
-/// Interval of the series.
+/// Figures of one interval of the series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// Operations per second.
@@ -45,18 +46,18 @@ pub struct Sample {
 /// Answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recovery {
-    /// Recovered this number of intervals after the first.
+    /// The load recovered this number of intervals after the first interval.
     After(usize),
-    /// The load did not stay recovered for the hold time anywhere in the series.
+    /// The load did not stay within its bounds for a whole hold time anywhere in the series.
     NotWithinRun,
-    /// The series does not decide, for this reason.
+    /// The series is not sufficient for a decision, for this reason.
     Unknown(String),
 }
 
-/// One of the two measures, as a deficit: positive values are below the baseline.
+/// One of the two measures, expressed as a deficit: positive values are worse than the bound.
 struct Deficit {
     values: Vec<f64>,
-    /// Standard deviation before the event, widened by its autocorrelation.
+    /// Standard deviation before the event, increased because of autocorrelation.
     scatter: f64,
     /// Maximum deficit of the mean over the hold time.
     allowance: f64,
@@ -67,7 +68,7 @@ impl Deficit {
         let n = before.len() as f64;
         let mean = before.iter().sum::<f64>() / n;
         let square = before.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
-        // Dependent values scatter more in the mean.
+        // The mean of dependent values has a larger scatter.
         let dependence = n / Persistence::of(&before).n_effective.clamp(1.0, n);
         let scatter = (square * dependence).sqrt().max(scatter_min);
         Self { values, scatter, allowance: 0.0 }
@@ -108,24 +109,24 @@ impl Deficit {
     }
 }
 
-/// Finds the recovery in `since`, the intervals from the last action on.
+/// Finds the recovery in `since`, the intervals after the start of the last action.
 pub fn find(before: &[Sample], since: &[Sample], interval_ns: u64) -> Recovery {
     if before.len() < BEFORE_MIN {
         let count = before.len();
         return Recovery::Unknown(format!(
-            "{count} intervals before the event are too few to know the level"
+            "{count} intervals before the event are too few to determine the baseline"
         ));
     }
     let rate = before.iter().map(|sample| sample.rate_per_s).sum::<f64>() / before.len() as f64;
     if rate <= 0.0 {
-        return Recovery::Unknown("nothing completed before the event".to_owned());
+        return Recovery::Unknown("no operation completed before the event".to_owned());
     }
     let minute = HOLD_NS.div_ceil(interval_ns.max(1)) as usize;
     let hold = minute.min(since.len() / 4);
     if hold < HOLD_INTERVALS_MIN {
         let count = since.len();
         return Recovery::Unknown(format!(
-            "{count} intervals after it are too few: measure longer"
+            "{count} intervals after the event are too few: measure longer"
         ));
     }
     let of = |samples: &[Sample], measure: &dyn Fn(&Sample) -> f64| {
@@ -136,7 +137,7 @@ pub fn find(before: &[Sample], since: &[Sample], interval_ns: u64) -> Recovery {
     let root = (hold as f64).sqrt();
     if rates.scatter / root > NOISE_MAX {
         return Recovery::Unknown(format!(
-            "the rate before the event scatters by {:.0} %: its level is not known well enough",
+            "the rate before the event varies by {:.0} %, so the baseline is too uncertain",
             rates.scatter * 100.0
         ));
     }

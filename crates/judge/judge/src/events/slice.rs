@@ -1,4 +1,4 @@
-//! Converts a part of a run to a run, so that every check and rule can judge it.
+//! Converts a part of a run to a separate run, so that checks and rules can judge the part.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use plimsoll_plan::{Stream, Workload};
 use super::Part;
 use crate::figures::measured;
 
-/// Returns the part of a run in which `part` is the whole measured phase and only the streams that
-/// `keeps` selects ran. Operations in flight at the end of the run count in no part.
+/// Returns a run whose measured phase is `part` and which contains only the streams that `keeps`
+/// selects. Operations in flight at the end of the run do not belong to any part.
 pub(crate) fn slice(bundle: &Bundle, part: Part, keeps: impl Fn(&Stream) -> bool) -> Bundle {
     let mut own = bundle.clone();
     let numbers = keep_streams(&mut own, keeps);

@@ -1,4 +1,4 @@
-//! Utilisation of a modelled system's stations in each window: why the load degraded.
+//! Utilisation of a modelled system's stations in each window. It shows why the load degraded.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use plimsoll_plan::Window;
 use super::Windows;
 use crate::figures::measured;
 
-/// Similar stations of all nodes, over the windows.
+/// Group of similar stations on all nodes, with its utilisation in each window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StationWindows {
     /// Common name, in which a star replaces each number.
     pub name: String,
-    /// Mean busy share by window; `None` if the window does not exist or is too short.
+    /// Mean busy share in each window; `None` if the window does not exist or is too short.
     pub before: Option<f64>,
     pub during: Option<f64>,
     pub after: Option<f64>,
@@ -32,7 +32,7 @@ impl StationWindows {
     }
 }
 
-/// Busy time of a station and length of the samples, by window.
+/// For each window: busy time of a station, and total length of its samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Busy {
     by_window: [f64; 3],
@@ -46,7 +46,7 @@ fn index(window: Window) -> usize {
     }
 }
 
-/// Returns the station of a series row with a busy share.
+/// Returns the name of the station if the series row contains a station's busy share.
 fn station_of(name: &str) -> Option<&str> {
     name.strip_prefix("model.")?.strip_suffix(".utilisation")
 }

@@ -1,4 +1,4 @@
-//! Windows of synthetic runs.
+//! Tests of windows, with synthetic runs.
 #![allow(clippy::unwrap_used)]
 
 use plimsoll_evidence::events::{CommandRecord, EventRecord};
@@ -8,11 +8,11 @@ use crate::judge;
 use crate::rules::fixtures::{self, LATENCY_NS, RATE, SECOND_NS};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// The run starts to measure after 5 s, for 60 s; the event is 20 s after that start.
+/// The measured phase starts after 5 s and takes 60 s; the event is 20 s after its start.
 const EVENT: &str = "[[event]]\nname = \"cut\"\nat = \"20s\"\nrun = [\"cut\"]\n";
 const AT_NS: u64 = 25 * SECOND_NS;
 
-/// Returns a run with an outage of `outage_s` from the event on, and these limits.
+/// Returns a run with these limits and an outage of `outage_s` that starts at the event.
 fn run(outage_s: f64, limits: &str) -> Bundle {
     let plan = "[workload.matrix]\nfile_size";
     let with = format!("[requirement]\n{limits}{EVENT}{plan}");
@@ -68,7 +68,7 @@ fn the_stations_of_a_model_are_compared_by_window() {
             });
         }
     }
-    // An idle station has no rows: this one worked in every second interval before the event.
+    // An idle station has no rows: this station worked in every second interval before the event.
     for second in (0..20).step_by(2) {
         bundle.series.push(plimsoll_evidence::series::Row {
             phase,
@@ -113,9 +113,10 @@ fn without_an_effect_nothing_is_found() {
     assert_eq!(check(&verdict, "during_outage").ok, Some(true), "{verdict:?}");
     let rule = "event-without-effect";
     let warned = verdict.findings.iter().find(|finding| finding.rule == rule).unwrap();
-    assert!(warned.says.starts_with("\"cut\" changed no figure: 100 % of the rate"), "{warned:?}");
+    assert!(warned.says.starts_with("\"cut\" changed no figure: the rate was 100 %"), "{warned:?}");
     assert_eq!(verdict.verdict, VerdictKind::Pass, "a system that absorbs a failure passes");
-    // An effect of any kind is seen: an outage, a single long operation, a failed one.
+    // The rule detects effects of all kinds: an outage, a single long operation, a failed
+    // operation.
     let seen = |bundle: &Bundle| judge(bundle).passed.iter().any(|passed| passed == rule);
     assert!(!seen(&bundle) && seen(&run(2.0, "[requirement.during]\noutage_max = \"1s\"\n")));
     let mut slow = bundle.clone();
@@ -124,7 +125,7 @@ fn without_an_effect_nothing_is_found() {
         *max_ns *= 5;
     }
     assert!(seen(&slow));
-    // The streams of an event, and the hosts that it stops, are its effect.
+    // If an event starts streams or stops hosts, these are its effect.
     let mut lost = bundle;
     lost.plan.events[0].expect_lost = vec!["c".to_owned()];
     let verdict = judge(&lost);
@@ -187,7 +188,7 @@ fn a_system_that_does_not_recover_in_the_run_fails_or_stays_open() {
     let verdict = judge(&bundle);
     let check = check(&verdict, "after_recovery");
     assert_eq!(check.ok, None);
-    assert!(check.note.contains("not recovered within the 40 s"), "{}", check.note);
+    assert!(check.note.contains("not recovered in the 40 s"), "{}", check.note);
     assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
 }
 
@@ -207,9 +208,14 @@ fn a_command_that_failed_or_came_late_refutes_the_run() {
     });
     assert_eq!(failed.0, VerdictKind::Invalid);
     assert!(failed.1.contains("its command failed: it exited with code 1"), "{}", failed.1);
+    let failed = changed(&|event| {
+        let failure = "it exited with code 1".to_owned();
+        event.undo = Some(CommandRecord { failure, ..CommandRecord::default() });
+    });
+    assert!(failed.1.contains("its undo command failed: it exited"), "{}", failed.1);
     let other = changed(&|event| event.command.as_mut().unwrap().argv = vec!["true".to_owned()]);
     assert!(
-        other.0 == VerdictKind::Invalid && other.1.contains("command of the plan"),
+        other.0 == VerdictKind::Invalid && other.1.contains("a different command"),
         "{other:?}"
     );
     let late = changed(&|event| event.at_ns = Some(66 * SECOND_NS));
@@ -293,7 +299,7 @@ fn the_time_after_the_recovery_must_be_steady_too() {
     assert!(failed[1] > 0, "{failed:?}");
 }
 
-/// Compares four runs with the first outage to four with the second.
+/// Compares four runs with the first outage and four runs with the second outage.
 fn compare(outages_s: [f64; 2]) -> crate::compare::Comparison {
     let sides = outages_s.map(|outage_s| {
         let run = |at: u32| {
@@ -319,7 +325,7 @@ fn systems_are_compared_window_by_window() {
     };
     assert!((ratio("before_iops_per_s") - 1.0).abs() < 0.01);
     assert!((ratio("outage_ns") - 10.15 / 5.15).abs() < 0.05, "{}", ratio("outage_ns"));
-    // Recovery is searched in seconds.
+    // The recovery is searched in intervals of a second.
     assert!((ratio("recovery_ns") - 10.15 / 5.15).abs() < 0.2, "{}", ratio("recovery_ns"));
     assert!((ratio("during_iops_per_s") - 29.85 / 34.85).abs() < 0.02);
     let allowances = crate::compare::Allowances::parse(&["outage=50%".to_owned()]).unwrap();
@@ -332,7 +338,8 @@ fn a_missing_recovery_counts_as_the_time_that_the_run_waited() {
     let comparison = compare([5.0, 39.0]);
     let recovery = comparison.metrics.iter().find(|metric| metric.key == "recovery_ns").unwrap();
     assert_eq!(recovery.sides[1].values, [40e9; 4]);
-    let says = "two: 4 of 4 runs had not recovered at the end, 40 s or more after the event";
+    let says =
+        "two: 4 of 4 runs had not recovered at the end of the run, at least 40 s after the event";
     assert!(comparison.remarks.iter().any(|r| r.starts_with(says)), "{:?}", comparison.remarks);
 }
 

@@ -1,5 +1,5 @@
-//! Events on a fleet: the windows around them are judged on the sum of all hosts, and a host that
-//! an event stops is part of the test.
+//! Events on a fleet. The windows around them are judged on the sum of all hosts. A host that an
+//! event stops is part of the test.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::fleet::{Fleet, Host, HostEnd};
@@ -12,20 +12,21 @@ use crate::judge::is_accepted;
 use crate::rules::{OF_EVENTS, coordinated_omission};
 use crate::verdict::Check;
 
-/// Returns the findings on the events, and on the hosts that they stop. `sum`: all hosts as one run.
+/// Returns the findings on the events, and on the hosts that they stop. `sum` is the sum of all
+/// hosts in the form of a single run.
 pub(super) fn findings(fleet: &Fleet, plan: &ResolvedPlan, sum: &Bundle) -> Vec<Finding> {
     let found = OF_EVENTS.into_iter().filter_map(|rule| (rule.check)(sum));
     found.chain(check_losses(fleet, plan)).collect()
 }
 
-/// Returns the limits of the windows, checked on the sum of all hosts.
+/// Returns the checks of the windows' limits on the sum of all hosts.
 pub(super) fn checks(sum: &Bundle) -> Vec<Check> {
     let accepts_hidden = is_accepted(sum, coordinated_omission::RULE.id);
     let required = sum.plan.requirement.iter();
     required.flat_map(|one| events::checks::of_windows(sum, one, accepts_hidden)).collect()
 }
 
-/// Notes in a check that it is of the sum.
+/// Adds to a check the note that it applies to the sum of all hosts.
 pub(super) fn of_all_hosts(check: Check) -> Check {
     let note = match check.note.is_empty() {
         true => "all hosts".to_owned(),
@@ -34,7 +35,7 @@ pub(super) fn of_all_hosts(check: Check) -> Check {
     Check { note, ..check }
 }
 
-/// Checks that the hosts that an event should stop were lost, and no others.
+/// Checks that the hosts that an event should stop were lost, and that no other host was lost.
 fn check_losses(fleet: &Fleet, plan: &ResolvedPlan) -> Option<Finding> {
     let at_ns = |name: &str| fleet.events.iter().find(|record| record.name == name)?.at_ns;
     let happened = plan.events.iter().filter_map(|event| Some((event, at_ns(&event.name)?)));
@@ -48,10 +49,11 @@ fn check_losses(fleet: &Fleet, plan: &ResolvedPlan) -> Option<Finding> {
                 HostEnd::Lost => {}
                 HostEnd::Reported | HostEnd::Failed | HostEnd::WithoutEvidence => {
                     let says = format!(
-                        "event \"{}\" should have stopped {name}, which sent messages until its end",
+                        "event \"{}\" should have stopped {name}, but this host sent messages \
+                         until the end of its run",
                         event.name
                     );
-                    let advice = "check what the command does, and on which host";
+                    let advice = "check what the event's command does, and on which host it runs";
                     return Some(Finding::new(LOSSES, Outcome::Fail, says).advise(advice));
                 }
             }
@@ -66,7 +68,8 @@ fn check_losses(fleet: &Fleet, plan: &ResolvedPlan) -> Option<Finding> {
     }
     let count = lost.len();
     (count > 0).then(|| {
-        let says = format!("{}; totals and windows count the other hosts", lost.join("; "));
+        let says =
+            format!("{}; the totals and the windows include only the other hosts", lost.join("; "));
         Finding::new(LOSSES, Outcome::Warn, says).with("hosts_lost", count)
     })
 }
@@ -75,11 +78,13 @@ fn describe_loss(host: &Host, event: &str, at_ns: u64) -> String {
     let figures = host.until_lost.unwrap_or_default();
     let heard_s = figures.heard_ns as f64 / 1e9 - at_ns as f64 / 1e9;
     let last = match heard_s >= 0.0 {
-        true => format!("last heard {heard_s:.1} s after it"),
-        false => format!("last heard {:.1} s before it", -heard_s),
+        true => format!("its last message came {heard_s:.1} s after the event"),
+        false => format!("its last message came {:.1} s before the event", -heard_s),
     };
     let rate = match figures.ops_per_s {
-        Some(rate) => format!("{rate:.1}/s until then in {} reports", figures.reports),
+        Some(rate) => {
+            format!("its rate until then was {rate:.1}/s, from {} reports", figures.reports)
+        }
         None => "its rate until then is unknown".to_owned(),
     };
     format!("host {} was lost with event \"{event}\", as expected: {last}, {rate}", host.name)

@@ -1,8 +1,9 @@
-//! Combination of the hosts' own verdicts: the claims that all support, each limit at the host with
-//! the least margin, findings and declarations.
+//! Combines the hosts' own verdicts: claims that all hosts support, each limit on the host with the
+//! smallest margin, findings, and declarations.
 //!
-//! A sum proves no more than its weakest part. A claim has the support of the host with the weakest
-//! support. If a fleet rule does not confirm that the total is a sum, no claim is supported.
+//! A sum proves no more than its weakest part: the support of a claim is that of the host with the
+//! weakest support. Claims are supported only if a fleet rule confirms that the total is the sum
+//! over the hosts.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +75,7 @@ fn worse(a: ClaimStatus, b: ClaimStatus) -> ClaimStatus {
     if rank(b) > rank(a) { b } else { a }
 }
 
-/// Returns each limit once, from the host with the least margin.
+/// Returns one check for each limit: that of the host with the smallest margin.
 fn checks(reported: &[(&str, &Verdict)]) -> Vec<Check> {
     let mut worst: Vec<(&str, Check)> = Vec::new();
     for (host, verdict) in reported {
@@ -100,7 +101,8 @@ fn checks(reported: &[(&str, &Verdict)]) -> Vec<Check> {
     worst.into_iter().map(noted).collect()
 }
 
-/// Returns true if `check` failed, is undecided or is closer to its limit than `known`.
+/// Returns true if `check` is worse than `known`: failed before undecided before met; if both are
+/// equal, the check that is closer to its limit is worse.
 fn is_nearer(check: &Check, known: &Check) -> bool {
     let rank = |check: &Check| match check.ok {
         Some(false) => 0,
@@ -136,8 +138,8 @@ fn values(quantity: &Quantity) -> (f64, Option<f64>) {
     }
 }
 
-/// Returns the findings on the hosts, worst first. If a rule has the same kind of finding on
-/// several hosts, it appears once, with the text of the first.
+/// Returns the findings on the hosts, worst first. If a rule has findings with the same outcome on
+/// several hosts, only one finding is returned, with the text of the first host.
 fn findings(reported: &[(&str, &Verdict)]) -> Vec<Finding> {
     let mut groups: Vec<(Vec<&str>, &Finding)> = Vec::new();
     for (host, verdict) in reported {
@@ -163,7 +165,7 @@ fn findings(reported: &[(&str, &Verdict)]) -> Vec<Finding> {
             (_, true) => format!("on {}: {}", places(&hosts, reported.len()), finding.says),
             ([host, others @ ..], false) => {
                 let others = places(others, reported.len());
-                format!("on {host}: {} (the same rule on {others})", finding.says)
+                format!("on {host}: {} (the same rule also applies on {others})", finding.says)
             }
             ([], false) => finding.says.clone(),
         };
@@ -172,7 +174,7 @@ fn findings(reported: &[(&str, &Verdict)]) -> Vec<Finding> {
     groups.into_iter().map(said).collect()
 }
 
-/// Returns the names of the hosts if they are few.
+/// Returns the names of the hosts, or only some of the names if there are many hosts.
 fn places(hosts: &[&str], of: usize) -> String {
     const NAMED_MAX: usize = 4;
     match hosts {
@@ -266,7 +268,7 @@ mod tests {
         let says: Vec<String> = findings(&reported).into_iter().map(|f| f.says).collect();
         assert_eq!(
             says,
-            ["on a: of 1", "on all 3 hosts: alike", "on b: of 2 (the same rule on c)"]
+            ["on a: of 1", "on all 3 hosts: alike", "on b: of 2 (the same rule also applies on c)"]
         );
         assert_eq!(places(&["a", "b"], 2), "both hosts");
         let names = ["a", "b", "c", "d", "e", "f"];

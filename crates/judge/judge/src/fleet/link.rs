@@ -1,10 +1,10 @@
-//! Network link as the bottleneck of one host: its speed, utilisation and losses, compared with the
-//! others.
+//! Detects a network link that is the bottleneck of one host, by comparing its speed, utilisation
+//! and losses with those of the other hosts.
 //!
-//! The thresholds are our choice, based on the following. TCP suffers from a loss of 0.1 %. By the
-//! formula of Mathis et al. (The macroscopic behavior of the TCP congestion avoidance algorithm,
-//! 1997), a connection with segments of 1,460 bytes and a round trip of 1 ms then moves at most 56
-//! MB/s.
+//! The thresholds are our choice, for the following reason. A loss of 0.1 % slows TCP down:
+//! according to the formula of Mathis et al. (The macroscopic behavior of the TCP congestion
+//! avoidance algorithm, 1997), a connection with segments of 1,460 bytes and a round trip of 1 ms
+//! then transfers at most 56 MB/s.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
@@ -13,22 +13,22 @@ use super::TIMES_MIN;
 use crate::links::{self, FULL_SHARE, Speed, active_interfaces, bytes, rate, seconds};
 use crate::rules::evidence;
 
-/// Utilisation below which a slower link is not a cause: it adds less than a tenth to an I/O's
-/// time, and costs less than a tenth of the rate.
+/// Minimum utilisation at which a slower link counts as a cause. Below it, the link adds less than
+/// a tenth to an I/O's time and reduces the rate by less than a tenth.
 const SLOWED_SHARE_MIN: f64 = 0.1;
-/// Minimum share of lost packets or segments. The rate must also be at least one a second, to
-/// ignore a handful.
+/// Minimum share of lost packets or segments. There must also be at least one loss per second, so
+/// that a few losses are ignored.
 const LOST_SHARE_MIN: f64 = 0.001;
 const LOST_PER_S_MIN: f64 = 1.0;
-/// One lost segment makes the later segments of its window arrive early, often several tens of
-/// them.
+/// After one lost segment, the later segments of its window are out of order, often several tens of
+/// segments.
 const EARLY_SHARE_MIN: f64 = 0.01;
 
 /// Kind of loss on the network.
 struct Loss {
     says: &'static str,
     least: f64,
-    /// Number of losses, and the total.
+    /// Number of losses, and total number of packets or segments.
     of: fn(&Bundle) -> Option<(u64, u64)>,
 }
 
@@ -49,13 +49,13 @@ const LOSSES: [Loss; 4] = [
         of: |bundle| tcp(bundle).map(|tcp| (tcp.sent_again_segments, tcp.sent_segments)),
     },
     Loss {
-        says: "it received TCP segments out of order, so earlier ones were lost or overtaken:",
+        says: "it received TCP segments out of order, so earlier segments were lost or delayed:",
         least: EARLY_SHARE_MIN,
         of: |bundle| tcp(bundle).and_then(|tcp| Some((tcp.early_segments?, tcp.received_segments))),
     },
 ];
 
-/// Returns causes on the host's link that its peers do not have.
+/// Returns causes on the host's link that do not exist on the other hosts.
 pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
     let found = LOSSES.iter().filter_map(|loss| describe_loss(loss, slow, others));
     speed(slow, others)
@@ -107,7 +107,7 @@ fn describe_loss(loss: &Loss, slow: &Bundle, others: &[&Bundle]) -> Option<Strin
     stands_out.then(|| {
         let percent = |share: f64| format!("{:.2} %", share * 100.0);
         format!(
-            "{} {lost} of {all} ({}), the others' at most {}",
+            "{} {lost} of {all} ({}), on the other hosts at most {}",
             loss.says,
             percent(own),
             percent(most)
@@ -123,15 +123,18 @@ fn speed(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let (names, used) = (links::names(observed(slow)?), evidence::percent(share));
     if own as f64 * TIMES_MIN <= least as f64 && share >= SLOWED_SHARE_MIN {
         return Some(format!(
-            "its link ({names}) is {} and was used to {used} of that speed, the others' links are \
-             at least {}",
+            "its link ({names}) has {} and was used to {used} of that speed, while the links of \
+             the other hosts have at least {}",
             rate(own),
             rate(least)
         ));
     }
     (share >= FULL_SHARE && most < FULL_SHARE).then(|| {
         let (own, most) = (rate(own), evidence::percent(most));
-        format!("its link ({names}, {own}) was used to {used} of its speed, the others' at most to {most}")
+        format!(
+            "its link ({names}, {own}) was used to {used} of its speed, on the other hosts at \
+            most to {most}"
+        )
     })
 }
 
@@ -147,7 +150,12 @@ fn duplex(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let name = half(slow)??;
     let others: Vec<Option<String>> = others.iter().filter_map(|other| half(other)).collect();
     let is_alone = !others.is_empty() && others.iter().all(Option::is_none);
-    is_alone.then(|| format!("its link ({name}) runs at half duplex, the others' at full"))
+    is_alone.then(|| {
+        format!(
+            "its link ({name}) uses half duplex, while the other hosts use full \
+        duplex"
+        )
+    })
 }
 
 fn flaps(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
@@ -159,7 +167,7 @@ fn flaps(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let own = changes(slow)?;
     let most = others.iter().filter_map(|other| changes(other)).max()?;
     (own > 0 && most == 0)
-        .then(|| format!("its link went down or came up {own} times, the others' never"))
+        .then(|| format!("its link went down or came up {own} times, but never on the other hosts"))
 }
 
 #[cfg(test)]

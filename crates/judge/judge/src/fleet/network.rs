@@ -1,10 +1,10 @@
-//! Comparison of the hosts' reads and writes with the network traffic. The traffic is counted at
-//! the network mounts if the kernel speaks the protocol, and at the interfaces if Plimsoll does.
-//! Counters that several agents of one machine share count once.
+//! Compares the hosts' reads and writes with the network traffic. If the kernel is the network
+//! client, the traffic is counted at the network mounts; if Plimsoll is the client, at the
+//! interfaces. Counters that several agents on one machine share are included only once.
 //!
-//! Agents of one machine that share a mount or an interface see each other's bytes in its counters.
-//! Each seems to have transferred its own bytes even if these belong to another agent. The sum
-//! reveals it.
+//! If agents on one machine share a mount or an interface, its counters include the bytes of all
+//! these agents. Each agent then seems to have transferred its own bytes, even if the traffic
+//! belongs to another agent. The sum over all agents reveals this.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::finding::{Finding, Outcome};
 use crate::rules::balance::{SHARE_MIN, wire};
 use crate::rules::evidence;
 
-/// Minimum bytes for the comparison: metadata and read-ahead are of this size.
+/// Minimum number of bytes for the comparison: metadata and read-ahead can be this large.
 const REQUESTED_MIN: u64 = 8 << 20;
 
 /// Source of the network traffic.
@@ -41,7 +41,7 @@ fn traffic_source(bundle: &Bundle) -> Option<TrafficSource> {
 #[derive(Clone, Copy, Debug, Default)]
 struct DirectionTraffic {
     requested: u64,
-    /// Minimum of these bytes that the network must show.
+    /// Minimum number of these bytes that the network counters must show.
     least: u64,
     /// Bytes that the hosts sent or received over the network.
     wire: u64,
@@ -59,12 +59,12 @@ pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Optio
     let unseen: Vec<&str> = unseen.map(|host| host.name.as_str()).collect();
     if !unseen.is_empty() {
         let says = format!(
-            "the network traffic of {} is unknown, and so is the total of all hosts",
+            "the network traffic of {} is unknown, so the total of all hosts is unknown too",
             unseen.join(", ")
         );
         return Some(Finding::new(NETWORK, Outcome::Warn, says).advise(
-            "let each host use the target through a kernel mount, or through Plimsoll's own \
-             clients over interfaces that do not change during the run",
+            "on each host, access the target through a kernel mount, or through Plimsoll's own \
+             clients and interfaces that do not change during the run",
         ));
     }
     let moved = network_bytes(fleet, bundles);
@@ -77,7 +77,7 @@ pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Optio
     let short: Vec<String> = short
         .map(|(word, side)| {
             let (requested, wire) = (evidence::size(side.requested), evidence::size(side.wire));
-            format!("of {requested} {word} by all hosts, {wire} went over the network")
+            format!("of {requested} {word} by all hosts, only {wire} crossed the network")
         })
         .collect();
     let by_interfaces = sources.contains(&TrafficSource::Interfaces);
@@ -93,9 +93,10 @@ pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Optio
                 .advise("use direct I/O, or data much larger than the hosts' memory")
         }
         (false, true) => {
-            let says = format!("{}: the path of the rest is unknown", short.join("; "));
+            let says = format!("{}: it is unknown how the rest was transferred", short.join("; "));
             Finding::new(NETWORK, Outcome::Warn, says).advise(
-                "let the hosts' connections use their kernels, without a library in between",
+                "let the hosts use their kernels' network connections, without a library that \
+                 bypasses the kernel",
             )
         }
     };
@@ -120,9 +121,9 @@ fn side(bundles: &BTreeMap<String, &Bundle>, is_read: bool, wire: u64) -> Direct
     side
 }
 
-/// Returns the traffic of the mounts and interfaces. If several agents of one machine share one,
-/// the largest count is used. That count also includes the bytes of the other agents, except for
-/// the time in which only one agent measured.
+/// Returns the traffic of the mounts and interfaces. If several agents on one machine share a mount
+/// or an interface, the largest of their counts is used. That count also includes the bytes of the
+/// other agents, except for the time in which only one agent measured.
 fn network_bytes(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes {
     let mut all: BTreeMap<(&str, &str, &str), IoBytes> = BTreeMap::new();
     let mut note = |key, moved: IoBytes| {
@@ -144,7 +145,7 @@ fn network_bytes(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes 
         if traffic_source(bundle) == Some(TrafficSource::Interfaces)
             && let Some(moved) = wire::interface_bytes(bundle)
         {
-            // Agents in namespaces of their own have interfaces of their own.
+            // Agents in separate namespaces have separate interfaces.
             let namespace = bundle.observed.links.as_ref().and_then(|l| l.namespace.as_deref());
             let key = match namespace {
                 Some(namespace) => (machine.as_str(), namespace, ""),

@@ -1,5 +1,5 @@
-//! Reasons why one host achieved less than the others, from a comparison of its evidence with
-//! theirs.
+//! Finds out why one host achieved a lower rate than the other hosts, by comparing its evidence
+//! with theirs.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{DeviceTotals, NetworkMount};
@@ -9,7 +9,7 @@ use crate::figures::{NS_PER_S, Pick, measured, totals};
 use crate::rules::balance::wire;
 use crate::rules::evidence;
 
-/// Share of the others' lowest CPU frequency below which this host's frequency is low.
+/// A host's CPU frequency counts as low below this share of the other hosts' lowest frequency.
 /// `cpu-frequency` uses the same share within one run.
 const FREQUENCY_SHARE_MIN: f64 = 0.8;
 
@@ -19,7 +19,7 @@ const OTHERS: &str = "other programs moved bytes to and from its storage:";
 struct Cause {
     /// Text before the value.
     says: &'static str,
-    /// Minimum value for a cause.
+    /// Minimum value that counts as a cause.
     least: f64,
     show: fn(f64) -> String,
     /// Function that returns the value; `None` if unknown.
@@ -30,7 +30,7 @@ struct Cause {
 /// `generator-limit`, `memory-pressure`).
 const CAUSES: [Cause; 9] = [
     Cause {
-        says: "a CPU quota withheld it for",
+        says: "a CPU quota withheld CPU time:",
         least: 0.01,
         show: evidence::percent,
         of: |bundle| {
@@ -45,19 +45,19 @@ const CAUSES: [Cause; 9] = [
         of: |bundle| bundle.observed.cpu.steal_avg,
     },
     Cause {
-        says: "its CPUs were busy for",
+        says: "its CPUs were busy:",
         least: 0.9,
         show: evidence::percent,
         of: |bundle| bundle.observed.cpu.busy_avg,
     },
     Cause {
-        says: "its busiest load thread worked for",
+        says: "its busiest load thread used a CPU for",
         least: 0.9,
         show: evidence::percent,
         of: |bundle| bundle.observed.generator.busiest_thread_share,
     },
     Cause {
-        says: "its programs waited for memory for",
+        says: "its programs waited for memory:",
         least: 0.05,
         show: evidence::percent,
         of: |bundle| bundle.observed.pressure.memory_some_share,
@@ -69,7 +69,7 @@ const CAUSES: [Cause; 9] = [
         of: |bundle| Some(bundle.observed.device_errors.as_ref()?.values().sum::<u64>() as f64),
     },
     Cause {
-        says: "calls were sent again over its link:",
+        says: "its network client sent calls again:",
         least: 0.1,
         show: |rate| format!("{rate:.1}/s"),
         of: |bundle| {
@@ -89,7 +89,7 @@ const CAUSES: [Cause; 9] = [
             Some(bytes as f64 / (measured(bundle)?.duration_ns.max(1) as f64 / NS_PER_S))
         },
     },
-    Cause { says: "its device took longer for an I/O:", least: 0.0, show: ms, of: device_ns },
+    Cause { says: "its device took more time per I/O:", least: 0.0, show: ms, of: device_ns },
 ];
 
 fn ms(ns: f64) -> String {
@@ -103,13 +103,14 @@ fn device_ns(bundle: &Bundle) -> Option<f64> {
         |of: fn(&DeviceTotals) -> u64| -> u64 { devices.iter().map(|device| of(device)).sum() };
     let ios = sum(|device| device.reads + device.writes);
     let ns = sum(|device| device.read_ns + device.write_ns);
-    // Some devices do not measure their time.
+    // Some devices do not measure the time of I/Os.
     (ios > 0 && ns > 0).then(|| ns as f64 / ios as f64)
 }
 
-/// Returns causes in the slow host's evidence that its peers do not have. If some hosts lack a
-/// value, the comparison uses the others; if all lack it, it uses none. `is_alone`: no other agent
-/// runs on its machine. With another agent, the other programs on the machine are that agent.
+/// Returns causes in the slow host's evidence that do not exist on the other hosts. For each value,
+/// hosts without this value are ignored; if no other host has it, it is not compared. `is_alone` is
+/// true if no other agent runs on the machine. Otherwise other programs are not a cause, because
+/// that agent is one of them.
 pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<String> {
     let mut found: Vec<String> = CAUSES
         .iter()
@@ -119,7 +120,7 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
             let most = largest(others, cause.of)?;
             let stands_out = own >= cause.least && own > 0.0 && stands_out(cause, own, most);
             let (own, most) = ((cause.show)(own), (cause.show)(most));
-            stands_out.then(|| format!("{} {own}, the others' at most {most}", cause.says))
+            stands_out.then(|| format!("{} {own}, on the other hosts at most {most}", cause.says))
         })
         .collect();
     let lowest = |bundle: &Bundle| bundle.observed.cpu.frequency_hz_min;
@@ -129,7 +130,7 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
     {
         let ghz = |hz: u64| hz as f64 / 1e9;
         found.push(format!(
-            "its CPUs fell to {:.2} GHz, the others' to no less than {:.2} GHz",
+            "its CPUs fell to {:.2} GHz, on the other hosts to no less than {:.2} GHz",
             ghz(own),
             ghz(least)
         ));
@@ -144,8 +145,8 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
     found
 }
 
-/// Returns the block-I/O limits of the slow host's control group, if no other host has any. Device
-/// numbers differ between hosts, so limits of two hosts cannot be compared.
+/// Returns the block-I/O limits of the slow host's control group, if no other host has such limits.
+/// Device numbers differ between hosts, so limits of two hosts cannot be compared.
 fn io_limit_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let limits = |bundle: &Bundle| {
         let limits = bundle.observed.limits.as_ref().filter(|limits| limits.groups_read)?;
@@ -155,11 +156,14 @@ fn io_limit_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let are_free = !others.is_empty()
         && others.iter().all(|other| limits(other).is_some_and(|limits| limits.is_empty()));
     (!own.is_empty() && are_free).then(|| {
-        format!("its control group limits block I/O ({}), the others' do not", own.join(", "))
+        format!(
+            "its control group limits block I/O ({}), but not on the other hosts",
+            own.join(", ")
+        )
     })
 }
 
-/// A share cannot exceed one, so the others only need to stay below the minimum.
+/// A share cannot exceed one, so it is enough if the other hosts' shares are below the minimum.
 fn stands_out(cause: &Cause, own: f64, most: f64) -> bool {
     own >= most * TIMES_MIN || cause.least == 0.9 && most < cause.least
 }
@@ -168,16 +172,16 @@ fn largest(others: &[&Bundle], of: impl Fn(&Bundle) -> Option<f64>) -> Option<f6
     others.iter().filter_map(|other| of(other)).reduce(f64::max)
 }
 
-/// Returns the network path as the cause if no value of the host is unusual: the I/Os spent more
-/// time on the network.
+/// Returns the network path as the cause. Used if no value of the host is unusual: the additional
+/// time of the I/Os was then probably spent on the network.
 fn network_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let latency_ns =
         |bundle: &Bundle| totals(bundle, Pick::Transactional).mean_ns().map(|n| n as f64);
     let (own, most) = (latency_ns(slow)?, largest(others, latency_ns)?);
     (wire::crosses_network(slow) && own >= most * TIMES_MIN).then(|| {
         format!(
-            "its I/Os took {}, the others' at most {}, and no counter of the host explains it: \
-             check its link to the storage{}",
+            "its I/Os took {}, on the other hosts at most {}, and no counter of the host explains \
+             this: check its link to the storage{}",
             ms(own),
             ms(most),
             link::says(slow).map_or(String::new(), |says| format!(" ({says})"))
@@ -231,7 +235,7 @@ mod tests {
             ("memory", |b| b.observed.pressure.memory_some_share = Some(0.3)),
             ("I/O errors", |b| b.observed.device_errors = Some([("sda".into(), 3)].into())),
             ("other programs", |b| b.observed.neighbours.storage_read_bytes = Some(60 << 30)),
-            ("its device took longer", |b| b.observed.devices[0].read_ns *= 2),
+            ("its device took more time", |b| b.observed.devices[0].read_ns *= 2),
             ("fell to 2.00 GHz", |b| b.observed.cpu.frequency_hz_min = Some(2_000_000_000)),
         ];
         for (word, change) in cases {
@@ -280,7 +284,7 @@ mod tests {
         let (well, lossy, slow) = (far(0, 1), far(600, 5), far(0, 5));
         let of_lossy = causes(&lossy, &[&well], true);
         assert_eq!(of_lossy.len(), 1, "{of_lossy:?}");
-        assert!(of_lossy[0].contains("sent again over its link: 10.0/s"), "{of_lossy:?}");
+        assert!(of_lossy[0].contains("sent calls again: 10.0/s"), "{of_lossy:?}");
         let of_slow = causes(&slow, &[&well], true);
         assert!(of_slow[0].contains("check its link"), "{of_slow:?}");
         assert!(causes(&fixtures::reads(), &[&well], true).is_empty(), "not over a network");

@@ -1,7 +1,8 @@
-//! Comparison of the hosts' I/O with the storage system's own counters.
+//! Compares the hosts' I/O with the storage system's own counters.
 //!
-//! A host's cache, a server in between, or a wrong share can answer I/O that never reaches the
-//! system. The hosts cannot detect this. The system's own counters can, if the plan names them.
+//! A host's cache, a server in between, or a wrongly mounted share can answer I/O that never
+//! reaches the storage system. The hosts cannot detect this. The system's own counters show it, if
+//! the plan names them.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,9 @@ use super::SYSTEM;
 use crate::finding::{Finding, Outcome};
 use crate::rules::evidence;
 
-/// Tolerance for the counters. The I/O between two responses is added to it.
+/// Tolerance for the counters, in addition to the I/O between two readings.
 const SLACK: f64 = 0.1;
-/// Minimum number of I/Os for the comparison. The system's internal I/O is of this size.
+/// Minimum number of I/Os for the comparison. The system's internal I/O can reach this number.
 const COUNT_MIN: u64 = 100;
 
 /// I/O that the hosts sent to the system, in one direction.
@@ -35,7 +36,7 @@ enum CounterAgreement {
 }
 
 /// Compares the I/O with the counters. `None` if the plan names no metrics of the system, or if the
-/// hosts recorded them themselves (earlier versions).
+/// hosts themselves recorded them (earlier versions).
 pub(super) fn check(
     fleet: &Fleet,
     metrics: &[MetricsEndpoint],
@@ -50,7 +51,9 @@ pub(super) fn check(
         let says = "the plan names the storage system's own counters, but the evidence does not \
                     contain them";
         let finding = Finding::new(SYSTEM, Outcome::Unknown, says);
-        return Some(finding.advise("run again with a version that reads them"));
+        return Some(
+            finding.advise("run again with a version of Plimsoll that reads these counters"),
+        );
     };
     let sides = sides(fleet, system);
     let slack = SLACK + system.gap_ns_max as f64 / window.duration_ns.max(1) as f64;
@@ -82,22 +85,22 @@ fn summarise(
     });
     if let Some((word, share, of)) = less {
         let says = format!(
-            "the storage system counted {} of {of} that all hosts {word}: a cache in front of it \
-             answered the rest, or its counters omit a part{}",
+            "the storage system counted only {} of {of} that all hosts {word}: a cache in front \
+             of it answered the rest, or its counters omit a part{}",
             evidence::percent(share),
             match system.unknown.is_empty() {
                 true => String::new(),
-                false => format!(" (not known: {})", system.unknown.join("; ")),
+                false => format!(" (unknown counters: {})", system.unknown.join("; ")),
             }
         );
         return Finding::new(SYSTEM, Outcome::Unknown, says).advise(
-            "use direct I/O and more data than the hosts' caches hold, and name counters that \
-             cover all I/O of this volume",
+            "use direct I/O and more data than fits into the hosts' caches, and name counters \
+             that include all I/O of this volume",
         );
     }
     if !system.unknown.is_empty() {
         let says =
-            format!("the storage system's counts are unknown: {}", system.unknown.join("; "));
+            format!("the storage system's counters are unknown: {}", system.unknown.join("; "));
         return Finding::new(SYSTEM, Outcome::Warn, says)
             .advise("make sure that the coordinator can reach the endpoint during the whole run");
     }
@@ -107,15 +110,15 @@ fn summarise(
     });
     if let Some((word, times, of)) = more {
         let says = format!(
-            "the storage system counted {times:.1} times {of} that all hosts {word}: others use it too, or it counts \
-             copies"
+            "the storage system counted {times:.1} times {of} that all hosts {word}: other \
+             clients use it too, or its counters include copies"
         );
         return Finding::new(SYSTEM, Outcome::Warn, says)
-            .advise("name counters of this volume alone, as clients see it");
+            .advise("name counters that include only the clients' I/O on this volume");
     }
     if agreements.is_empty() {
         let says = format!(
-            "the storage system's counters do not cover the load of all hosts during {:.1} s",
+            "the storage system's counters do not include the load of all hosts during {:.1} s",
             window.duration_ns as f64 / 1e9
         );
         return Finding::new(SYSTEM, Outcome::Warn, says)
@@ -146,8 +149,8 @@ fn sides(fleet: &Fleet, system: &System) -> [DirectionTotals; 2] {
     ]
 }
 
-/// Compares one direction. The counters are in I/Os or in bytes; the function uses the unit whose
-/// total is closer.
+/// Compares one direction. The counters count I/Os or bytes; the function uses the unit whose total
+/// is closer.
 fn compare_counters(side: &DirectionTotals, slack: f64) -> Option<CounterAgreement> {
     let counted = side.counted?;
     let ratio = |requested: u64| counted / requested.max(1) as f64;

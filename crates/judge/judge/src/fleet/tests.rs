@@ -6,7 +6,7 @@ use crate::finding::Finding;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Judges a fleet without its bundles.
+/// Judges a fleet whose bundles are not available.
 fn judge_fleet(
     fleet: &Fleet,
     verdicts: &BTreeMap<String, Verdict>,
@@ -82,7 +82,7 @@ fn verdict(kind: VerdictKind) -> Verdict {
     verdict
 }
 
-/// Creates a fleet whose hosts have these I/O counts and all have this verdict.
+/// Creates a fleet whose hosts have these I/O counts. All hosts have this verdict.
 pub(super) fn fleet(
     counts: &[u64],
     kind: VerdictKind,
@@ -166,7 +166,7 @@ fn a_rate_is_of_what_the_achieved_rate_counts_and_not_of_logs() {
     assert!((judged.total.unwrap().ops_per_s - 200.0).abs() < 1e-9);
     let host = &judged.hosts[0];
     assert_eq!((host.latency_ns_avg, host.latency_ns_max), (Some(1_000_000), Some(2_000_000)));
-    // Without any other I/O, the logs count.
+    // If there is no other I/O, the I/O of the logs counts.
     for host in &mut fleet.hosts {
         host.run.as_mut().unwrap().classes.retain(|class| class.group == "log");
     }
@@ -217,7 +217,7 @@ fn hosts_that_did_not_measure_together_are_told_by_the_last_ones_name() {
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
     assert_eq!(judged.verdict, VerdictKind::Pass);
     assert_eq!(found(&judged, TOGETHER).outcome, Outcome::Warn);
-    assert!(found(&judged, TOGETHER).says.contains("the last on b"));
+    assert!(found(&judged, TOGETHER).says.contains("the last to start was b"));
 
     let window = apart.window.as_mut().unwrap();
     (window.cut, window.duration_ns) = (true, 9_400_000_000);
@@ -227,7 +227,7 @@ fn hosts_that_did_not_measure_together_are_told_by_the_last_ones_name() {
     apart.window.as_mut().unwrap().duration_ns = 5 * SECOND;
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
     assert_eq!(judged.verdict, VerdictKind::Invalid);
-    assert!(judged.reason.contains("the last on b"), "{}", judged.reason);
+    assert!(judged.reason.contains("the last to start was b"), "{}", judged.reason);
 
     apart.window = None;
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
@@ -245,7 +245,7 @@ fn a_sum_that_is_none_is_refuted() {
     more.classes[0].count += 1;
     let judged = judge_fleet(&more, &verdicts, Some(&merged));
     assert_eq!(
-        (judged.verdict, judged.reason.contains("not the sums")),
+        (judged.verdict, judged.reason.contains("differ from the sums")),
         (VerdictKind::Invalid, true)
     );
     let (mut more, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
@@ -279,7 +279,7 @@ fn agents_of_one_machine_or_of_several_builds_are_told() {
     assert!(found(&judged, ALIKE).says.contains("one machine"));
     one.hosts[1].build = "other".into();
     let judged = judge_fleet(&one, &verdicts, Some(&merged));
-    assert!(found(&judged, ALIKE).says.contains("several builds"));
+    assert!(found(&judged, ALIKE).says.contains("different builds"));
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     let judged = judge(&two, &whole, &none);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn);
     assert_eq!(found(&judged, NETWORK).evidence["read_network_bytes"], requested);
-    // Both agents of one machine see the same bytes of its network mount.
+    // For two agents on one machine, the counters of its network mount are the same.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     let judged = judge(&two, &whole, &whole);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn, "counted once");
@@ -363,17 +363,19 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
         (Outcome::Warn, &requested.into())
     );
     assert!(
-        finding.says.contains("the path of the rest is unknown"),
+        finding.says.contains("unknown how the rest was transferred"),
         "no cache is accused: {}",
         finding.says
     );
-    // Agents of one machine see the same bytes, unless each has its own network namespace.
+    // For agents on one machine, the counters are the same, unless each agent has a separate
+    // network namespace.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
     assert_eq!(found(&judge(&two, &one, &one), NETWORK).outcome, Outcome::Warn, "counted once");
     let both = far("net:[1]", requested * 2, 0);
     assert!(judge(&two, &both, &both).passed.contains(&NETWORK.to_owned()));
-    // An unchecked rule has not passed. If nothing is known of any host, the rule does not apply.
+    // A rule that could not be checked does not count as passed. If nothing is known of any host,
+    // the rule does not apply.
     let mut lost = one.clone();
     lost.observed.links.as_mut().unwrap().interfaces[0].counters = None;
     assert!(found(&judge(&two, &one, &lost), NETWORK).says.contains("traffic of b is unknown"));
@@ -405,7 +407,7 @@ fn what_all_hosts_did_is_held_against_what_the_system_counted() {
     let (kind, found) = with(&[("cache", 1_000.0)], &[], SECOND / 10);
     let (outcome, says) = found.unwrap();
     assert_eq!((kind, outcome), (VerdictKind::Inconclusive, Outcome::Unknown));
-    assert!(says.contains("counted 48 % of 2100 I/Os that all hosts read"), "{says}");
+    assert!(says.contains("counted only 48 % of 2100 I/Os that all hosts read"), "{says}");
     let (kind, found) = with(&[("cache", 0.0)], &[], SECOND / 10);
     assert_eq!((kind, found.unwrap().0), (VerdictKind::Inconclusive, Outcome::Unknown));
     let (kind, found) = with(&[("cache", 6_300.0)], &[], SECOND / 10);
@@ -416,8 +418,8 @@ fn what_all_hosts_did_is_held_against_what_the_system_counted() {
     assert_eq!(kind, VerdictKind::Pass);
     assert!(found.unwrap().1.contains("refused"));
     let (_, found) = with(&[], &[], 0);
-    assert!(found.unwrap().1.contains("do not cover"));
-    // Infrequent responses are less precise.
+    assert!(found.unwrap().1.contains("do not include"));
+    // If the counters are read rarely, they are less precise.
     let (kind, none) = with(&[("cache", 1_300.0)], &[], 4 * SECOND);
     assert_eq!((kind, none), (VerdictKind::Pass, None));
 }

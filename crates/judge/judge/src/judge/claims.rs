@@ -26,7 +26,7 @@ fn declarations_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = 
     findings.iter().filter(bears).flat_map(|finding| &finding.declared)
 }
 
-/// Returns the declarations behind all claims.
+/// Returns the declarations behind all claims, without duplicates.
 pub(super) fn declarations(findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
     let mut declared: Vec<String> =
         claimed.iter().flat_map(|&claim| declarations_for(findings, claim)).cloned().collect();
@@ -52,14 +52,14 @@ pub(super) fn refutes(finding: &Finding, claim: Claim) -> bool {
         && rules::find(&finding.rule).is_some_and(|rule| rule.refutes(claim))
 }
 
-/// Returns the support of each claim. The claims of the run always appear; the others appear if a
-/// rule affects them.
+/// Returns the support of each claim. The claims of the run are always included; other claims are
+/// included if a rule affects them.
 pub(super) fn claim_statuses(
     findings: &[Finding],
     claimed: &[Claim],
     tier: Tier,
 ) -> BTreeMap<Claim, ClaimStatus> {
-    /// A result file alone can never support these.
+    /// Claims that a result file alone can never support.
     const NOT_FROM_A_FILE: [Claim; 4] =
         [Claim::MediaRead, Claim::DurableWrite, Claim::TailLatency, Claim::SustainedWrite];
     let status = |claim: Claim| {
@@ -91,8 +91,9 @@ pub(super) fn claim_statuses(
         .collect()
 }
 
-/// Returns the rules that support a claim, of which one must pass. Rules that only check for errors
-/// do not show a claim. Each claim but the requirement needs a rule specific to that claim.
+/// Returns the rules that are specific to a claim; at least one of them must pass. Rules that only
+/// detect errors do not prove a claim. The result is empty for claims that need no specific rule,
+/// such as the requirement.
 pub(super) fn specific_rules(claim: Claim) -> &'static [&'static str] {
     match claim {
         Claim::Requirement | Claim::Comparative => &[],
@@ -107,7 +108,7 @@ pub(super) fn specific_rules(claim: Claim) -> &'static [&'static str] {
     }
 }
 
-/// Returns true if a specific rule supports the claim, or if the claim needs none.
+/// Returns true if a specific rule supports the claim, or if the claim needs no specific rule.
 fn has_specific_proof(findings: &[Finding], claim: Claim) -> bool {
     let own = specific_rules(claim);
     own.is_empty()

@@ -1,19 +1,21 @@
 //! Balance of bytes: compares the bytes that the load requested with the bytes that devices moved
-//! for this process. If a cache, a hole or a compressing layer answers, they do not move them.
+//! for this process. Devices do not move bytes that a cache, a hole or a compressing layer
+//! supplied.
 //!
 //! The balance compares the process with the devices under the target's file system. The rule then
 //! compares each layer with the next lower layer, down to the disks. Other processes' I/O must
 //! never count as ours:
 //!
 //! - At the top, the process's own counters (`/proc/PID/io`) distinguish its I/O from that of
-//!   others. The kernel counts reads when it submits them to a block device. These count a write if
-//!   it bypasses the page cache or makes a page dirty, but not if the page is dirty already. The
-//!   counter less the bytes that are still dirty is therefore the least that reached the device.
+//!   others. The kernel counts reads when it submits them to a block device. It counts a write if
+//!   the write bypasses the page cache or makes a page dirty, but not if the page is dirty already.
+//!   The counter minus the bytes that are still dirty is therefore a lower bound of the bytes that
+//!   reached the device.
 //! - If this process is itself the client of the network protocol, the interfaces' counters are
 //!   used (`wire`).
-//! - Further down, traffic from other partitions and volumes is subtracted. Under a loop device,
-//!   the counters of the kernel's own threads, which do its work, and of other processes separate
-//!   it.
+//! - At lower layers, traffic from other partitions and volumes is subtracted. Under a loop device,
+//!   the load's I/O is identified with the counters of the kernel threads that do the loop device's
+//!   work, and with those of other processes.
 
 mod in_flight;
 mod layers;
@@ -32,23 +34,24 @@ use crate::figures::{self, NS_PER_S, Pick, measured};
 /// Minimum ratio of bytes moved by devices to requested bytes; a smaller ratio means that a cache
 /// answered. Measured: 0.001 with a warm page cache, 0.87 with a cold one, 1.00 with direct I/O.
 pub const SHARE_MIN: f64 = 0.8;
-/// Maximum ratio of device bytes to requested bytes at which all device bytes count as the job's. A
-/// result file alone does not show which process caused them.
+/// Maximum ratio of device bytes to requested bytes at which all device bytes are attributed to the
+/// job. A result file alone does not show which process caused these bytes.
 const ALONE_MAX: f64 = 1.25;
 /// Maximum credible data reduction, declared or not. Array makers guarantee 3:1 to 5:1 for mixed
 /// data.
 pub const REDUCTION_MAX: f64 = 5.0;
-/// Minimum requested bytes for a finding against a target: its metadata is of this size.
+/// Minimum number of requested bytes for a finding against a target: a file system's metadata can
+/// be this large.
 const REQUESTED_MIN: u64 = 1 << 20;
 /// Minimum measured time for a finding against a target. The counters are first read some
 /// milliseconds after the start of the measurement. On a busy host, a quarter of the bytes written
 /// in 49 ms preceded that reading (measured).
 const MEASURED_NS_MIN: u64 = 250_000_000;
-/// Maximum delay of the first counter reading, as a fraction of the measurement, and maximum
-/// fraction of the bytes that moved before it. It is half of the margin of [`SHARE_MIN`], because
-/// load is uneven.
+/// Maximum delay of the first counter reading, as a fraction of the measurement. It is also the
+/// maximum fraction of the bytes that may have moved before that reading. It is half of the margin
+/// of [`SHARE_MIN`], because load is uneven.
 const LATE_SHARE: f64 = 0.1;
-/// File systems on block devices that submit I/O in the process that requests it.
+/// Block-device file systems that submit I/O in the context of the requesting process.
 const ON_DEVICES: [&str; 10] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "jfs", "overlay"];
 
@@ -56,7 +59,7 @@ const ON_DEVICES: [&str; 10] =
 /// completes near the start or end of the measurement is in only one of the two.
 const TIMING_SLACK: f64 = 0.02;
 
-/// Bytes of one direction that were requested through the page cache, and past it.
+/// Requested bytes of one direction: buffered (through the page cache) and direct.
 #[derive(Clone, Copy, Debug, Default)]
 struct StreamBytes {
     buffered_bytes: u64,
@@ -69,7 +72,7 @@ pub(crate) enum BalanceResult {
     Moved,
     /// The devices moved too little, for all processes together.
     Short(String),
-    /// The evidence does not decide it.
+    /// The evidence is not sufficient for a decision.
     Open(String),
 }
 
@@ -109,7 +112,7 @@ pub(crate) fn side(bundle: &Bundle, is_read: bool) -> Option<DirectionBalance> {
     })
 }
 
-/// Returns the share of reads that no device moved for this process; `None` if unknown.
+/// Returns the fraction of the read bytes that no device moved for this process; `None` if unknown.
 pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
     let scale = Scale::of(bundle, true).filter(|scale| scale.late_ns().is_none())?;
     let moved = match (scale.own().filter(|_| scale.counts_own()), scale.top()) {
@@ -119,23 +122,23 @@ pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
     Some(1.0 - (moved as f64 / scale.requested as f64).min(1.0))
 }
 
-/// Returns the minimum bytes that the process must have submitted, of those requested from files.
-/// `None` if no bytes were requested, or if its counters do not include these bytes.
+/// Returns the minimum number of the requested bytes that the process must itself have submitted.
+/// `None` if no bytes were requested, or if the process's counters do not include these bytes.
 pub(crate) fn least_own(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let scale = Scale::of(bundle, is_read)?;
     let counts = scale.counts_own() && scale.late_ns().is_none();
     (counts && scale.requested >= REQUESTED_MIN).then(|| scale.without_in_flight().least)
 }
 
-/// Returns the bytes that devices may have moved before the counters were first read: those of
-/// operations that completed before, and those in flight.
+/// Returns the bytes that devices may have moved before the counters were first read: the bytes of
+/// operations that had completed or were in flight by then.
 pub(crate) fn uncounted_bytes_max(bundle: &Bundle, is_read: bool) -> u64 {
     let Some(scale) = Scale::of(bundle, is_read) else { return 0 };
     scale.early_bytes().saturating_add(scale.in_flight_bytes())
 }
 
-/// Returns the time of the first counter reading, if it was so late that the counters lack much of
-/// the load.
+/// Returns the time of the first counter reading, if that reading was so late that much of the load
+/// preceded it.
 pub(super) fn counted_late_from_ns(bundle: &Bundle, is_read: bool) -> Option<u64> {
     Scale::of(bundle, is_read)?.late_ns().and(bundle.observed.counted_from_ns)
 }
@@ -179,7 +182,7 @@ impl<'a> Scale<'a> {
             return Some(most);
         }
         let dirty = self.bundle.observed.memory.dirty_bytes_after;
-        // The target's dirty bytes are at most the bytes of its files in the cache.
+        // The target cannot have more dirty bytes than its files have cached bytes.
         let held = match (self.bundle.observed.page_cache.resident_bytes_after, dirty) {
             (Some(resident), Some(dirty)) => resident.min(dirty),
             (one, other) => one.or(other)?,
@@ -210,7 +213,8 @@ impl<'a> Scale<'a> {
         Some(devices.iter().map(|device| self.totals(device)).sum())
     }
 
-    /// Returns the device bytes that the tool itself reports, if an observer also watched the run.
+    /// Returns the number of device bytes that the tool itself reports, if an observer also watched
+    /// the run.
     fn reported_bytes(&self) -> Option<u64> {
         let reported = &self.bundle.observed.reported_devices;
         (!reported.is_empty()).then(|| reported.iter().map(|device| self.totals(device)).sum())
@@ -236,7 +240,7 @@ impl<'a> Scale<'a> {
         evidence::size(bytes)
     }
 
-    /// Returns the worst result of all layers; `None` if all moved the bytes.
+    /// Returns the worst result of all layers; `None` if every layer moved the requested bytes.
     fn worst(&self) -> Option<BalanceResult> {
         let steps = match self.judge_server_target() {
             Some(server) => vec![server],
@@ -250,22 +254,26 @@ impl<'a> Scale<'a> {
     fn judge(&self) -> BalanceResult {
         match self.worst() {
             Some(BalanceResult::Short(says)) if self.requested < REQUESTED_MIN => {
-                BalanceResult::Open(format!("too little was {} to judge: {says}", self.verb()))
+                BalanceResult::Open(format!(
+                    "too few bytes were {} for a judgement: {says}",
+                    self.verb()
+                ))
             }
-            Some(BalanceResult::Short(says)) if self.is_brief() => {
-                BalanceResult::Open(format!("too short a time was measured to judge: {says}"))
-            }
+            Some(BalanceResult::Short(says)) if self.is_brief() => BalanceResult::Open(format!(
+                "the measurement was too short for a judgement: {says}"
+            )),
             Some(BalanceResult::Short(says))
                 if !matches!(self.without_in_flight().worst(), Some(BalanceResult::Short(_))) =>
             {
                 BalanceResult::Open(format!(
-                    "{says}; up to {} were in flight when the measurement began",
+                    "{says}; up to {} were in flight when the measurement started",
                     self.size(self.in_flight_bytes())
                 ))
             }
             Some(BalanceResult::Short(says)) => match self.late_ns() {
                 Some(late_ns) => BalanceResult::Open(format!(
-                    "the counters were read first {:.2} s after the measurement began: {says}",
+                    "the counters were first read {:.2} s after the start of the measurement: \
+                     {says}",
                     late_ns as f64 / NS_PER_S
                 )),
                 None => BalanceResult::Short(says),
@@ -284,7 +292,7 @@ impl<'a> Scale<'a> {
     fn late_ns(&self) -> Option<u64> {
         let (phase, from_ns) = (measured(self.bundle)?, self.bundle.observed.counted_from_ns?);
         let late_ns = from_ns.saturating_sub(phase.start_ns);
-        // A load that began fast may have moved much in a short time.
+        // A load that is fast at its start may move much of its data before this reading.
         let is_late = late_ns as f64 > phase.duration_ns as f64 * LATE_SHARE
             || self.early_bytes() as f64 > self.requested as f64 * LATE_SHARE;
         is_late.then_some(late_ns)
@@ -297,8 +305,8 @@ impl<'a> Scale<'a> {
         figures::bytes_before(self.bundle, pick, from_ns) as u64
     }
 
-    /// Returns the bytes of this direction that streams requested through the page cache and past
-    /// it. `None` unless there are both buffered and direct streams.
+    /// Returns the bytes that buffered and direct streams requested in this direction. `None`
+    /// unless there are streams of both kinds.
     fn stream_bytes(&self) -> Option<StreamBytes> {
         let streams = evidence::streams(self.bundle);
         let classes = self.bundle.run.classes.iter();
@@ -316,8 +324,8 @@ impl<'a> Scale<'a> {
     }
 
     /// Judges buffered streams that run together with direct streams. All bytes that no device
-    /// moved count against the buffered streams. Otherwise a large direct stream would hide a small
-    /// buffered one.
+    /// moved are attributed to the buffered streams. Otherwise a large direct stream would hide a
+    /// small buffered one.
     fn judge_buffered_streams(&self, own: Option<u64>) -> Option<BalanceResult> {
         let streams_bytes = self.stream_bytes()?;
         let reduction = self.bundle.plan.observe.data_reduction.unwrap_or(1.0);
@@ -333,21 +341,22 @@ impl<'a> Scale<'a> {
         if moved as f64 >= least {
             return None;
         }
-        // The host's dirty bytes may be another process's, and bytes that moved before the counters
-        // were first read are not in them. Both are few, but so are the buffered bytes.
+        // The host's dirty bytes may belong to another process. They do not include bytes that
+        // moved before the counters were first read. Both amounts are small, but so is the number
+        // of buffered bytes.
         let slack = (self.requested as f64 * TIMING_SLACK) as u64;
         let uncounted = slack.max(self.in_flight_bytes()).saturating_add(self.early_bytes());
         let most = moved.max(of_buffered(self.own_at_most())?).saturating_add(uncounted);
         let (asked, verb) = (self.size(streams_bytes.buffered_bytes), self.verb());
         Some(if (most as f64) < least {
             BalanceResult::Short(format!(
-                "of {asked} {verb} by buffered streams, at most {} reached a device: the page cache \
-                 took the rest",
+                "of {asked} {verb} by buffered streams, at most {} reached a device: the rest \
+                 stayed in the page cache",
                 self.size(most)
             ))
         } else {
             BalanceResult::Open(format!(
-                "of {asked} {verb} by buffered streams, {} to {} reached a device",
+                "of {asked} {verb} by buffered streams, between {} and {} reached a device",
                 self.size(moved),
                 self.size(most)
             ))
@@ -358,7 +367,7 @@ impl<'a> Scale<'a> {
         match self.compare_top() {
             BalanceResult::Short(says) => match self.unflushed_bytes() {
                 Some(unflushed) => BalanceResult::Open(format!(
-                    "{says}; up to {} of it were not flushed yet when the measurement ended",
+                    "{says}; up to {} had not been flushed yet when the measurement ended",
                     self.size(unflushed)
                 )),
                 None => BalanceResult::Short(says),
@@ -367,8 +376,8 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// Returns the load's own writes that may wait for their flush, if they may explain the missing
-    /// bytes: few writes on a slow device.
+    /// Returns the bytes of the load's own writes that may not have been flushed yet, if they can
+    /// explain the missing bytes. This occurs with few writes on a slow device.
     fn unflushed_bytes(&self) -> Option<u64> {
         let unflushed = unflushed_bytes_max(self.bundle).filter(|_| !self.is_read)?;
         let flushed = self.requested.saturating_sub(unflushed);
@@ -386,7 +395,8 @@ impl<'a> Scale<'a> {
         }
         if let Some(reported) = self.reported_bytes().filter(|reported| *reported < self.least) {
             let says = format!(
-                "of {requested} {}, the device moved {} by the result's own counters",
+                "of {requested} {}, the device moved only {}, according to the result's own \
+                 counters",
                 self.verb(),
                 self.size(reported)
             );
@@ -394,7 +404,7 @@ impl<'a> Scale<'a> {
         }
         if let Some(top) = self.top().filter(|top| *top < self.least) {
             let says =
-                format!("of {requested} {}, the device moved {}", self.verb(), self.size(top));
+                format!("of {requested} {}, the device moved only {}", self.verb(), self.size(top));
             return BalanceResult::Short(says);
         }
         if self.counts_own()
@@ -415,8 +425,8 @@ impl<'a> Scale<'a> {
             if !self.is_read && direct && self.own_at_most() >= Some(self.least) {
                 return self.judge_by_devices();
             }
-            // The load flushed its own writes, or they may have been direct: the host's dirty pages
-            // may be another process's.
+            // The load flushed its own writes, or these may have been direct writes. The host's
+            // dirty pages may then belong to another process.
             let is_buffered =
                 |stream: &Stream| evidence::is_buffered(self.bundle, stream) == Some(true);
             let unflushed = unflushed_bytes_of(self.bundle, is_buffered).filter(|_| !self.is_read);
@@ -425,7 +435,7 @@ impl<'a> Scale<'a> {
             {
                 return self.judge_by_devices();
             }
-            // A journal absorbs each flushed write, and its pages remain dirty meanwhile.
+            // A flush may write the data only to the journal; the file's pages then remain dirty.
             if self.is_read || !(self.journals_data() && flushes(self.bundle)) {
                 return BalanceResult::Short(self.describe_own(own));
             }
@@ -445,13 +455,13 @@ impl<'a> Scale<'a> {
         format!("of {requested} {}, this process had {moved} {cause} a device: {why}", self.verb())
     }
 
-    /// Judges by the devices' counters, minus the bytes that other processes may have moved, if the
-    /// process's own counters decide nothing.
+    /// Judges by the devices' counters, minus the bytes that other processes may have moved. Used
+    /// if the process's own counters are not sufficient.
     fn judge_by_devices(&self) -> BalanceResult {
         let Some(top) = self.top() else {
             let why = evidence::storage_unseen(self.bundle).map_or("no device shows", |u| &u.why);
             return BalanceResult::Open(format!(
-                "it is unknown which device moved {}: {why}",
+                "it is unknown which device moved the {}: {why}",
                 self.size(self.requested)
             ));
         };
@@ -470,8 +480,8 @@ impl<'a> Scale<'a> {
 
     fn undecided(&self, moved: u64) -> BalanceResult {
         BalanceResult::Open(format!(
-            "of {} {}, the part that the device moved for this process is unknown: it also moved \
-             bytes for other processes, {} in all",
+            "of {} {}, it is unknown how much the device moved for this process: it also worked \
+             for other processes and moved {} in total",
             self.size(self.requested),
             self.verb(),
             self.size(moved)
@@ -487,7 +497,7 @@ impl<'a> Scale<'a> {
         bytes.filter(|_| others.is_whole())
     }
 
-    /// Judges by a network mount's own counters of the bytes on the wire.
+    /// Judges by a network mount's own counters of bytes sent and received.
     fn judge_by_network_mounts(&self) -> Option<BalanceResult> {
         let mounts = &self.bundle.observed.network_mounts;
         if mounts.is_empty() {
@@ -500,7 +510,8 @@ impl<'a> Scale<'a> {
         let requested = self.size(self.requested);
         Some(if wire < self.least {
             let says = format!(
-                "of {requested} {}, {} went over the wire: this host's caches answered the rest",
+                "of {requested} {}, only {} crossed the network: this host's caches supplied the \
+                 rest",
                 self.verb(),
                 self.size(wire)
             );
@@ -527,14 +538,14 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// Returns the most bytes of the load's own writes that may be dirty at the end: those since each
-/// client's last flush. `None` if some writes are never flushed, or if a client writes to several
-/// files, because a flush applies to one file.
+/// Returns the maximum number of the load's own bytes that may be dirty at the end: the bytes that
+/// each client wrote after its last flush. `None` if some writes are never flushed, or if a client
+/// writes to several files, because a flush applies to one file.
 pub fn unflushed_bytes_max(bundle: &Bundle) -> Option<u64> {
     unflushed_bytes_of(bundle, |stream| stream.direct != DirectIo::Required)
 }
 
-/// The same, of the streams that `makes_dirty` selects.
+/// Returns the same maximum, but counts only the streams that `makes_dirty` selects.
 fn unflushed_bytes_of(bundle: &Bundle, makes_dirty: impl Fn(&Stream) -> bool) -> Option<u64> {
     let of_stream = |stream: &Stream| {
         let every_writes = u64::from(stream.sync.every_writes.max(1));

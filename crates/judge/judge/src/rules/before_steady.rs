@@ -13,8 +13,8 @@ pub const RULE: Rule = Rule {
     asks: "was the rate steady before the first event?",
     explains: "The windows during and after an event are compared with the time before it. If the \
         rate was still rising or falling then, its mean is not a level, and neither the loss nor \
-        the recovery can be measured. The rule applies the test of `not-steady` to the time before \
-        the first event. Warm up longer, or plan the event later.",
+        the recovery can be measured. The rule applies the test of `not-steady` to the time \
+        before the first event. Use a longer warm-up, or schedule the event later.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),
@@ -33,6 +33,6 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let own = Finding::new(RULE.id, finding.outcome, says);
     Some(match finding.outcome {
         Outcome::Pass => own,
-        _ => own.advise("warm up longer, or plan the event later"),
+        _ => own.advise("use a longer warm-up, or schedule the event later"),
     })
 }

@@ -7,26 +7,27 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum number of earlier runs with the same question for a figure to be one of many.
+/// Minimum number of earlier runs with the same question at which a figure counts as one of many.
 const EARLIER_MIN: u64 = 5;
-/// Minimum age of the ledger at the start of a run. A day is enough for a hundred runs of ten
-/// minutes.
+/// Minimum age of the ledger at the start of a run. About a hundred runs of ten minutes fit into a
+/// day.
 const AGE_NS_MIN: u64 = 86_400_000_000_000;
 
 pub const RULE: Rule = Rule {
     id: "best-of-many",
-    asks: "how many earlier runs on this system were like this one, and how many were aborted?",
-    explains: "The best of seven runs overstated their median by 40 % (measured). Every run, \
-               aborted ones too, is entered in an append-only ledger whose lines are chained by \
-               hash, and the bundle records its line. Two runs are alike if they run the same kind \
-               of workload, with numbers within 10 %, on the same file system or device under the \
-               same requirement. The plan's name, the directory and a few KiB more or less do not \
-               matter; with a requirement, nor does the load. Five earlier runs, or one aborted \
-               run, give a warning. So does an earlier run of the same workload under another \
-               requirement, because the requirement may have been changed after a look at the \
-               result. Show all of these runs (`plimsoll runs`), not only this one. If the ledger \
-               is less than a day old, or lacks runs whose bundles are in the catalogue, earlier \
-               attempts are unknown.",
+    asks: "how many earlier runs on this system had the same question, and how many of them were \
+        aborted?",
+    explains: "In one test, the best of seven runs was 40 % above their median. Every run, even \
+        an aborted one, gets a line in an append-only ledger whose lines are chained by hash. The \
+        bundle records this line. Two runs are alike if they have the same kind of workload, with \
+        numbers that differ by at most 10 %, on the same file system or device and with the same \
+        requirement. The plan's name, the directory and size differences of a few KiB are \
+        ignored. If there is a requirement, the load is ignored too. The rule warns if there were \
+        five earlier runs alike, or one that was aborted. It also warns if the same workload ran \
+        earlier with a different requirement, because the requirement may have been changed after \
+        a look at the result. Publish all of these runs (`plimsoll runs`), not only this one. If \
+        the ledger is less than a day old, or lacks runs whose bundles are in the catalogue, \
+        earlier attempts are unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };
@@ -37,7 +38,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return (bundle.run.tier == Tier::T1 && bundle.seal_sha256.is_some())
             .then(|| Finding::new(RULE.id, Outcome::Unknown, says).advise(SHOW));
     };
-    // Older bundles count runs of the same plan only. The repeats of a plan are reported together.
+    // Older bundles count only runs of the same plan. Repeats of a plan do not count as earlier
+    // runs, because they are reported together.
     let repeats = u64::from(bundle.plan.repeat.runs.max(1)) - 1;
     let of_plan = ledger.earlier_runs_of_plan.saturating_sub(repeats);
     let earlier = ledger.earlier_runs_alike.unwrap_or(of_plan);
@@ -58,8 +60,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else if otherwise > 0 {
         let runs = if otherwise == 1 { "1 run" } else { &format!("{otherwise} runs") };
         let says = format!(
-            "{runs} of the same workload had another requirement, which may have been changed \
-             after a look at the result"
+            "{runs} of the same workload had a different requirement: the requirement may have \
+             been changed after a look at the result"
         );
         let advice = "state the requirement before the first run, or show those runs too";
         Finding::new(RULE.id, Outcome::Warn, says).advise(advice)
@@ -75,9 +77,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("earlier_runs", earlier).with("earlier_runs_not_completed", given_up))
 }
 
-const SHOW: &str = "show all of them, or their median: `plimsoll runs` lists them";
+const SHOW: &str = "publish all of these runs, or their median: `plimsoll runs` lists them";
 
-/// Returns why earlier attempts are unknown; `None` if the ledger shows them.
+/// Returns the reason why earlier attempts are unknown; `None` if the ledger shows all of them.
 fn unknown_before(bundle: &Bundle, ledger: &LedgerPosition) -> Option<String> {
     if let Some(differed) = &ledger.head_differed {
         return Some(format!(
@@ -102,7 +104,7 @@ fn unknown_before(bundle: &Bundle, ledger: &LedgerPosition) -> Option<String> {
         minutes if minutes < 120 => format!("{minutes} minutes before this run"),
         minutes => format!("{} hours before this run", minutes / 60),
     };
-    Some(format!("the ledger began {began}, so earlier attempts cannot be ruled out"))
+    Some(format!("the ledger was started {began}, so earlier attempts cannot be ruled out"))
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::stats::{Segment, moments, segments};
 
-/// Minimum fall: a third. Volumes with credit burst at several times their base rate.
+/// Minimum fall, as a fraction of the first rate. Volumes with burst credit start at several times
+/// their base rate.
 const FALL_MIN: f64 = 1.5;
 /// Maximum variation of a capped level. Measured: 0.0 % on a volume with a limit in the kernel, 10
-/// % and more on a disk that others use too. The value is that of `rate-capped` with a margin,
-/// because the ticks of a cap may differ from the intervals.
+/// % and more on a shared disk. The value is the limit of `rate-capped` plus a margin, because the
+/// ticks of a cap may not coincide with the intervals.
 const HELD_MAX: f64 = 0.01;
 /// Maximum variation of a capped level on a busy host, which catches up with late operations.
 /// Measured: 4 % between seconds, 50 % between tenths of a second.
@@ -24,7 +25,7 @@ const TEN: usize = 10;
 /// ratio is 1 for independent intervals and higher on a shared device. Under a cap it was 0.1
 /// (measured). By chance it is below 0.25 in 1.3 % of cases (chi-square, 9 degrees of freedom).
 const VARIANCE_RATIO_MAX: f64 = 0.25;
-/// Minimum length of a level, as a fraction of the phase.
+/// Minimum duration of one level of the rate, as a fraction of the phase.
 const PLATEAU_MIN: f64 = 0.1;
 /// Ratio of device bytes to application bytes above which another process used the device.
 const NEIGHBOUR_RATIO: f64 = 1.05;
@@ -33,13 +34,13 @@ pub const RULE: Rule = Rule {
     id: "burst-credit",
     asks: "did the rate fall to a lower level, as when burst credit runs out?",
     explains: "Cloud volumes and arrays with quality-of-service limits run above their base rate \
-               until a credit is used up; write caches do so until they are full. The rule divides \
-               the rates of the measured phase at their steps. It fails if the rate fell by a \
-               third or more to a steady level. Steady is a variation below 1 %, or below 5 % if \
-               the load catches up on missed operations. Only a limit makes a rate that constant. \
-               The mean then depends on the credit, and only the lower level lasts. The outcome is \
-               unknown if the lower level varies more, or if the device moved more than this run \
-               requested: another process may have arrived, or a cache may be full.",
+        until a credit is used up. Write caches do so until they are full. The rule splits the \
+        measured phase wherever the rate changes in a step. It fails if the rate fell by a third \
+        or more to a steady level. A level is steady if it varies by less than 1 %, or by less \
+        than 5 % if the load catches up on missed operations. Only a limit makes a rate that \
+        constant. The mean then depends on the credit, and only the lower level is sustained. The \
+        outcome is unknown if the lower level varies more than that, or if the device moved more \
+        bytes than this run requested: another process may have started, or a cache may be full.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -53,7 +54,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let rates = rates(bundle);
-    // The rates are too few to divide into levels: `not-steady` reports that.
+    // There are too few intervals to find levels in: `not-steady` reports this.
     if rates.len() < 40 {
         return None;
     }
@@ -72,7 +73,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         measured(bundle)?.duration_ns as f64 / 1e9 * low.start as f64 / rates.len() as f64;
     let says = format!(
         "the rate fell from {:.0}/s to {:.0}/s after {after_s:.1} s and did not recover: only the \
-         lower rate lasts",
+         lower rate is sustained",
         high.mean, low.mean
     );
     let certain = held.is_some() && !neighbour_on_device(bundle);
@@ -82,7 +83,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .with("before_per_s", high.mean)
             .with("after_per_s", low.mean)
             .with("after_variation", variation(of(low)))
-            .advise("measure longer than the credit lasts, and judge by the lower rate"),
+            .advise("measure until well after the fall, and judge by the lower rate"),
     )
 }
 
@@ -102,8 +103,9 @@ fn neighbour_on_device(bundle: &Bundle) -> bool {
     ratios.into_iter().flatten().any(|ratio| ratio > NEIGHBOUR_RATIO)
 }
 
-/// Returns a level without its first and last interval, which the step and the end of the phase cut
-/// short. One cut interval among a hundred raised the variation to 1.4 %.
+/// Returns the rates of a level without its first and last interval, because the step and the end
+/// of the phase fall within them. One such partial interval among a hundred raised the variation to
+/// 1.4 %.
 fn inner_rates<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     let all = &rates[plateau.start..plateau.end];
     match all {
@@ -132,7 +134,7 @@ fn catches_up(values: &[f64]) -> bool {
 }
 
 /// Returns the coefficient of variation of batches of up to ten intervals. At least five batches
-/// are formed, so that single intervals do not decide.
+/// are formed, to limit the weight of a single interval.
 fn variation(values: &[f64]) -> f64 {
     let together = (values.len() / 5).clamp(1, TEN);
     let means: Vec<f64> = values
@@ -192,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_from_others_by_how_flat_it_holds_the_rate() {
-        // Deviations of up to 2 % vary by 0.7 %. Deviations of up to 4 % vary by 1.3 %.
+        // Rates that deviate by up to 2 % have a variation of 0.7 %. Rates that deviate by up to 4
+        // % have a variation of 1.3 %.
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 2)), Some(Outcome::Fail));
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 4)), Some(Outcome::Unknown));
         // On a busy host, later intervals catch up, but not with deviations above 5 %.

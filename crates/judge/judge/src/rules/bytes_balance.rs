@@ -11,25 +11,26 @@ use crate::rules::balance::{self, BalanceResult, DirectionBalance, wire};
 
 pub const RULE: Rule = Rule {
     id: "bytes-balance",
-    asks: "did the devices of every layer move the bytes that this process requested?",
-    explains: "The rule compares the bytes read and written with the bytes that the devices moved, \
-        for direct and buffered I/O alike. If they moved less than 80 %, the page cache, a hole or \
-        a layer in between answered other reads or kept other writes. The flag of direct I/O \
-        proves nothing: ext4 with journalled data, Btrfs on compressed files and others accept it \
-        and buffer anyway. Bytes that were in flight at the start may have moved before: if they \
-        explain the difference, the outcome is unknown. The rule excludes I/O of other processes. At the top layer it uses the \
-        process's own counters (read_bytes and write_bytes in /proc/PID/io): reads count if they \
-        reach a block device, writes if they bypass the page cache or dirty a clean page, less the \
-        pages still dirty at the end. If a load has buffered and direct streams, the rule judges \
-        them separately: bytes that no device moved are those of the buffered streams. It compares \
-        each layer with the next lower one, less the bytes that arrived through other partitions \
-        and volumes. Below a loop device it uses the counters of kernel threads and other \
-        processes (as root), the device's direct-I/O flag, and the page cache of its file. A \
-        server or FUSE process on this host must have moved the bytes itself. Bytes of this \
-        process's own NFS and S3 clients must appear at this host's network interfaces; otherwise \
-        their path is unknown. A declared reduction is allowed for, up to 5:1. Use direct I/O on a \
-        file system that supports it, attach loop devices with --direct-io=on, or use data much \
-        larger than memory.",
+    asks: "did the devices of every layer transfer the bytes that this process requested?",
+    explains: "The rule compares the bytes read and written with the bytes that the devices \
+        moved, for direct and buffered I/O alike. If the devices moved less than 80 %, the page \
+        cache, a hole or an intermediate layer answered the other reads or absorbed the other \
+        writes. The flag of direct I/O proves nothing: some file systems accept it and buffer \
+        anyway, for example ext4 with journalled data, and Btrfs on compressed files. Bytes that \
+        were in flight at the start may have moved before the start. If they explain the \
+        difference, the outcome is unknown. The rule excludes I/O of other processes. At the top \
+        layer it uses the process's own counters (read_bytes and write_bytes in /proc/PID/io). \
+        These count reads that reach a block device, and writes that bypass the page cache or \
+        dirty a clean page; pages still dirty at the end are subtracted. If a load has buffered \
+        and direct streams, the rule judges them separately: it attributes all bytes that reached \
+        no device to the buffered streams. It compares each layer with the next lower layer, \
+        minus the bytes that arrived through other partitions and volumes. Below a loop device it \
+        uses the counters of kernel threads and other processes (as root), the device's \
+        direct-I/O flag, and the page cache of its file. A server or FUSE process on this host \
+        must have moved the bytes itself. Bytes of this process's own NFS and S3 clients must \
+        appear at this host's network interfaces; otherwise their path is unknown. A declared \
+        data reduction of up to 5:1 is allowed for. Use direct I/O on a file system that supports \
+        it, attach loop devices with --direct-io=on, or use data much larger than memory.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -48,7 +49,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     {
         return None;
     }
-    // A published table has no devices.
+    // A published table contains no counters of devices.
     let foreign = bundle.run.driver == Driver::Foreign;
     if foreign && bundle.run.engine.paths.is_empty() && bundle.observed.devices.is_empty() {
         return None;
@@ -79,8 +80,8 @@ fn describe_pass(bundle: &Bundle, sides: &[DirectionBalance]) -> &'static str {
     if evidence::is_remote(bundle) {
         let is_open = wire::uses_own_client(bundle) && sides.iter().any(|side| side.wire.is_none());
         if is_open {
-            return "the requested bytes crossed the network by the count of this process's \
-                clients; the counters of the interfaces are unknown";
+            return "according to the clients in this process, the requested bytes crossed the \
+                network; the counters of the interfaces are unknown";
         }
         "the requested bytes crossed the network"
     } else {

@@ -1,6 +1,7 @@
-//! Compares the state of the caches with the state that the plan declares.
+//! Compares the state of the caches with the state declared in the plan.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
 use plimsoll_plan::CacheState;
 
 use super::{Rule, Weight, evidence};
@@ -18,10 +19,10 @@ pub const RULE: Rule = Rule {
     id: "cache-state",
     asks: "were the caches in the declared state when the load began?",
     explains: "`phases.cache` is cold (the page cache of the files and, as root, the system's \
-        caches are dropped), warm-metadata (data dropped, metadata read) or warm (everything \
-        read once). `mincore` shows before the measurement whether the page cache is in that \
-        state. What the host cannot see stays unknown: an array's own caches, and any cache if \
-        I/O bypasses the page cache. A cold system and a warm one cannot be compared.",
+        caches are dropped), warm-metadata (data dropped, metadata read) or warm (everything read \
+        once). Before the measurement, `mincore` shows whether the page cache is in that state. \
+        The state of caches outside the host is unknown: an array's own caches, and all caches if \
+        I/O bypasses the page cache. Do not compare a cold system with a warm one.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::MediaRead, Weight::Advisory)],
     check,
 };
@@ -41,37 +42,41 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let unknown = |says: &str| Finding::new(RULE.id, Outcome::Unknown, says);
     let Some(share) = share else {
         let says = "the share of the data in the page cache is unknown";
-        return Some(unknown(says).advise("run on files, as root").with("declared", state.word()));
+        let finding = unknown(says).advise("run on files, as root");
+        // The plan of another tool's result declares nothing.
+        let declared = bundle.run.driver != Driver::Foreign;
+        return Some(if declared { finding.with("declared", state.word()) } else { finding });
     };
     let percent = share * 100.0;
     let dropped = share <= DROPPED_MAX;
     let finding = match state {
         CacheState::Cold | CacheState::WarmMetadata if !dropped => {
-            let says =
-                format!("declared {state}, but {percent:.0} % of the data was in the page cache");
+            let says = format!(
+                "the plan declares {state}, but {percent:.0} % of the data was in the \
+                    page cache"
+            );
             Finding::new(RULE.id, Outcome::Warn, says)
                 .advise("find the process that reads the files at the same time")
         }
         CacheState::Cold if cache.system_dropped == Some(true) => {
             let says = format!(
-                "cold on this host: {percent:.1} % of the data in the page cache, the system's \
-                 caches \
-                 dropped; caches inside the storage are not visible"
+                "cold on this host: {percent:.1} % of the data was in the page cache, and the \
+                 system's caches had been dropped; caches inside the storage are not visible"
             );
             Finding::new(RULE.id, Outcome::Pass, says)
         }
         CacheState::Cold => unknown(
-            "the data was not in the page cache, but the system's caches, its \
-            metadata among them, were not dropped",
+            "the data was not in the page cache, but the system's caches (including metadata) \
+             were not dropped",
         )
         .advise("run as root, or declare warm-metadata"),
         CacheState::WarmMetadata => unknown(
-            "the data was not in the page cache; its metadata was read, \
-            and whether it stayed in memory or in an array's metadata cache is unknown",
+            "the data was not in the page cache; its metadata was read, but it is unknown whether \
+             the metadata is still cached in memory or in an array",
         ),
         CacheState::Warm if direct => unknown(
-            "everything was read once, but the I/O bypasses the page \
-            cache: whether the storage's own caches are warm is unknown",
+            "everything was read once, but the I/O bypasses the page cache: it is unknown whether \
+             the storage's own caches are warm",
         )
         .advise("declare cold, or set direct = \"off\" to measure the page cache"),
         CacheState::Warm if share >= WARM_MIN => {
@@ -80,11 +85,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         }
         CacheState::Warm => {
             let says = format!(
-                "declared warm, but only {percent:.0} % of the data was in the page \
-                    cache"
+                "the plan declares warm, but only {percent:.0} % of the data was in the page cache"
             );
             Finding::new(RULE.id, Outcome::Warn, says)
-                .advise("the data does not fit in memory: declare cold, or plan less data")
+                .advise("the data does not fit in memory: declare cold, or use less data")
         }
     };
     Some(finding.with("resident_share", share).with("declared", state.word()))

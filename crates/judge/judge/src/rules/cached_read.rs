@@ -1,4 +1,4 @@
-//! Checks that a cache answered the reads, if the plan claims cached reads.
+//! If the plan claims cached reads, checks that a cache answered the reads.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,15 +7,16 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::rules::balance;
 
-/// Minimum share of reads that a cache answered.
+/// Minimum share of the reads that must have been answered by a cache.
 const CACHE_SHARE_MIN: f64 = 0.95;
 
 pub const RULE: Rule = Rule {
     id: "cached-read-shown",
     asks: "did a cache answer the reads, as `cached-read` claims?",
-    explains: "`cached-read` is an honest claim: a cache answered the reads, and the report says \
-        which. It is shown if the device moved almost nothing because of the page cache, or if the \
-        storage system's own counters attribute 95 % of the reads to its cache.",
+    explains: "`cached-read` claims openly that a cache answered the reads; the report names this \
+        cache. The claim is proven if the page cache answered so many reads that the device moved \
+        almost nothing. It is also proven if the storage system's own counters attribute 95 % of \
+        the reads to its cache.",
     bears_on: &[(Claim::CachedRead, Weight::Mandatory)],
     check,
 };
@@ -37,7 +38,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let unsure = if from.is_empty() { None } else { evidence::counters_unsure(bundle) };
     let by_array =
         (all > 0.0 && unsure.is_none()).then(|| from.get("cache").copied().unwrap_or(0.0) / all);
-    let advice = "read the working set once before (`cache = \"warm\"`), or claim `media-read`";
+    let advice = "read the working set once before the measurement (`cache = \"warm\"`), or claim \
+        `media-read`";
     Some(match (by_array, by_host, unsure) {
         (Some(share), ..) if share >= CACHE_SHARE_MIN => {
             let says = format!(
@@ -51,11 +53,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             let says = format!("caches answered only {} of the reads", evidence::percent(share));
             Finding::new(RULE.id, Outcome::Fail, says).with("cache_share", share).advise(advice)
         }
-        (None, _, Some(unsure)) => Finding::new(RULE.id, Outcome::Unknown, unsure)
-            .advise("name counters of this volume only, for every source of its reads"),
+        (None, _, Some(unsure)) => Finding::new(RULE.id, Outcome::Unknown, unsure).advise(
+            "in the plan's metrics, name only counters of this volume, one for every \
+                source of its reads",
+        ),
         (None, None, None) => {
             Finding::new(RULE.id, Outcome::Unknown, "the source of the reads cannot be observed")
-                .advise("use a local device, or name the system's metrics")
+                .advise("use a local device, or name the storage system's metrics in the plan")
         }
     })
 }

@@ -11,14 +11,15 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "check-failed",
     asks: "did every read return the data that had been written?",
-    explains: "Blocks and pages carry their position, generation and checksum. A mail store \
-        checks each page that it reads. A matrix tracks one block in 256: it checks that block \
-        at every read and reads the written ones back at the end; `verify_reads` checks every \
-        read. With `phases.verify`, all data is read and checked at the end. Data that is \
-        corrupt, torn, lost, stale, misdirected or never written makes the run INVALID: fast \
-        answers are worth nothing if they are wrong. Data that was not checked has not passed: a \
-        mail store without the final check, or any other load of which no block was checked, \
-        leaves a requirement undecided unless the plan accepts this rule as unknown.",
+    explains: "Blocks and pages contain their position, generation and checksum. A mail store \
+        checks each page that it reads. A matrix workload tracks one block in 256: it checks that \
+        block at every read, and at the end it reads back the tracked blocks that were written. \
+        With `verify_reads`, it checks every read. With `phases.verify`, all data is read and \
+        checked at the end. Data that is corrupt, torn, lost, stale, misdirected or never written \
+        makes the run INVALID: fast answers are worth nothing if they are wrong. Unchecked data \
+        does not count as correct. If a mail store had no final check, or if no block of another \
+        load was checked, the requirement is undecided, unless the plan accepts `unknown` from \
+        this rule.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -37,8 +38,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             "do not trust this storage with data; `plimsoll verify` lists every damaged page",
         )
     } else if bundle.run.driver == Driver::Foreign {
-        let says = "the tool did not check that reads returned the data written";
-        Finding::new(RULE.id, Outcome::Warn, says).advise("run it with plimsoll, which checks data")
+        let says = "the result does not show whether reads returned the written data";
+        let finding = Finding::new(RULE.id, Outcome::Warn, says);
+        return Some(finding.advise("run it with plimsoll, which checks data"));
     } else if let Some(pages) = checks.pages_checked.filter(|pages| *pages > 0) {
         Finding::new(RULE.id, Outcome::Pass, format!("{pages} pages read and checked at the end"))
             .with("pages_checked", pages)
@@ -54,14 +56,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("failed_checks", checks.errors))
 }
 
-/// Judges the sampled checks of a run whose plan turns the final check off.
+/// Judges the sampled checks of a run whose plan disables the final check.
 fn judge_without_final_check(bundle: &Bundle) -> Finding {
     let sampled = bundle.run.checks.sampled.unwrap_or_default();
     let is_store = bundle.plan.workload.mailbox().is_some();
     let says = if is_store {
         let read = bundle.run.counters.get("cache_misses").copied().unwrap_or(0);
         format!(
-            "the plan turns the final check off: only the {read} pages that the run read were checked"
+            "the plan disables the final check: only the {read} pages that the run read were \
+             checked"
         )
     } else if sampled.blocks + sampled.blocks_read_back > 0 {
         let SampledChecks { reads, blocks, writes_read_back, blocks_read_back } = sampled;
@@ -110,10 +113,10 @@ mod tests {
         let mut bundle = fixtures::reads_with("[target]", to);
         bundle.run.checks.sampled = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        // Operations on names move no data.
+        // Operations on file names and directories transfer no data.
         bundle.run.classes.iter_mut().for_each(|class| class.count = 0);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
-        // A run without a claim gets a remark.
+        // A run without a requirement gets only a warning.
         let mut bundle = fixtures::reads();
         bundle.run.checks.sampled = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));

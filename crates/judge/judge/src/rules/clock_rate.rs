@@ -15,11 +15,12 @@ const READING_NS: u64 = 200_000_000;
 pub const RULE: Rule = Rule {
     id: "clock-rate",
     asks: "did the run's clock advance as fast as the kernel's?",
-    explains: "Rates and latencies are only as true as the clock. The rule compares the \
-        length of the measurement by the run's clock with the kernel's time since boot \
-        (/proc/uptime), less any suspension. The two agree within hundredths of a second. A \
-        difference above 1 % and 0.2 s is a failure: something intercepts the clock (libfaketime \
-        or a similar library, a tracer), and a clock at half speed doubles every rate.",
+    explains: "Rates and latencies are only as accurate as the clock. The rule compares the \
+        length of the measurement on the run's clock with its length on the kernel's clock \
+        (/proc/uptime), minus any suspension. Normally, the two lengths differ by hundredths of a \
+        second at most. A difference above 1 % and 0.2 s is a failure: something intercepts the \
+        clock (libfaketime or a similar library, a tracer), and a clock at half speed doubles \
+        every rate.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::MediaRead, Weight::Refuting),
@@ -50,7 +51,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             kernel as f64 / NS_PER_S
         );
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("run without anything that intercepts the clock (LD_PRELOAD, a tracer)")
+            .advise("run without libraries or tracers that intercept the clock (see LD_PRELOAD)")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "the clock advanced as fast as the kernel's")
     };

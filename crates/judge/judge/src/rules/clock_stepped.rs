@@ -13,11 +13,11 @@ const STEP_NS_MIN: u64 = 100_000_000;
 pub const RULE: Rule = Rule {
     id: "clock-stepped",
     asks: "did a clock jump during the measurement?",
-    explains: "Latencies come from the monotonic clock, which never jumps. The rule compares the \
-               wall clock with it once a second. A jump of more than 100 ms is a warning: the \
-               run's times then do not match the logs of other hosts. If the kernel changes its \
-               clock source during the run (because the time-stamp counter is unstable), \
-               percentiles fail.",
+    explains: "Latencies are measured with the monotonic clock, which never jumps. Once a second, \
+        the rule compares the wall clock with the monotonic clock. A jump of more than 100 ms is \
+        a warning: the run's times then do not match the logs of other hosts. If the kernel \
+        changes its clock source during the run (because the time-stamp counter is unstable), the \
+        rule fails for percentiles.",
     bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };

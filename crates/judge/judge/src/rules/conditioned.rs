@@ -1,7 +1,7 @@
 //! Checks that the media had reached their long-term state.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::PhaseKind;
+use plimsoll_evidence::run::{Driver, PhaseKind};
 use plimsoll_plan::{Condition, Media};
 
 use super::{Rule, Weight, evidence};
@@ -15,15 +15,16 @@ const TIMES_WRITTEN_MIN: f64 = 2.0;
 
 pub const RULE: Rule = Rule {
     id: "conditioned",
-    asks: "was enough written beforehand to bring the storage to its long-term state?",
+    asks: "was enough data written before the measurement for the storage to reach its long-term \
+        state?",
     explains: "Fresh flash writes several times faster than full flash, and an empty pool has \
-        nothing to relocate. SNIA SSS PTS 2.0.2 writes twice the capacity before it measures; a \
-        test that only waits for a steady rate accepts fresh flash too early (measured: 88 % too \
-        high). The rule compares the bytes that this run wrote to its working set, preparation and \
-        conditioning included, with the size of that set. `phases.condition = \"fill-twice\"` \
-        writes it twice. Rotating disks (`observe.media = \"hdd\"`) have no such state. Plimsoll \
-        knows the working set only, not the whole device: unused space outside it gives the device \
-        spare area.",
+        nothing to relocate. SNIA SSS PTS 2.0.2 writes twice the capacity before it measures. A \
+        test that only waits for a steady rate accepts fresh flash too early (measured: a rate 88 \
+        % too high). The rule compares the size of the working set with the bytes that this run \
+        wrote to it, including preparation and conditioning. `phases.condition = \"fill-twice\"` \
+        writes the working set twice. Rotating disks (`observe.media = \"hdd\"`) have no such \
+        state. Plimsoll knows only the working set, not the whole device: the device can use free \
+        space outside the working set as spare area.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::BurstWrite, Weight::Advisory),
@@ -42,7 +43,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage"));
     }
     if bundle.plan.observe.media == Some(Media::Hdd) {
-        let says = "rotating disks, as declared, have no fresh state";
+        let says = "the plan declares rotating disks, which have no fresh state";
         return Some(Finding::new(RULE.id, Outcome::Pass, says).as_declared("media hdd"));
     }
     let written: u64 = bundle
@@ -54,21 +55,32 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         .sum();
     let requested = bundle.plan.phases.condition != Condition::None;
     let carried_out = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Condition);
-    let Some(size) = data_bytes(bundle) else {
-        let says = "the amount written before the measurement is unknown";
-        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
-            "write the data twice before the measurement (`phases.condition = \"fill-twice\"`)",
-        ));
+    // The evidence of another tool has only the measured phase.
+    let foreign = bundle.run.driver == Driver::Foreign;
+    let Some(size) = data_bytes(bundle).filter(|_| !foreign) else {
+        let says = "the number of bytes written before the measurement is unknown";
+        let how = if foreign { "" } else { " (`phases.condition = \"fill-twice\"`)" };
+        return Some(
+            Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise(format!("write the data twice before the measurement{how}")),
+        );
     };
     let times = written as f64 / size.max(1) as f64;
-    let text = format!("{times:.1} times the working set was written before the measurement");
-    let done = times >= TIMES_WRITTEN_MIN && (!requested || carried_out.is_some_and(|p| p.reached));
-    let finding = if done {
+    // Rounded down, so that 1.96 times do not read as twice.
+    let shown = (times * 10.0).floor() / 10.0;
+    let text = format!("{shown:.1} times the working set was written before the measurement");
+    let reached = !requested || carried_out.is_some_and(|phase| phase.reached);
+    let finding = if times >= TIMES_WRITTEN_MIN && reached {
         Finding::new(RULE.id, Outcome::Pass, text)
     } else {
-        let says =
-            format!("{text}: flash needs twice the working set to reach its long-term state");
-        // Creating databases writes them once; plans of mail stores have no conditioning.
+        let says = match reached {
+            true => {
+                format!("{text}: flash needs twice the working set to reach its long-term state")
+            }
+            false => format!("{text}, but the conditioning did not finish"),
+        };
+        // Databases are written once when they are created. Plans of mail stores have no
+        // conditioning phase.
         let advice = if bundle.plan.workload.mailbox().is_some() {
             "fill more of the disks with the store, or declare `observe.media = \"hdd\"`"
         } else {
@@ -100,8 +112,10 @@ mod tests {
         let mut bundle = fixtures::writes();
         bundle.run.phases[0].written_bytes = 2 << 30;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
-        bundle.run.phases[0].written_bytes = (2 << 30) - (64 << 20);
-        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        bundle.run.phases[0].written_bytes = (2 << 30) - (32 << 20);
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Unknown);
+        assert!(finding.says.starts_with("1.9 times"), "{}", finding.says);
         bundle.plan.observe.media = Some(Media::Hdd);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
@@ -114,7 +128,18 @@ mod tests {
         bundle.run.phases[0].written_bytes = 3 << 30;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.phases[0].reached = false;
-        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Unknown);
+        assert!(finding.says.ends_with("did not finish"), "{}", finding.says);
+    }
+
+    #[test]
+    fn another_tool_does_not_state_what_was_written_before() {
+        let mut bundle = fixtures::writes();
+        bundle.run.driver = Driver::Foreign;
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!((finding.outcome, finding.evidence.len()), (Outcome::Unknown, 0));
+        assert!(finding.says.ends_with("is unknown"), "{}", finding.says);
     }
 
     #[test]

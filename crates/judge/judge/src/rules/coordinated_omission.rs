@@ -17,14 +17,15 @@ const P: f64 = 0.99;
 pub const RULE: Rule = Rule {
     id: "coordinated-omission",
     asks: "do the percentiles of a closed loop hide stalls?",
-    explains: "A client that waits for a slow operation issues none of those due meanwhile, so \
-               their waiting time is missing from the record (measured: a stall of 2 s at 1,000/s \
-               gives a p99 of 0.28 ms; 1.8 s is true). The rule adds the missing operations (Gil \
-               Tene's correction), one per mean interval of a client, and computes the p99 again. \
-               A corrected p99 above twice the recorded one is a warning, and refutes \
-               `tail-latency` if the load had a rate. A percentile limit in a requirement is \
-               judged with the missing operations, and the check states this. An open loop \
-               (`arrival = \"poisson\"`) records from the intended start and needs no correction.",
+    explains: "A client that waits for a slow operation does not issue the operations that are \
+        due during the wait. Their waiting time is missing from the record (measured: after a \
+        stall of 2 s at 1,000/s, the recorded p99 was 0.28 ms, the true p99 1.8 s). The rule adds \
+        the missing operations (Gil Tene's correction), one per mean interval of a client, and \
+        computes the p99 again. If the corrected p99 is more than twice the recorded p99, the \
+        rule warns; if the load had a rate, this refutes `tail-latency`. A percentile limit in a \
+        requirement is judged including the missing operations, and the check states this. An \
+        open loop (`arrival = \"poisson\"`) measures latency from the intended start and needs no \
+        correction.",
     bears_on: &[
         (Claim::TailLatency, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),
@@ -36,7 +37,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     if evidence::streams(bundle).iter().any(|stream| stream.arrival.is_open()) && !foreign(bundle) {
-        let says = "open loop: latency counts from the intended start";
+        let says = "open loop: latency is measured from the intended start";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     }
     if !bundle.run.engine.closed_loop && !foreign(bundle) {
@@ -63,14 +64,15 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     let ms = |ns: u64| ns as f64 / 1e6;
     let finding = if put_back as f64 > raw as f64 * TIMES_MAX {
         let says = format!(
-            "the closed loop recorded a p99 of {word} of {:.2} ms; with the operations that it \
-             withheld during stalls it is {:.2} ms (coordinated omission)",
+            "the closed loop recorded a p99 latency for {word} of {:.2} ms; including the \
+             operations that it did not issue during stalls, the p99 is {:.2} ms (coordinated \
+             omission)",
             ms(raw),
             ms(put_back)
         );
         let outcome = if is_rate_limited(bundle) { Outcome::Fail } else { Outcome::Warn };
         Finding::new(RULE.id, outcome, says)
-            .advise(format!("{}, or quote the corrected figure", open_loop(bundle)))
+            .advise(format!("{}, or report the corrected figure", open_loop(bundle)))
     } else {
         let says =
             format!("stalls raise the p99 of {word} from {:.2} to {:.2} ms", ms(raw), ms(put_back));
@@ -84,10 +86,10 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     )
 }
 
-/// Returns the advice for making this workload an open loop, with the plan field.
+/// Returns advice on how to turn this workload into an open loop; it names the field of the plan.
 fn open_loop(bundle: &Bundle) -> &'static str {
     if foreign(bundle) {
-        return "let the tool issue at a fixed rate, independent of completions";
+        return "let the tool issue operations at a fixed rate, independent of completions";
     }
     match bundle.plan.workload {
         Workload::Mailbox(_) => "use an open loop (`pace = \"target\"` of the mail store)",
@@ -102,7 +104,7 @@ fn is_rate_limited(bundle: &Bundle) -> bool {
     })
 }
 
-/// Returns the mean time between two operations of one slot.
+/// Returns the mean time between two operations of one slot of the queue.
 fn interval_ns(bundle: &Bundle, operations: u64) -> Option<u64> {
     let places = match littles_law::outstanding(bundle) {
         Some(places) => places,
@@ -117,8 +119,8 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// Sets the latencies of one client at 1,000 operations a second, with a stall of 2 s in every
-    /// 20.
+    /// Sets the latencies of one client at 1,000 operations per second, with a stall of 2 s in
+    /// every 20 s.
     fn stalled(bundle: &mut Bundle) {
         let mut histogram = plimsoll_evidence::latency::histogram();
         histogram.record_n(200_000, 58_000).unwrap();

@@ -12,9 +12,9 @@ const SHARE_MIN: f64 = 0.8;
 pub const RULE: Rule = Rule {
     id: "cpu-frequency",
     asks: "did the CPU frequency change during the measurement?",
-    explains: "The rule samples the mean frequency over all CPUs, if the kernel shows it. A \
-        lowest sample below 80 % of the highest is a warning: the load generator did not run at \
-        a constant speed. Set the governor to `performance` and check the temperature. Most \
+    explains: "The rule samples the mean frequency over all CPUs, if the kernel shows it. It \
+        warns if the lowest sample is below 80 % of the highest: the load generator did not run \
+        at a constant speed. Set the governor to `performance` and check the temperature. Most \
         virtual machines show no frequency; the rule is then silent.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::TailLatency, Weight::Advisory)],
     check,

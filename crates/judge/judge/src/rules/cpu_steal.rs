@@ -8,8 +8,8 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Limits on the share of stolen CPU time, conventions of this project. An idle virtual machine has
-/// 0.06 % (measured).
+/// Limits on the share of stolen CPU time, chosen by this project. On an idle virtual machine, the
+/// share was 0.06 % (measured).
 const STEAL_FAIL: f64 = 0.10;
 const STEAL_WARN: f64 = 0.02;
 /// Limit on the share of time throttled by a CPU quota.
@@ -18,10 +18,10 @@ const THROTTLED_WARN: f64 = 0.01;
 pub const RULE: Rule = Rule {
     id: "cpu-steal",
     asks: "did the hypervisor steal CPU time, or did a quota withhold it?",
-    explains: "A virtual CPU that is not running sees completions late, so its latencies \
-        include the hypervisor's delay. Steal of 2 % of all CPU time is a warning; 10 % is a \
-        failure for percentiles and comparisons. A throttled control group is a warning too. Run \
-        on a dedicated host, or when the host is idle.",
+    explains: "While the hypervisor does not run a virtual CPU, completions wait, so latencies \
+        include this delay. The rule warns from 2 % of stolen CPU time. From 10 %, it fails for \
+        percentiles and comparisons. It also warns if the control group was throttled. Run on a \
+        dedicated host, or when the host is idle.",
     bears_on: &[
         (Claim::TailLatency, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),
@@ -36,7 +36,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let duration_ns = measured(bundle)?.duration_ns;
     let Some(steal) = bundle.observed.cpu.steal_avg else {
-        // A result file alone shows nothing of the host.
+        // A result file alone contains no data about the host.
         return (bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty()).then(
             || {
                 Finding::new(RULE.id, Outcome::Unknown, "stolen CPU time cannot be read")

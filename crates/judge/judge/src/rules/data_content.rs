@@ -1,4 +1,4 @@
-//! Checks that data reduction has the effect on the data that the plan declares.
+//! Checks that the data can be reduced only as much as the plan declares.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign;
@@ -9,27 +9,29 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum excess of the measured over the declared compression. A sample of 512 generated blocks
-/// varies by less than 5 %. LZ4 compresses generated content to within 10 % of the declared ratio.
+/// Maximum factor by which the measured compression may exceed the declared compression. Samples of
+/// 512 generated blocks differ by less than 5 %. LZ4 compresses generated content to within 10 % of
+/// the declared ratio.
 const MORE_REDUCIBLE_MAX: f64 = 0.15;
-/// Minimum share of directly written bytes that must reach the device. The limit for reads from the
-/// page cache is the same.
+/// Minimum share of directly written bytes that must reach the device. The value equals the limit
+/// for reads from the page cache.
 const ARRIVED_MIN: f64 = 0.8;
-/// Allowed share of duplicates in addition to the declared share: sampled reads may overlap.
+/// Allowed excess of the share of duplicates over the declared share, because sampled reads may
+/// overlap.
 const DUPLICATES_SLACK: f64 = 0.05;
 
 pub const RULE: Rule = Rule {
     id: "data-content",
-    asks: "was the data as compressible and as duplicated as the plan declares?",
+    asks: "were the compressibility and the share of duplicates as declared in the plan?",
     explains: "By default, pages of the mail store and blocks of a matrix are incompressible, and \
         no 4 KiB block occurs twice. Compression and deduplication then gain nothing. Plimsoll \
-        compresses a sample of the data read back with LZ4, and counts duplicate blocks. It \
-        compresses pieces of 64 KiB, because a tool that writes one buffer repeatedly produces \
-        blocks that look random one by one but compress to 0.27 together. Data that is more \
-        reducible than declared is a failure. A plan may declare compressible data; the report \
-        then says so beside every figure. A result of another tool does not show its data, because \
-        fio's JSON omits whether buffers were refilled. The rule then fails only if the device \
-        received less than was written.",
+        reads back a sample of the data, compresses it with LZ4 and counts duplicate blocks. It \
+        compresses pieces of 64 KiB. If a tool writes one buffer repeatedly, single blocks look \
+        random, but together they compress to 0.27 of their size. The rule fails if the data is \
+        more reducible than declared. A plan may declare compressible data; the report then \
+        states this next to every figure. A result of another tool does not show whether its data \
+        is reducible: for example, fio's JSON does not state whether buffers were refilled. The \
+        rule then fails only if the device received fewer bytes than were written.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -58,7 +60,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 fn declared(ratio: f64, duplicates: f64) -> Finding {
     let ratio_text = (ratio > 1.0).then(|| format!("compresses {ratio:.1}:1"));
-    let copies = || format!("has {} of duplicates", evidence::percent(duplicates));
+    let copies = || format!("contains {} duplicates", evidence::percent(duplicates));
     let parts: Vec<String> =
         ratio_text.into_iter().chain((duplicates > 0.0).then(copies)).collect();
     let finding = if parts.is_empty() {
@@ -67,7 +69,8 @@ fn declared(ratio: f64, duplicates: f64) -> Finding {
     } else {
         let data = format!("data that {}", parts.join(" and "));
         let says = format!(
-            "the plan declares {data}: a system that reduces data stores and caches less of it"
+            "the plan declares {data}: a storage system with data reduction stores and caches \
+             less than this data"
         );
         Finding::new(RULE.id, Outcome::Warn, says)
             .as_declared(data)
@@ -82,7 +85,7 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
     let expected = (1.0 / ratio) * (1.0 - duplicates);
     let finding = if compressed < expected * (1.0 - MORE_REDUCIBLE_MAX) {
         let says = format!(
-            "data read back compresses to {} of its size; {} is declared",
+            "the data read back compresses to {} of its size; the plan declares {}",
             evidence::percent(compressed),
             evidence::percent(1.0 / ratio)
         );
@@ -90,7 +93,7 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
             .advise("refill every buffer, or declare the data's compressibility and duplicates")
     } else if copies > duplicates + DUPLICATES_SLACK {
         let says = format!(
-            "{} of the blocks read back are duplicates; {} are declared",
+            "{} of the blocks read back are duplicates; the plan declares {}",
             evidence::percent(copies),
             evidence::percent(duplicates)
         );
@@ -107,8 +110,8 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
     )
 }
 
-/// Judges data that was not sampled. The content of our engine's data is known. Another tool's data
-/// proves reducible only if the device received fewer bytes.
+/// Judges data that was not sampled. The content of our engine's data is known. For another tool,
+/// the data is known to be reducible only if the device received fewer bytes than were written.
 fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
     if bundle.run.driver == Driver::Real {
         return declared(ratio, duplicates);
@@ -120,8 +123,8 @@ fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
         Some(arrived) if arrived < ARRIVED_MIN => {
             let what = if zeros { "zeroes" } else { "data" };
             let says = format!(
-                "the device received {1} of the {0} of {what} written directly: the rest was reduced on \
-                 the way or never arrived",
+                "the device received only {1} of the {0} of {what} written with direct I/O: the \
+                 rest was removed by data reduction or never arrived",
                 evidence::size(evidence::written_bytes(bundle)),
                 evidence::percent(arrived)
             );
@@ -134,7 +137,7 @@ fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
             Finding::new(RULE.id, Outcome::Warn, says)
                 .with("device_over_application", arrived)
                 .advise(
-                    "let the tool fill its buffers with data: a device may store zeroes as nothing",
+                    "let the tool fill its buffers with data: a device may not store zeroes at all",
                 )
         }
         _ => {
@@ -201,7 +204,8 @@ mod tests {
         let all = bundle.observed.devices[0].written_bytes;
         bundle.observed.devices[0].written_bytes = all * 79 / 100;
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        // With buffered writes, the remaining data may be in memory, which another rule judges.
+        // With buffered writes, the data that did not arrive may still be in memory. Another rule
+        // judges this.
         bundle.run.engine.paths[0].direct = false;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
         bundle.run.engine.paths[0].direct = true;

@@ -13,15 +13,15 @@ const REDUCTION_MIN: f64 = 1.1;
 
 pub const RULE: Rule = Rule {
     id: "data-reduced",
-    asks: "did the storage reduce the data and so move less than the figure says?",
-    explains: "A file system or array that compresses or deduplicates moves fewer bytes than \
-        the application reads or writes, so the figure describes the reduced data. Plimsoll \
-        checks the compression set on the files (mount options, Btrfs attributes), extents \
-        stored compressed, the bytes that the device moved, and the system's own ratio if \
-        metrics name it. A reduction is a failure unless the plan declares it \
-        (`observe.data_reduction`). More than 5:1 is a failure even if declared: array vendors \
-        guarantee 3:1 to 5:1 for mixed data, and no application writes data that shrinks \
-        further.",
+    asks: "did the storage reduce the data, and therefore move fewer bytes than the figure states?",
+    explains: "A file system or array that compresses or deduplicates moves fewer bytes than the \
+        application reads or writes, so the figure describes the reduced data. Plimsoll checks \
+        whether compression is enabled for the files (mount options, Btrfs attributes), which \
+        extents are compressed, and how many bytes the device moved. It also reads the storage \
+        system's own reduction ratio if the plan's metrics name it. The rule fails if data was \
+        reduced, unless the plan declares this (`observe.data_reduction`). A ratio above 5:1 \
+        fails even if declared: array vendors guarantee 3:1 to 5:1 for mixed data, and no \
+        application writes data that shrinks further.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -48,22 +48,33 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let unknown = observed.file_systems.iter().any(|fs| fs.compression.is_none())
             || observed.file_systems.is_empty();
         return Some(if unknown {
-            Finding::new(RULE.id, Outcome::Unknown, "whether the storage reduces data is unknown")
-                .advise("name the system's metrics, or declare `observe.data_reduction`")
+            Finding::new(
+                RULE.id,
+                Outcome::Unknown,
+                "it is unknown whether the storage reduces \
+                data",
+            )
+            .advise(
+                "name the storage system's metrics in the plan, or declare \
+                    `observe.data_reduction`",
+            )
         } else {
             Finding::new(RULE.id, Outcome::Pass, "the file systems do not compress")
         });
     };
     let Some(share) = observed.workload.compressed_share.or_else(|| declared_share(bundle)) else {
-        let says = format!("{path} compresses ({word}), and the content of the data is unknown");
+        let says = format!(
+            "the file system of {path} compresses data ({word}), and the content \
+            of the data is unknown"
+        );
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says).advise("use data that does not compress"),
         );
     };
     let ratio = 1.0 / share.max(1e-3);
     let says = format!(
-        "{path} compresses ({word}), and the data compresses {ratio:.1}:1: the device moves that \
-         much less than the figure says"
+        "the file system of {path} compresses data ({word}), and this data compresses \
+         {ratio:.1}:1: the device moves less than the figure states, by this factor"
     );
     Some(judge(bundle, ratio, says))
 }
@@ -73,13 +84,13 @@ fn judge(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     let finding = if ratio < REDUCTION_MIN {
         Finding::new(RULE.id, Outcome::Pass, "the data cannot be reduced")
     } else if ratio > REDUCTION_MAX {
-        let says = format!("{says}; no application's data compresses that far");
+        let says = format!("{says}; no application's data compresses this much");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise(format!("use data that compresses up to {REDUCTION_MAX:.0}:1"))
+            .advise(format!("use data that compresses to no more than {REDUCTION_MAX:.0}:1"))
     } else if declared.is_some_and(|declared| declared * REDUCTION_MIN >= ratio) {
         Finding::new(RULE.id, Outcome::Warn, format!("{says}, as declared"))
             .as_declared(format!("data reduction {:.1}:1", declared.unwrap_or(1.0)))
-            .advise("compare only with runs of the same reduction")
+            .advise("compare only with runs that have the same data reduction")
     } else {
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("use incompressible data, or declare `observe.data_reduction`")
@@ -87,7 +98,8 @@ fn judge(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     finding.with("reduction", ratio)
 }
 
-/// Returns the share that our engine's data compresses to, if no data was read back.
+/// Returns the fraction of its size to which our engine's data compresses. Used if no data was read
+/// back.
 fn declared_share(bundle: &Bundle) -> Option<f64> {
     if bundle.run.driver != plimsoll_evidence::run::Driver::Real {
         return None;
@@ -124,7 +136,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Warn);
         bundle.plan.observe.data_reduction = Some(2.0);
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        // No real data compresses to this share.
+        // No real data compresses this much.
         bundle.observed.workload.compressed_share = Some(1.0 / 40.0);
         bundle.plan.observe.data_reduction = Some(40.0);
         assert_eq!(outcome(&bundle), Outcome::Fail);

@@ -9,20 +9,21 @@ use crate::events::recovery::{P99_FACTOR, RATE_SHARE};
 use crate::events::{Windows, window_figures};
 use crate::finding::{Finding, Outcome};
 
-/// A largest latency above this multiple of the largest before is an effect. The ratio is our
-/// choice: maxima of similar windows differ.
+/// Minimum ratio of the maximum latency during the event to the maximum before it that counts as an
+/// effect. The value is our choice: even similar windows have different maxima.
 const LARGEST_FACTOR: u64 = 2;
 
 pub const RULE: Rule = Rule {
     id: "event-without-effect",
     asks: "does any figure show an effect of the events?",
     explains: "A system may absorb a failure completely. A command that does nothing, or acts on \
-        another system, looks the same: its exit code is 0, and the time after it equals the time \
-        before it. The rule warns if the rate and the p99 stay within the limits of a recovery, no \
-        interval is without a completion, no I/O fails and none takes twice as long as any before. \
-        Check the state of the storage system \
-        during the event: its counters, its log, or the command's output. Events that start streams \
-        or stop hosts of a fleet have an effect of their own and are not checked.",
+        another system, looks the same: its exit code is 0, and the figures after it equal those \
+        before it. The rule warns if no effect is visible. That means: the rate and the p99 stay \
+        within the limits of a recovery, every interval has completions, no I/O fails, and no I/O \
+        takes twice as long as the slowest I/O before the event. Check the state of the storage \
+        system during the event: its counters, its log, or the command's output. The rule does \
+        not check events that start streams or stop hosts of a fleet, because these change the \
+        load themselves.",
     bears_on: &[(Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -56,8 +57,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(finding(Outcome::Pass, "the figures show an effect of the events".to_owned()));
     }
     let says = format!(
-        "\"{}\" changed no figure: {:.0} % of the rate before, {p99_times:.2} times the p99, no \
-         outage, no error. The system absorbed it, or the command did nothing",
+        "\"{}\" changed no figure: the rate was {:.0} % of the rate before, the p99 \
+         {p99_times:.2} times the p99 before, without an outage or an error. Either the system \
+         absorbed the event, or the command did nothing",
         windows.action,
         share * 100.0
     );

@@ -1,4 +1,5 @@
-//! Checks that the events of the plan happened, in the measurement and without a failed command.
+//! Checks that the events of the plan happened during the measurement and that their commands
+//! succeeded.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -9,13 +10,13 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "events",
-    asks: "did every event of the plan happen in the measurement, and did its command succeed?",
-    explains: "A plan with events asks how the storage behaves while something happens to it. An \
-        event whose command failed, timed out or could not be started did not happen as planned: \
-        the run shows an undisturbed system, or one in an unknown state. The same is true for an \
-        event before or after the measured phase. An event that was not reached leaves the run \
-        undecided. A command that succeeds and does nothing cannot be recognised by its exit code: \
-        compare the windows.",
+    asks: "did every event of the plan happen during the measurement, and did its command succeed?",
+    explains: "A plan with events tests how the storage behaves during a failure or another \
+        event. If an event's command failed, timed out or could not be started, the event did not \
+        happen as planned: the system was undisturbed or in an unknown state. The same is true if \
+        the event happened before or after the measured phase. If the run ended before an event, \
+        the outcome is undecided. A command that does nothing may still have the exit code 0: \
+        compare the windows before and after it.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -40,11 +41,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             };
             let (ran, planned) = (place(&record.host), place(&event.host));
             let says =
-                format!("event \"{}\" ran on {ran}, and the plan names {planned}", event.name);
+                format!("event \"{}\" ran on {ran}, but the plan names {planned}", event.name);
             return Some(fail(says));
         }
         if let Some(failure) = record.failure() {
-            let says = format!("event \"{}\": its command failed: {failure}", event.name);
+            let is_undo = record.undo.as_ref().is_some_and(|undo| undo.failure == failure)
+                && record.command.as_ref().is_none_or(|command| command.failure.is_empty());
+            let what = if is_undo { "undo command" } else { "command" };
+            let says = format!("event \"{}\": its {what} failed: {failure}", event.name);
             return Some(fail(says).advise("run the command by hand, and correct it in the plan"));
         }
         let Some(at_ns) = record.at_ns else {
@@ -57,12 +61,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         if !ran(&event.run, record.command.as_ref().map(|command| &command.argv))
             || !ran(&event.undo, record.undo.as_ref().map(|undo| &undo.argv))
         {
-            let says = format!("event \"{}\" did not run the command of the plan", event.name);
+            let says = format!("event \"{}\" ran a different command from the plan's", event.name);
             return Some(fail(says));
         }
         if !in_measurement.contains(&at_ns) {
             let says = format!("event \"{}\" happened outside the measurement", event.name);
-            return Some(fail(says).advise("plan it earlier, or measure longer"));
+            return Some(fail(says).advise("schedule the event earlier, or measure longer"));
         }
     }
     if let Some((event, record)) = missed {
@@ -72,8 +76,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(if completed { finding.advise("measure longer") } else { finding });
     }
     let says = match planned.len() {
-        1 => format!("event \"{}\" happened in the measurement", planned[0].name),
-        count => format!("all {count} events happened in the measurement"),
+        1 => format!("event \"{}\" happened during the measurement", planned[0].name),
+        count => format!("all {count} events happened during the measurement"),
     };
     Some(Finding::new(RULE.id, Outcome::Pass, says))
 }

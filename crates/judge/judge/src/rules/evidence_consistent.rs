@@ -1,7 +1,7 @@
-//! Checks that the evidence agrees with itself. A run records the same I/Os several times: in
-//! totals of each class, rows of the series, histograms, bytes of the phases, the access profile,
-//! and counters of the store, the model and the devices. A forger who changes one figure must
-//! change all others consistently.
+//! Checks that the evidence agrees with itself. A run records the same I/Os several times: in the
+//! totals of each class, the rows of the time series, histograms, the bytes of each phase, the
+//! access profile, and the counters of the store, the model and the devices. A forger who changes
+//! one figure must change all others consistently.
 
 mod figures;
 mod system;
@@ -14,26 +14,26 @@ use plimsoll_evidence::series::Data;
 use super::{ALL_OF_STORAGE, Rule};
 use crate::finding::{Finding, Outcome};
 
-/// Maximum number of contradictions in a finding.
+/// Maximum number of contradictions that a finding lists.
 const NAMED_MAX: usize = 10;
 
 pub const RULE: Rule = Rule {
     id: "evidence-consistent",
-    asks: "does the evidence agree with itself?",
-    explains: "A bundle records the same I/Os in several places: totals of each class, rows \
-        of the series, histograms, bytes of the phases, the access profile, and counters of the \
+    asks: "is the evidence consistent?",
+    explains: "A bundle records the same I/Os in several places: totals of each class, rows of \
+        the series, histograms, bytes of the phases, the access profile, and counters of the \
         store, the model, the devices and the network interfaces. The rule compares counts with \
-        histograms and rows, sums of latencies with the range that the histograms allow, bytes \
-        with phases and sizes, phases with each other and with the length of the run, and words \
-        (driver, tier, target) with their evidence. A contradiction means that a figure was \
-        changed after the measurement, or that a file is damaged; no figure of the bundle can be \
-        believed. Consistent evidence may still be invented as a whole: the ledger and a \
-        signature show that it was not (docs/evidence.md).",
+        histograms and rows, sums of latencies with the range that the histograms allow, and \
+        bytes with phases and sizes. It also compares phases with each other and with the length \
+        of the run, and descriptions (driver, tier, target) with the evidence for them. A \
+        contradiction means that a figure was changed after the measurement, or that a file is \
+        damaged; no figure of the bundle can be trusted. Consistent evidence may still be \
+        invented as a whole. To rule this out, use the ledger and a signature (docs/evidence.md).",
     bears_on: ALL_OF_STORAGE,
     check,
 };
 
-/// Comparisons and their contradictions.
+/// Number of comparisons made, and the contradictions found.
 #[derive(Default)]
 struct CrossChecks {
     checks: u64,
@@ -51,12 +51,12 @@ impl CrossChecks {
 
     /// Records a contradiction unless two independently recorded figures are equal.
     fn require_equal(&mut self, what: &str, a: (&str, u64), b: (&str, u64)) {
-        self.require(a.1 == b.1, || format!("{what}: {} says {}, {} says {}", a.0, a.1, b.0, b.1));
+        self.require(a.1 == b.1, || format!("{what}: {} in {}, but {} in {}", a.1, a.0, b.1, b.0));
     }
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // A bundle that was never written cannot have been changed.
+    // A bundle that was never written to disk cannot have been changed.
     bundle.seal_sha256.as_ref().map(|_| run_cross_checks(bundle))
 }
 
@@ -71,7 +71,8 @@ fn run_cross_checks(bundle: &Bundle) -> Finding {
             "a thread of Plimsoll failed, so some of its counts may be missing",
         );
     }
-    // The figures of another tool are from one file; other rules compare them.
+    // The figures of another tool come from a single file. Other rules compare them with each
+    // other.
     if is_ours(bundle) {
         figures::check(bundle, &mut cross_checks);
         system::check(bundle, &mut cross_checks);
@@ -91,8 +92,8 @@ fn run_cross_checks(bundle: &Bundle) -> Finding {
                 format!("the evidence contradicts itself: {first}{more}"),
             )
             .advise(
-                "do not use any figure of this bundle: it was changed or is damaged; run \
-                again",
+                "do not use any figure of this bundle, because it was changed or is damaged; \
+                 repeat the run",
             )
             .with("contradictions", wrong.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>())
             .with("contradictions_in_all", wrong.len() as u64)
@@ -101,7 +102,8 @@ fn run_cross_checks(bundle: &Bundle) -> Finding {
     finding.with("cross_checks", checks)
 }
 
-/// Returns true if Plimsoll's own driver produced the figures, whatever the bundle states.
+/// Returns true if Plimsoll's own driver produced the figures, regardless of what the bundle
+/// states.
 fn is_ours(bundle: &Bundle) -> bool {
     bundle.run.driver != Driver::Foreign
         || bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }))
@@ -115,7 +117,7 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// Returns reads whose totals are those of the series and the histograms.
+    /// Returns a bundle with reads whose totals agree with the series and the histograms.
     fn measured() -> Bundle {
         let mut bundle = fixtures::reads();
         let latency_ns = fixtures::LATENCY_NS;
@@ -222,7 +224,7 @@ mod tests {
         };
         wrong(
             counted(900_000),
-            "received_bytes of eth0.5: the total says 900000, the series 1000000",
+            "received_bytes of eth0.5: 900000 in the totals, but 1000000 in the series",
         );
         let mut bundle = measured();
         counted(1_400_000)(&mut bundle);

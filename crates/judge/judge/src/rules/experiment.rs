@@ -1,4 +1,4 @@
-//! Rules over the runs of one experiment together.
+//! Rules that judge all runs of one experiment together.
 
 use plimsoll_evidence::Bundle;
 
@@ -12,22 +12,22 @@ pub mod plan_changed;
 pub mod spread;
 pub mod working_set_grows;
 
-/// A rule over several runs.
+/// A rule that judges several runs together.
 #[derive(Clone, Copy)]
 pub struct ExperimentRule {
     /// Identifier.
     pub id: &'static str,
-    /// The question that it answers, in one line.
+    /// Question that the rule answers, in one line.
     pub asks: &'static str,
-    /// Meaning, method and remedy.
+    /// Explanation: what the rule means, how it works, and how to correct the run.
     pub explains: &'static str,
-    /// The claims that it affects.
+    /// Claims that the rule affects.
     pub bears_on: &'static [(Claim, Weight)],
     /// Checks the runs; `None` if the rule does not apply.
     pub check: fn(&[&Bundle]) -> Option<Finding>,
 }
 
-/// All rules, in the order of their report at equal severity.
+/// All rules. Findings of equal severity are reported in this order.
 pub const ALL: &[ExperimentRule] =
     &[plan_changed::RULE, copied::RULE, working_set_grows::RULE, few_runs::RULE, spread::RULE];
 

@@ -1,4 +1,4 @@
-//! Evidence that the rules' tests vary a little: honest runs of a minute.
+//! Valid runs of one minute that the tests of the rules modify.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::finding::{Finding, Outcome};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) const SECONDS: u64 = 60;
-/// Operations per second of the honest runs, with eight in flight.
+/// Rate of the unmodified runs in operations per second, with eight operations in flight.
 pub(crate) const RATE: u64 = 10_000;
 pub(crate) const LATENCY_NS: u64 = 800_000;
 
@@ -30,23 +30,23 @@ pub(crate) const PLAN: &str = "version = 1\nname = \"made-up\"\n[target]\npath =
     [workload.matrix]\nfile_size = \"1GiB\"\nreads = 100\nqueue_depth = 8\n[phases]\n\
     warm_up = \"5s\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
 
-/// Returns random reads of 4 KiB past the page cache, all from the device.
+/// Returns a run of random 4 KiB reads with direct I/O, all answered by the device.
 pub(crate) fn reads() -> Bundle {
     bundle(PLAN, "matrix.read", true)
 }
 
-/// Returns random writes of 4 KiB past the page cache, all to the device.
+/// Returns a run of random 4 KiB writes with direct I/O, which all reach the device.
 pub(crate) fn writes() -> Bundle {
     bundle(&PLAN.replace("reads = 100", "reads = 0"), "matrix.write", false)
 }
 
-/// Returns the reads, with `from` replaced by `to` in the plan.
+/// Returns the run of reads, with `from` replaced by `to` in the plan.
 pub(crate) fn reads_with(from: &str, to: &str) -> Bundle {
     assert!(PLAN.contains(from), "{from}");
     bundle(&PLAN.replace(from, to), "matrix.read", true)
 }
 
-/// Returns the writes, with `from` replaced by `to` in the plan.
+/// Returns the run of writes, with `from` replaced by `to` in the plan.
 pub(crate) fn writes_with(from: &str, to: &str) -> Bundle {
     let plan = PLAN.replace("reads = 100", "reads = 0");
     assert!(plan.contains(from), "{from}");
@@ -98,7 +98,8 @@ fn bundle(plan: &str, class: &str, is_read: bool) -> Bundle {
     bundle
 }
 
-/// Returns the intervals of a class, with the whole histogram spread evenly over its seconds.
+/// Returns the intervals of a class. The counts of the whole histogram are spread evenly over the
+/// seconds.
 pub(crate) fn spans(class: &str, whole: &hdrhistogram::Histogram<u64>) -> Vec<Interval> {
     let mut second = plimsoll_evidence::latency::histogram();
     for bucket in whole.iter_recorded() {
@@ -113,7 +114,7 @@ pub(crate) fn spans(class: &str, whole: &hdrhistogram::Histogram<u64>) -> Vec<In
     (0..SECONDS).map(span).collect()
 }
 
-/// Replaces the series by one with this count and latency in each tenth of a second.
+/// Replaces the series with a series that has this count and latency in each tenth of a second.
 pub(crate) fn rates(bundle: &mut Bundle, of: impl Fn(u64) -> (u64, u64)) {
     let name = bundle.run.classes[0].name.clone();
     bundle.plan.evidence.interval_ns = SECOND_NS / 10;
@@ -274,13 +275,13 @@ fn observed(bytes: u64, is_read: bool) -> Observed {
     }
 }
 
-/// Returns the finding of a rule. The test fails if the rule does not apply.
+/// Returns the finding of a rule. Panics if the rule does not apply.
 #[track_caller]
 pub(crate) fn finding(rule: &Rule, bundle: &Bundle) -> Finding {
     advised((rule.check)(bundle).unwrap_or_else(|| panic!("{} does not apply", rule.id)))
 }
 
-/// Returns the finding. The test fails if a warning has no advice.
+/// Returns the finding. Panics if a warning has no advice.
 #[track_caller]
 fn advised(finding: Finding) -> Finding {
     let silent = finding.outcome == Outcome::Warn && finding.advice.trim().is_empty();

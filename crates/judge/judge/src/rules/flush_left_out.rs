@@ -9,17 +9,18 @@ use crate::claim::Claim;
 use crate::figures;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum latency that a flush adds, as a fraction of the write's latency.
+/// Minimum additional latency of a flush that gives a finding, as a fraction of the write's
+/// latency.
 const ADDED_MIN: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
     id: "flush-left-out",
-    asks: "does the write latency leave out the flushes that made the writes durable?",
+    asks: "does the write latency exclude the flushes that made the writes durable?",
     explains: "If fsync or fdatasync follows the writes, the latency of a write alone is not the \
-               time until it is durable (measured: median 63 us for the write, 127 us with its \
-               flush). If each write was timed to the end of its flush, that latency is judged. \
-               For older evidence, the rule adds the time of the flushes and divides it among the \
-               writes.",
+        time until it is durable (measured: median 63 us for the write, 127 us with its flush). \
+        If each write was timed until the end of its flush, the rule uses that latency. For older \
+        evidence, it adds the total time of the flushes to that of the writes, and divides by the \
+        number of writes.",
     bears_on: &[(Claim::DurableWrite, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -48,12 +49,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer")
     } else if together > alone * (1.0 + ADDED_MIN) {
         let says = format!(
-            "a write took {:.3} ms and with its share of the flushes {:.3} ms",
+            "a write took {:.3} ms on average, but {:.3} ms with its share of the flushes",
             alone / 1e6,
             together / 1e6
         );
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("quote the time with the flush, or use `sync = \"dsync\"`")
+            .advise("report the time that includes the flush, or use `sync = \"dsync\"`")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "flushes add little to the write latency")
     };

@@ -18,13 +18,14 @@ const KEPT_BY: [&str; 4] = ["nobarrier", "barrier=0", "volatile", "fsync=volatil
 pub const RULE: Rule = Rule {
     id: "flush-lost",
     asks: "did the requested flushes reach the devices?",
-    explains: "A load with durable writes is as slow as its flushes. If a layer drops them (an \
-        overlay mounted `volatile`, ext4 with `nobarrier`, a library that makes fsync do nothing), \
-        the figure describes another load. The kernel (5.5 and later) counts flushes at devices \
-        with a volatile cache; the rule compares them with the durable writes. One flush may serve \
-        a hundred writes, or twice the operations in flight if that is more; fewer flushes are a \
-        failure. A mount option that drops flushes is a failure too, because other processes flush \
-        a disk as well. Turn that option off.",
+    explains: "The rate of durable writes depends mainly on their flushes. If a layer drops \
+        flushes (an overlay mounted `volatile`, ext4 with `nobarrier`, a library that makes fsync \
+        do nothing), the figure describes a different load. The kernel (5.5 and later) counts \
+        flushes at devices with a volatile cache; the rule compares this count with the number of \
+        durable writes. One flush may serve up to a hundred writes, or up to twice the number of \
+        operations in flight if that is more. With fewer flushes, the rule fails. It also fails \
+        for a mount option that drops flushes, even if the disk counted flushes, because these \
+        may be other processes' flushes. Disable that option.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::BurstWrite, Weight::Refuting),
@@ -57,15 +58,17 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let flushes = flushes(bundle)?;
     let expected = flushes_expected(bundle);
     let finding = if expected == 0 && flushes == 0 {
-        let says = "no flush reached the devices, and too few durable writes completed to need one";
+        let says = "no flush reached the devices, but too few durable writes completed to require \
+            a flush";
         Finding::new(RULE.id, Outcome::Unknown, says).advise("measure longer")
     } else if flushes >= expected && has_own_flushes(bundle, flushes) {
         Finding::new(RULE.id, Outcome::Pass, "the flushes reached the devices")
     } else if flushes >= expected {
-        let says = "flushes reached the devices, and other processes may have requested them";
+        let says = "flushes reached the devices, but other processes may have requested them";
         Finding::new(RULE.id, Outcome::Unknown, says)
     } else if may_bypass_cache(bundle) {
-        let says = "forced unit access is not counted, so it is unknown whether writes bypassed the device caches";
+        let says = "the kernel does not count writes with forced unit access, so it is unknown \
+            whether writes bypassed the device caches";
         Finding::new(RULE.id, Outcome::Unknown, says)
     } else {
         let says = format!(
@@ -73,7 +76,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
              writes need at least {expected}"
         );
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("find the option, setting or library that turns flushes off")
+            .advise("find the option, setting or library that disables flushes")
     };
     Some(finding.with("flushes", flushes).with("flushes_expected", expected))
 }
@@ -106,8 +109,8 @@ fn flushes(bundle: &Bundle) -> Option<u64> {
     let all = &bundle.observed.devices;
     let is_loop = |device: &&DeviceTotals| device.top && cached(device, "loop");
     if all.iter().filter(|device| device.top).all(|device| is_loop(&device)) {
-        // Flushes of the disk under a loop device may be for other processes too; flushes of the
-        // loop device are only for its users.
+        // The disk under a loop device may also be flushed for other processes, but the loop device
+        // is flushed only for its own users.
         return most(&mut all.iter().filter(is_loop));
     }
     most(&mut all.iter().filter(|device| cached(device, "")))
@@ -144,7 +147,7 @@ mod tests {
         bundle.environment.devices[0].write_cache = Some("write through".into());
         bundle.observed.devices[0].flushes = Some(0);
         assert_eq!(fixtures::outcome(&RULE, &bundle), None, "there is nothing to flush");
-        // Flushes by other processes count for the disk too.
+        // The disk's counter includes flushes by other processes.
         bundle.observed.devices[0].flushes = Some(600_000);
         bundle.environment.mounts[0].options = Some("rw,fsync=volatile".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
@@ -195,8 +198,8 @@ mod tests {
         assert_eq!(from(500_000_000), Some(Outcome::Unknown), "all were before it");
     }
 
-    /// Two draws of the honest runs: a stream that only reads has `sync`, and another one writes
-    /// without it.
+    /// Two random cases of the tests with valid runs: a stream that only reads has `sync`, and
+    /// another stream writes without it.
     #[test]
     fn writes_of_a_stream_without_sync_need_no_flush() {
         let mut bundle = fixtures::writes();

@@ -1,4 +1,4 @@
-//! Checks that the host that generates the load did not limit the figure.
+//! Checks that the load generator's host did not limit the figure.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -11,8 +11,8 @@ use crate::finding::{Finding, Outcome};
 use crate::links::{self, FULL_SHARE, Speed};
 use crate::rules::balance::wire;
 
-/// Maximum share of the time that threads may work. fio users call a job CPU-bound above 90 % user
-/// plus system time.
+/// Maximum share of the time in which threads may be busy. fio users call a job CPU-bound above 90
+/// % user plus system time.
 const BUSY_SHARE_MAX: f64 = 0.9;
 /// Maximum share of an operation's time spent in the generator. In a closed loop, the rate is too
 /// low by this share. In an open loop, the latency is too high by this share.
@@ -21,13 +21,14 @@ const LAG_SHARE_MAX: f64 = 0.1;
 pub const RULE: Rule = Rule {
     id: "generator-limit",
     asks: "was the load generator the bottleneck?",
-    explains: "The rule compares the time that ready operations waited in the generator with \
-        the measured latency. Above 10 %, on average or in an open loop at the 99th percentile, \
-        the figure is partly the generator's. The same holds if operations were due, the target \
-        had room, and the generator never started them. A thread that works more than 90 % of \
-        the time, clock polling excluded, sees completions late without showing any lag. For \
-        storage behind a network, this host's link is the limit from 90 % of its reported speed. \
-        In each case the storage may sustain more than was requested: a PASS stands, and a FAIL \
+    explains: "The rule compares the time that ready operations waited in the generator with the \
+        measured latency. If this wait is above 10 % of the latency, on average or in an open \
+        loop at the 99th percentile, the generator limits the figure. It also limits the figure \
+        if it never started operations that were due although the queue was not full. If a thread \
+        is busy more than 90 % of the time (without clock polling), it sees completions late, \
+        although no wait is recorded. For storage behind a network, the link of this host is the \
+        limit if it is used to 90 % of its reported speed or more. In each of these cases the \
+        storage may sustain a larger load than it received: a PASS remains valid, but a FAIL \
         becomes INCONCLUSIVE. Use a faster host or link, more threads or several hosts.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
@@ -38,7 +39,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Returns the share of its CPUs that the generator used, without clock polling; `None` if unknown.
+/// Returns the share of the available CPU time that the generator used, without clock polling;
+/// `None` if unknown.
 pub fn busy_share(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
     let spun_ns: u64 = generator.threads.iter().filter_map(|thread| thread.spun_ns).sum();
@@ -48,7 +50,7 @@ pub fn busy_share(bundle: &Bundle) -> Option<f64> {
     Some(used_ns as f64 / (measured(bundle)?.duration_ns as f64 * cpus as f64))
 }
 
-/// Returns the largest share of the time that one thread of the generator worked; `None` if
+/// Returns the share of the time in which the busiest thread of the generator worked; `None` if
 /// unknown.
 fn thread_share(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
@@ -57,12 +59,13 @@ fn thread_share(bundle: &Bundle) -> Option<f64> {
         let used_ns = thread.user_ns.saturating_add(thread.system_ns);
         used_ns.saturating_sub(thread.spun_ns.unwrap_or(0)) as f64 / duration_ns
     });
-    // Bundles of older versions record the busiest thread only.
+    // Bundles of older versions record only the busiest thread.
     shares.reduce(f64::max).or(generator.busiest_thread_share)
 }
 
-/// Returns the share of an operation's time spent in the generator, by the means. In an open loop,
-/// the share at the 99th percentile counts if it is larger. `None` if it was not recorded.
+/// Returns the fraction of an operation's time that it spent in the generator, computed from mean
+/// times. In an open loop, the fraction at the 99th percentile is used if it is larger. `None` if
+/// the times were not recorded.
 fn lag_share(bundle: &Bundle) -> Option<f64> {
     let lag = bundle.observed.generator.lag.as_ref().filter(|lag| lag.operations > 0)?;
     let wait_ns = lag.wait_ns_sum as f64 / lag.operations as f64;
@@ -70,7 +73,7 @@ fn lag_share(bundle: &Bundle) -> Option<f64> {
     if !checks::open_loop(bundle) {
         return Some(wait_ns / (wait_ns + latency_ns));
     }
-    // Latency counts from the intended start, so it includes the lag.
+    // Latency is measured from the intended start, so it includes the lag.
     let of = |wait_ns: f64, latency_ns: f64| (wait_ns / latency_ns.max(1.0)).min(1.0);
     let p99_ns = percentile_ns(bundle, Pick::Issued, 0.99);
     let p99 = p99_ns.map_or(0.0, |latency_ns| of(lag.wait_ns_p99 as f64, latency_ns as f64));
@@ -102,24 +105,24 @@ fn fault(bundle: &Bundle) -> Option<String> {
     }
     if let Some(share) = busy_share(bundle).filter(|share| *share > BUSY_SHARE_MAX) {
         let share = percent(share);
-        return Some(format!("the load generator used {share} of its CPUs and was the limit"));
+        return Some(format!("the load generator used {share} of its CPUs: it was the bottleneck"));
     }
     if let Some(share) = thread_share(bundle).filter(|share| *share > BUSY_SHARE_MAX) {
         let share = percent(share);
         return Some(format!(
-            "one thread of the load generator used {share} of a CPU and was the limit"
+            "one thread of the load generator used {share} of a CPU: it was the bottleneck"
         ));
     }
     let speed = link(bundle).filter(|speed| speed.used_share >= FULL_SHARE)?;
     Some(format!(
-        "this host's link ({}, {}) was used to {} of its speed and was the limit",
+        "this host's link ({}, {}) was used to {} of its speed: it was the bottleneck",
         links::names(bundle.observed.links.as_ref()?),
         links::rate(speed.bits_per_s),
         percent(speed.used_share)
     ))
 }
 
-/// Returns the use of the links that may have transported the load.
+/// Returns the utilisation of the links that may have transported the load.
 fn link(bundle: &Bundle) -> Option<Speed> {
     wire::crosses_network(bundle).then(|| links::speed(bundle))?
 }
@@ -141,7 +144,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         }
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
-        let says = "the load generator's CPU time cannot be read";
+        let says = "the load generator's CPU time is unknown";
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("mount /proc"));
     };
     let link = link(bundle).map(|speed| speed.used_share);
@@ -266,7 +269,7 @@ mod tests {
         let full = with(0.97, true);
         let found = fixtures::finding(&RULE, &full);
         let says =
-            "this host's link (eth0, 1 Gb/s) was used to 97 % of its speed and was the limit";
+            "this host's link (eth0, 1 Gb/s) was used to 97 % of its speed: it was the bottleneck";
         assert_eq!((found.outcome, found.says.as_str()), (Outcome::Warn, says));
         assert!(at_limit(&full) && !at_limit(&with(0.6, true)));
         assert!(!at_limit(&with(0.97, false)), "a virtual interface's speed is none");

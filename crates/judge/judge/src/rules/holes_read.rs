@@ -8,22 +8,22 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of the files that was never written. Fully written files have no holes, but some
-/// file systems have an unwritten last extent after the end of a file.
+/// Maximum share of the files' space that was never written. Fully written files have no holes, but
+/// some file systems allocate an unwritten extent after the end of a file.
 const EMPTY_SHARE_MAX: f64 = 0.01;
-/// Minimum share of a loop device's reads that its disk must have moved.
+/// Minimum share of the bytes read from a loop device that the underlying disk must have moved.
 const BELOW_RATIO_MIN: f64 = 0.5;
 
 pub const RULE: Rule = Rule {
     id: "holes-read",
     asks: "did reads go to blocks that were never written?",
-    explains: "A file system answers reads of holes and of allocated but unwritten space with \
-        zeroes, without asking a device (measured: 1.10 million reads/s from a file made by \
-        fallocate, 63 thousand from the same file after it was written). The block count \
-        (st_blocks) does not show this; the extents do. Plimsoll lists them (FIEMAP, SEEK_HOLE) \
-        when the measurement begins, and follows loop devices into the holes of their backing \
-        files. More than 1 % is a failure. Write the whole file once before reading it: `layout \
-        = \"written\"`, the default.",
+    explains: "A file system returns zeroes for reads of holes and of allocated but unwritten \
+        space, without accessing a device. (Measured: 1.10 million reads/s from a file made with \
+        fallocate, but only 63 thousand reads/s after that file was written.) The block count \
+        (st_blocks) does not show this, but the extents do. Plimsoll lists the extents (FIEMAP, \
+        SEEK_HOLE) when the measurement starts. For loop devices, it also checks the backing file \
+        for holes. The rule fails if more than 1 % of the space was never written. Write the \
+        whole file once before reading it: `layout = \"written\"`, the default.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -73,32 +73,33 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn judge_files(bundle: &Bundle) -> Option<Finding> {
-    // A mail store reserves space to grow but reads only pages that it wrote.
+    // A mail store reserves space for growth but reads only pages that it wrote.
     let store = matches!(bundle.plan.workload, Workload::Mailbox(_));
     if store && bundle.run.driver == Driver::Real {
         return judge_unlisted_files(bundle);
     }
     let Some(extents) = &bundle.observed.extents else { return judge_unlisted_files(bundle) };
-    // A file without data now cannot be the file that the run read.
+    // A file that has no data now cannot be the file that the run read.
     let Some(empty) = evidence::empty_share(extents) else { return judge_unlisted_files(bundle) };
     let (holes, unwritten) = (extents.hole_bytes, extents.unwritten_bytes);
     let finding = if empty > EMPTY_SHARE_MAX {
         let says = format!(
-            "{} of the {} in the files read was never written ({} of holes, {} allocated and \
+            "of the files read, {} of {} was never written ({} of holes, {} allocated and \
              unwritten): such reads never reach a device",
             evidence::percent(empty),
             evidence::size(extents.size_bytes),
             evidence::size(holes),
-            unwritten.map_or_else(|| "an unknown part".to_owned(), evidence::size),
+            unwritten.map_or_else(|| "an unknown number of bytes".to_owned(), evidence::size),
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("write the files in full before reading them (`layout = \"written\"`)")
     } else if unwritten.is_none() {
-        let says = "the files have no holes; whether their space was ever written is unknown";
+        let says = "the files have no holes, but it is unknown whether their space was ever \
+            written";
         Finding::new(RULE.id, Outcome::Unknown, says)
             .advise("use a file system that lists extents (FIEMAP)")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "all data read had been written")
+        Finding::new(RULE.id, Outcome::Pass, "all data that was read had been written before")
     };
     let finding = finding
         .with("size_bytes", extents.size_bytes)
@@ -121,7 +122,7 @@ fn judge_unlisted_files(bundle: &Bundle) -> Option<Finding> {
         let says = "this run wrote all data that it read";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     }
-    let says = "whether the blocks read had ever been written is unknown";
+    let says = "it is unknown whether the blocks that were read had ever been written";
     Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(evidence::how_to_observe(bundle)))
 }
 
@@ -136,8 +137,8 @@ fn judge_backing_files(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let says = format!(
-        "the backing file of the loop device is {} holes; of {} read from the loop device, the \
-         underlying disk moved {}",
+        "the backing file of the loop device consists of {} holes; of {} read from the loop \
+         device, the underlying disk moved only {}",
         evidence::percent(empty),
         evidence::size(top),
         evidence::size(bottom)
@@ -147,7 +148,7 @@ fn judge_backing_files(bundle: &Bundle) -> Option<Finding> {
             .with("empty_share", empty)
             .with("loop_read_bytes", top)
             .with("disk_read_bytes", bottom)
-            .advise("write the whole loop device once, then read it"),
+            .advise("write the whole loop device once before reading it"),
     )
 }
 

@@ -1,4 +1,4 @@
-//! Checks that a target claimed to be in memory is in memory.
+//! If the plan claims that the target is in memory, checks this claim.
 
 use plimsoll_evidence::Bundle;
 
@@ -11,8 +11,9 @@ pub const RULE: Rule = Rule {
     id: "in-memory-shown",
     asks: "is the target in memory, as `in-memory` claims?",
     explains: "`in-memory` is the claim for a RAM disk, tmpfs or zram that is measured on \
-        purpose. It is shown if memory is visible under the target. A target on a disk refutes \
-        it. Whether a remote storage system keeps its data in memory cannot be observed.",
+        purpose. The claim is proven if Plimsoll finds memory under the target. It is refuted if \
+        the target is on a disk. Whether a remote storage system keeps its data in memory cannot \
+        be observed.",
     bears_on: &[(Claim::InMemory, Weight::Mandatory)],
     check,
 };
@@ -32,7 +33,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         {
             let says = "whether the target is in memory cannot be observed";
             Finding::new(RULE.id, Outcome::Unknown, says)
-                .advise("claim `in-memory` only for this host's own memory")
+                .advise("claim `in-memory` only for targets in this host's own memory")
         }
         None => {
             let says = "the target is claimed to be in memory, but it is on a device";

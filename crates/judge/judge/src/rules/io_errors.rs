@@ -1,4 +1,4 @@
-//! Checks that no I/O failed. After the first error, the load is no longer the planned one.
+//! Checks that no I/O failed. After the first error, the load differs from the planned load.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign;
@@ -10,12 +10,13 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "io-errors",
-    asks: "did any I/O fail or end short?",
-    explains: "The rule counts every I/O that the target answers with an error and every transfer \
-               that ends short before the end of its file. One is enough: a run with errors does \
-               not show what the storage sustains. For a watched command, errors in the kernel \
-               log for its devices count too, whatever its result reports. Check the kernel log \
-               and the storage system's log, fix the cause and run again.",
+    asks: "did any I/O fail or transfer too few bytes?",
+    explains: "The rule counts every I/O for which the target returns an error, and every \
+        transfer that is too short without reaching the end of the file. A single error is enough \
+        for a failure: a run with errors does not show what load the storage sustains. For a \
+        watched command, the rule also counts errors of its devices in the kernel log, even if \
+        the command's result reports none. Check the kernel log and the storage system's log, fix \
+        the cause and run again.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -37,15 +38,18 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 RULE.id,
                 Outcome::Fail,
                 format!(
-                    "the kernel logged {errors} I/O errors of {device}; the result reports none"
+                    "the kernel logged {errors} I/O errors of {device}, but the result reports no \
+                     error"
                 ),
             )
             .advise("check the kernel log (dmesg) and the storage system's log"),
             // A published table has no column for errors.
             None if bundle.run.engine.kind == foreign::TABLE_KIND => {
                 let says = "a table does not show whether any I/O failed";
-                Finding::new(RULE.id, Outcome::Unknown, says)
-                    .advise("judge the tool's own result file")
+                return Some(
+                    Finding::new(RULE.id, Outcome::Unknown, says)
+                        .advise("judge the tool's own result file"),
+                );
             }
             None => Finding::new(RULE.id, Outcome::Pass, "no I/O failed"),
         },
@@ -53,8 +57,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("errors", counted))
 }
 
-/// Returns the kernel-logged errors of a device with files of a watched command. Our own engine
-/// counts every failed I/O itself.
+/// For a watched command, returns a device that stores the command's files, and its errors in the
+/// kernel log. Our own engine counts every failed I/O itself.
 fn logged(bundle: &Bundle) -> Option<(String, u64)> {
     let errors = bundle.observed.device_errors.as_ref().filter(|_| bundle.run.tier == Tier::T2)?;
     let is_top = |name: &String| {
@@ -73,7 +77,8 @@ mod tests {
     fn a_table_that_has_no_errors_does_not_say_that_there_were_none() {
         let mut bundle = fixtures::reads();
         bundle.run.engine.kind = foreign::TABLE_KIND.into();
-        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!((finding.outcome, finding.evidence.len()), (Outcome::Unknown, 0));
         bundle.run.classes[0].errors = 1;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }

@@ -6,16 +6,17 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum share of the total time in which all ran.
+/// Minimum share of the total time in which all hosts or jobs ran.
 const TOGETHER_MIN: f64 = 0.95;
 
 pub const RULE: Rule = Rule {
     id: "issuers-together",
     asks: "did all hosts or jobs start and stop together?",
-    explains: "The rates of several hosts or jobs add up only for the time in which all of \
-        them ran. The rule compares the time from the last start to the first end with the time \
-        from the first start to the last end. Below 95 %, the sum adds loads that did not \
-        coincide. Use a barrier at the start and the same duration for all.",
+    explains: "The rates of several hosts or jobs add up only for the time in which all of them \
+        ran. The rule compares the time from the last start to the first end with the time from \
+        the first start to the last end. If the ratio is below 95 %, the sum includes loads that \
+        did not run at the same time. Use a barrier at the start, and the same duration for all \
+        hosts or jobs.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -37,13 +38,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let together_ns = ends.min()?.saturating_sub(starts.max()?);
     let share = together_ns as f64 / last.saturating_sub(first).max(1) as f64;
     let says = format!(
-        "{} issuers ran together for {} of the time",
+        "all {} load generators ran at the same time for {} of the total time",
         issuers.len(),
         evidence::percent(share)
     );
     let finding = if share < TOGETHER_MIN {
         Finding::new(RULE.id, Outcome::Fail, format!("{says}, so their rates do not add up"))
-            .advise("start all at a barrier and run all equally long")
+            .advise("start all load generators at a barrier, and run all of them for the same time")
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

@@ -26,14 +26,14 @@ pub(super) fn merged(bundle: &Bundle, is_read: bool) -> Option<Histogram<u64>> {
     (!merged.is_empty()).then_some(merged)
 }
 
-/// Typical latency of a run's reads or writes, and which average it is.
+/// Typical latency of a run's reads or writes, and the kind of average.
 pub(super) struct TypicalLatency {
-    /// `median`, or `mean` without a histogram.
+    /// Either `median`, or `mean` if there is no histogram.
     pub(super) kind: &'static str,
     pub(super) ns: u64,
 }
 
-/// Returns the median, or the mean without a histogram. `None` if both are unknown.
+/// Returns the median, or the mean if there is no histogram. `None` if both are unknown.
 pub(super) fn typical(bundle: &Bundle, is_read: bool) -> Option<TypicalLatency> {
     if let Some(histogram) = merged(bundle, is_read) {
         return Some(TypicalLatency { kind: "median", ns: histogram.value_at_quantile(0.5) });

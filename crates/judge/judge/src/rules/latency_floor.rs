@@ -1,4 +1,4 @@
-//! Compares read latency with the minimum for the class of device.
+//! Compares the read latency with the minimum that is possible for this class of device.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -8,8 +8,8 @@ use super::{Rule, Weight, evidence, latencies};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum latency of any storage. The fastest device (3D XPoint on NVMe) takes 7 to 10 us through
-/// the kernel. A copy from the page cache takes 1 to 3 us.
+/// Minimum latency of all kinds of storage. The fastest device (3D XPoint on NVMe) takes 7 to 10 us
+/// through the kernel. A copy from the page cache takes 1 to 3 us.
 const ANY_FLOOR_NS: u64 = 5_000;
 /// Reading a NAND page takes 20 to 100 us (manufacturers' data sheets).
 const FLASH_FLOOR_NS: u64 = 15_000;
@@ -20,12 +20,12 @@ pub const RULE: Rule = Rule {
     id: "latency-floor",
     asks: "is the latency lower than the device can achieve?",
     explains: "The rule compares the median read latency (the mean, if no distribution is known) \
-               with a floor: 5 us for any storage, 15 us for flash (a NAND page takes 20 to 100 us \
-               to read), 2 ms for random reads on rotating disks (half a revolution at 15,000 \
-               rpm). A lower figure means that the data came from elsewhere. The class is the \
-               declared one (`observe.media`), because the kernel's description of virtual disks \
-               is unreliable. A buffered result of another tool is not rejected if no claim says \
-               that the media answered: such jobs read the page cache by design.",
+        with a floor: 5 us for any storage, 15 us for flash (a NAND page takes 20 to 100 us to \
+        read), 2 ms for random reads on rotating disks (half a revolution at 15,000 rpm). A lower \
+        latency means that the data did not come from the device. The class of device is the one \
+        declared in `observe.media`, because the kernel's description of virtual disks is \
+        unreliable. If another tool's result used buffered I/O and nobody claims that the media \
+        answered, the rule does not fail: such jobs read from the page cache by design.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -65,7 +65,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("typical_ns", typical.ns).with("floor_ns", floor_ns))
 }
 
-/// Returns true for a buffered result of another tool whose user claims nothing about media.
+/// Returns true if another tool's result used buffered I/O and its user claims nothing about media.
 fn claims_no_media(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Foreign
         && bundle.plan.claims_assumed

@@ -7,16 +7,16 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Tolerance for the rounding of a declared rate. The framing of a link uses a larger share than
-/// this.
+/// Tolerance for the rounding of a declared rate. The framing overhead of a link is larger than
+/// this tolerance.
 const SLACK: f64 = 0.01;
 
 pub const RULE: Rule = Rule {
     id: "link-exceeded",
     asks: "is the bandwidth higher than the link to the storage allows?",
-    explains: "A link is full duplex: reads and writes are each limited to the declared speed \
-        of the slowest link (`observe.link`). Bandwidth above it did not cross the link: \
-        something on this side answered, or the figure is wrong.",
+    explains: "A link is full duplex: reads and writes are each limited to the declared speed of \
+        the slowest link (`observe.link`). If the bandwidth is higher, not all data crossed the \
+        link: a cache on this side of the link answered, or the figure is wrong.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -33,14 +33,18 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         [evidence::read_bytes(bundle), evidence::written_bytes(bundle)].map(|b| b as f64 / seconds);
     let (word, rate) =
         if rates[0] >= rates[1] { ("read", rates[0]) } else { ("written", rates[1]) };
-    let text = format!("{}/s were {word}", evidence::size(rate as u64));
+    let text = format!("the bandwidth was {}/s {word}", evidence::size(rate as u64));
     let carries = evidence::size(link);
     let finding = if rate > link as f64 * (1.0 + SLACK) {
-        let says = format!("{text}, but the link carries {carries}/s");
+        let says = format!("{text}, but the link transfers at most {carries}/s");
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find out which cache on this side of the link answered")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, format!("{text}; the link carries {carries}/s"))
+        Finding::new(
+            RULE.id,
+            Outcome::Pass,
+            format!("{text}; the link transfers up to {carries}/s"),
+        )
     };
     Some(finding.with("rate_bytes_per_s", rate).with("link_bytes_per_s", link))
 }

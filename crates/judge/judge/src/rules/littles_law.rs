@@ -11,24 +11,26 @@ use crate::figures::{self, NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::little;
 
-/// Minimum shares of the depth in flight. With a slow refill, or with latencies published with one
-/// digit, the value is 0.9 or less. Half is missing only if the latency omits time or the depth is
-/// wrong. Measured: 7.99 of 8 in flight.
+/// Minimum ratios of the mean number in flight to the depth. If the queue is refilled slowly, or if
+/// latencies are published with one digit, the ratio may be 0.9 or less. A ratio of one half occurs
+/// only if the latency omits time or the depth is wrong. Measured: 7.99 of 8 in flight.
 const SHARE_WARN: f64 = 0.9;
 const SHARE_MIN: f64 = 0.5;
-/// Maximum time that a tool at depth 1 spends between two operations. It is enough for a few system
-/// calls and scheduling on a busy host. Measured with fio on two shared cores: 3 to 17 us.
+/// Maximum time that a tool at depth 1 spends between two operations. This time allows for a few
+/// system calls and for scheduling on a busy host. Measured with fio on two shared cores: 3 to 17
+/// us.
 const BETWEEN_NS_MAX: f64 = 50_000.0;
 
 pub const RULE: Rule = Rule {
     id: "littles-law",
     asks: "do the rate, the latency and the number of operations in flight agree?",
-    explains: "In a closed loop, rate × mean latency is the number of operations in flight \
-        (J. D. C. Little, 1961): clients × queue depth. More is impossible: the rate or the \
-        latency is wrong. Less, in another tool's result, means that the latency omits part of \
-        the time or that the depth was different; for a table whose depth the reader declared, \
-        it is unknown which. If a result gives the duration of each job, each job is checked by \
-        itself. For our own engine, `load-not-reached` judges that.",
+    explains: "In a closed loop, rate × mean latency is the mean number of operations in flight \
+        (J. D. C. Little, 1961), which is at most clients × queue depth. A larger product is \
+        impossible: the rate or the latency is wrong. If the product is smaller in another tool's \
+        result, the latency omits part of the time or the depth was different. For a table whose \
+        depth the reader declared, it is unknown which of the two is true. If a result contains \
+        the duration of each job, each job is checked separately. For our own engine, \
+        `load-not-reached` judges a product that is too small.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -41,8 +43,8 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Returns the number of operations that closed loops have in flight. `None` with pauses, batches,
-/// caps or open loops, which change the number.
+/// Returns the number of operations that closed loops have in flight. `None` if pauses, batches,
+/// rate caps or open loops change this number.
 pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     let streams = evidence::streams(bundle);
     let plain = |stream: &Stream| {
@@ -56,8 +58,8 @@ pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     Some(streams.iter().map(Stream::outstanding).sum())
 }
 
-/// Returns the average number of operations in flight: summed latency over time. `None` if no
-/// latency was measured.
+/// Returns the average number of operations in flight: the sum of latencies divided by the time.
+/// `None` if no latency was measured.
 pub(super) fn in_flight(bundle: &Bundle) -> Option<f64> {
     let jobs = jobs(bundle);
     if !jobs.is_empty() {
@@ -69,9 +71,9 @@ pub(super) fn in_flight(bundle: &Bundle) -> Option<f64> {
     (law.latency_ns > 0.0).then(|| law.in_flight())
 }
 
-/// Closed loop, with its operations and its duration.
+/// Operations and duration of one closed loop.
 struct Loop {
-    /// Name in findings; empty for the whole run.
+    /// Name of the loop in findings; empty for the whole run.
     name: String,
     count: u64,
     latency_ns: f64,
@@ -87,9 +89,10 @@ impl Loop {
 
 /// Returns the whole run as one loop.
 fn whole(bundle: &Bundle) -> Option<Loop> {
-    // Operations in flight at the stop count with their full latency. Without the time of the
-    // drain, an outage at the end would look as if too many operations were in flight. A durable
-    // write is already counted as a write and as a flush.
+    // Operations in flight at the stop are counted with their full latency, so the duration
+    // includes the drain. Otherwise an outage at the end would look as if too many operations were
+    // in flight. Durable writes are left out, because each one is already counted as a write and as
+    // a flush.
     let classes =
         || bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class));
     let drained = classes().any(|class| class.drained > 0);
@@ -105,7 +108,7 @@ fn whole(bundle: &Bundle) -> Option<Loop> {
 }
 
 /// Returns the jobs of another tool's result, if it states their durations. The law applies to each
-/// job, but not to the sum if durations differ.
+/// job, but not to the sum of jobs with different durations.
 fn jobs(bundle: &Bundle) -> Vec<Loop> {
     let counter = |name: String| bundle.run.counters.get(&name).copied();
     let mut instances: Vec<u32> = bundle.run.classes.iter().map(|class| class.instance).collect();
@@ -144,8 +147,8 @@ fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let law = little(rate, one.latency_ns / one.count as f64, outstanding).ok()?;
     let made_elsewhere = bundle.run.driver == Driver::Foreign;
     let numbers = format!(
-        "{}{rate:.0} operations/s of {:.3} ms each mean {:.2} in flight; clients × depth is \
-         {outstanding:.0}",
+        "{}{rate:.0} operations/s with a mean latency of {:.3} ms imply {:.2} operations in \
+         flight; clients × depth is {outstanding:.0}",
         one.name,
         one.latency_ns / one.count as f64 / 1e6,
         law.in_flight
@@ -155,8 +158,9 @@ fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let short = made_elsewhere && law.deviation < SHARE_MIN - 1.0 && !own_time;
     let guessed = bundle.run.engine.kind == foreign::TABLE_KIND;
     let advice = "the latency, the rate or the depth is wrong";
-    // Operations in flight at the start count with all of their latency. A stall across that moment
-    // therefore seems to have more operations in flight, by at most its own length.
+    // Operations in flight at the start are counted with their full latency. After a stall across
+    // the start, the sum of latencies is therefore too large, by at most the length of the stall
+    // for each slot.
     let classes = bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class));
     let longest_ns = classes.map(|class| class.latency_ns_max).max().unwrap_or(0);
     let edge = if made_elsewhere { 0.0 } else { longest_ns as f64 / one.duration_ns };
@@ -164,8 +168,8 @@ fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Fail, numbers).advise(advice)
     } else if short {
         Finding::new(RULE.id, Outcome::Unknown, numbers).advise(
-            "find out the number of operations in flight, and whether the latency covers all of \
-             them",
+            "find out how many operations were in flight, and whether the latency covers the \
+             whole operation",
         )
     } else if made_elsewhere && law.deviation < SHARE_WARN - 1.0 {
         Finding::new(RULE.id, Outcome::Warn, numbers).advise(advice)
@@ -265,8 +269,8 @@ mod tests {
     fn jobs_that_ran_for_different_times_are_each_held_to_the_law() {
         let mut bundle = fixtures::reads();
         bundle.run.driver = Driver::Foreign;
-        // The second job has the same rate and ran for a quarter of the time. The average in flight
-        // never reaches 16.
+        // The second job has the same rate and ran for a quarter of the time. The average number of
+        // operations in flight never reaches 16.
         let mut second = bundle.run.classes[0].clone();
         (second.instance, second.name) = (1, "job1.read".into());
         second.count /= 4;

@@ -10,16 +10,16 @@ use crate::finding::{Finding, Outcome};
 
 /// Tolerance on the rate of an open loop.
 const RATE_SLACK: f64 = 0.01;
-/// Minimum share of the depth in flight on average.
+/// Minimum ratio of the mean number in flight to the depth.
 const DEPTH_SHARE_MIN: f64 = 0.9;
 
 pub const RULE: Rule = Rule {
     id: "load-not-reached",
     asks: "did the load reach the requested rate or queue depth?",
-    explains: "The rule compares the achieved rate with the requested one, and the mean \
-        number of operations in flight (summed latency over time) with clients × depth. If a \
-        queue was never full, the generator did not keep up and the figure is the generator's. \
-        This is a warning: the requirement is judged by the load that was sustained.",
+    explains: "The rule compares the achieved rate with the requested rate, and the mean number \
+        of operations in flight (sum of latencies divided by time) with clients × depth. If a \
+        queue was not kept full, the generator was too slow and limited the figure. The rule only \
+        warns, because the requirement is judged by the load that was sustained.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::Comparative, Weight::Advisory),

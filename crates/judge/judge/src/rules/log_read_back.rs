@@ -10,12 +10,12 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "log-read-back",
     asks: "was the log that makes commits durable read back and checked?",
-    explains: "A commit of the mail store is durable when its log write is acknowledged. \
-        Nothing in the load reads the log again (unless `copies` is above 1), so a log write \
-        that the storage dropped, tore, changed or misplaced would show only after a crash. The \
-        verify phase reads the log ring back and checks that each block of its last round is the \
-        acknowledged one. Earlier rounds are overwritten and not checked. Set `phases.verify = \
-        true`.",
+    explains: "A commit of the mail store is durable when its log write is acknowledged. Nothing \
+        in the load reads the log again (unless `copies` is above 1), so a log write that the \
+        storage dropped, tore, changed or misplaced would show only after a crash. The verify \
+        phase reads the log ring back and checks that each block contains the last write that was \
+        acknowledged for it. Earlier writes were overwritten and are not checked. Set \
+        `phases.verify = true`.",
     bears_on: &[(Claim::DurableWrite, Weight::Mandatory)],
     check,
 };
@@ -26,8 +26,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     Some(match bundle.run.checks.log_blocks_checked {
-        Some(0) => Finding::new(RULE.id, Outcome::Unknown, "the log holds no block to read back")
-            .advise("run a load that commits"),
+        Some(0) => {
+            Finding::new(RULE.id, Outcome::Unknown, "the log contains no block to read back")
+                .advise("run a load with commits")
+        }
         Some(blocks) => {
             let says =
                 format!("{blocks} log blocks were read back; check-failed reports their content");

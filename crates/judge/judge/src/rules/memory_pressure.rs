@@ -6,18 +6,18 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum share of time spent waiting for memory at which the figures suffer: our choice.
+/// Minimum share of the time spent waiting for memory that gives a warning. The value is our
+/// choice.
 const SHARE_WARN: f64 = 0.05;
 
 pub const RULE: Rule = Rule {
     id: "memory-pressure",
     asks: "did programs wait for memory during the measurement?",
-    explains: "The kernel counts the time in which at least one task waited for memory: for \
-        pages to be freed, swapped in or read again into the page cache \
-        (`/proc/pressure/memory`). From 5 % of the measured phase this is a warning: the load \
-        generator may have waited too, and swapping also uses devices. Stop the programs that \
-        use the memory, or add memory. Kernels without pressure accounting show nothing; the \
-        rule is then silent.",
+    explains: "The kernel counts the time in which at least one task waited for memory: for pages \
+        to be freed, swapped in or read again into the page cache (`/proc/pressure/memory`). The \
+        rule warns from 5 % of the measured phase: the load generator may have waited too, and \
+        swapping also uses devices. Stop the programs that use the memory, or add memory. Kernels \
+        without pressure accounting show nothing; the rule is then silent.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };

@@ -11,15 +11,15 @@ use crate::location;
 pub const RULE: Rule = Rule {
     id: "memory-target",
     asks: "is the target in memory?",
-    explains: "tmpfs, RAM disks, zram and persistent memory accept direct I/O and answer at \
-        the speed of memory. Plimsoll checks the file system, the file systems under it (an \
-        overlay's upper directory, the file under a loop device) and every device down to the \
-        disks. Memory anywhere below is a failure, because no storage was measured. The outcome \
-        is unknown for a device that this host itself implements (ublk, an in-kernel target, a \
-        ZFS volume) or whose driver is unknown. Claim memory that you measure on purpose: \
-        `claims = [\"requirement\", \"in-memory\"]`. The requirement and the tail latency are \
-        then judged with a warning. Nothing shows that memory keeps its data, so `media-read`, \
-        `burst-write`, `sustained-write` and `durable-write` stay refuted.",
+    explains: "tmpfs, RAM disks, zram and persistent memory accept direct I/O and are as fast as \
+        memory. Plimsoll checks the file system, the file systems under it (an overlay's upper \
+        directory, the file under a loop device) and every device down to the disks. If any of \
+        these is in memory, the rule fails, because no storage was measured. The outcome is \
+        unknown for a device that this host itself implements (ublk, an in-kernel target, a ZFS \
+        volume) or whose driver is unknown. If you measure memory on purpose, claim it: `claims = \
+        [\"requirement\", \"in-memory\"]`. The requirement and the tail latency are then still \
+        judged, with a warning. There is no evidence that memory preserves its data, so \
+        `media-read`, `burst-write`, `sustained-write` and `durable-write` remain refuted.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -37,23 +37,25 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if evidence::is_null(bundle) {
-        // A run of Plimsoll's own load generator without claims states nothing. Another tool's
-        // figure claims to be storage.
+        // A run of Plimsoll's own load generator without claims makes no statement about storage.
+        // Another tool's figure is assumed to describe storage.
         if bundle.plan.claims.is_empty() && bundle.run.driver != Driver::Foreign {
             return None;
         }
         let says = "the target is `null`: no operation reached storage";
         return Some(
             Finding::new(RULE.id, Outcome::Fail, says)
-                .advise("`null = true` measures the load generator; name storage as the target"),
+                .advise("`null = true` measures only the load generator; set a target on storage"),
         );
     }
     let claimed = bundle.plan.claims.contains(&Claim::InMemory);
     if let Some(what) = location::memory(bundle) {
         let finding = if claimed {
             let says = format!("the target is in this host's memory ({what}), as claimed");
-            Finding::new(RULE.id, Outcome::Warn, says)
-                .advise("compare it with memory only; it is not storage")
+            Finding::new(RULE.id, Outcome::Warn, says).advise(
+                "compare this run only with other runs in memory; the target is not \
+                    storage",
+            )
         } else {
             let says = format!("the target is in this host's memory ({what})");
             Finding::new(RULE.id, Outcome::Fail, says)
@@ -72,7 +74,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             visible",
             |u| &u.why,
         );
-        let says = format!("whether the target is in memory is unknown: {why}");
+        let says = format!("it is unknown whether the target is in memory: {why}");
         let advice = evidence::storage_unseen(bundle).map_or_else(
             || evidence::how_to_observe(bundle).to_owned(),
             |unseen| format!("to find out: {}", unseen.remedy),
@@ -81,8 +83,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     if let Some(device) = location::undetermined(bundle) {
         let says = format!(
-            "whether {} keeps its data in memory is unknown: this host's kernel, a process or \
-             an unknown driver implements it",
+            "it is unknown whether {} stores its data in memory: this host's kernel, a process or \
+             an unknown driver implements this device",
             device.name
         );
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
@@ -189,7 +191,7 @@ mod tests {
         for near in ["10.0.0.7", "10.0.0.7:3260"] {
             bundle.observed.servers = vec![serves(near)];
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{near}");
-            // The disk moved the requested bytes, and no other disk moved any.
+            // The disk moved the requested bytes, and no other disk moved any bytes.
             bundle.observed.other_disks = Some(plimsoll_evidence::observed::OtherDisks::default());
             let balance = super::super::bytes_balance::RULE;
             assert_eq!(fixtures::outcome(&balance, &bundle), Some(Outcome::Fail), "{near}");

@@ -10,16 +10,17 @@ use crate::finding::{Finding, Outcome};
 const BLOCK_BYTES: u64 = 4096;
 /// Maximum share of misaligned transfers.
 const SHARE_MAX: f64 = 0.01;
-/// Maximum device requests per request of the application; a higher ratio means split requests.
+/// Maximum number of device requests per application request. A higher ratio means that requests
+/// were split.
 const SPLIT_MAX: f64 = 1.2;
 
 pub const RULE: Rule = Rule {
     id: "misaligned",
     asks: "were transfers aligned to the blocks of the device?",
-    explains: "A transfer that does not begin and end on a 4 KiB boundary makes the device \
-        read, modify and write whole blocks, or touch two blocks instead of one. The rule counts \
-        such transfers; requests that are split on their way appear in the counters of the \
-        device. This is only a warning: the storage did what was requested.",
+    explains: "A transfer that does not begin and end on a 4 KiB boundary makes the device read, \
+        modify and write whole blocks, or touch two blocks instead of one. The rule counts such \
+        transfers. It detects split requests with the counters of the device. The rule only \
+        warns, because the storage did what was requested.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -35,25 +36,23 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             "{} of the transfers were not aligned to {BLOCK_BYTES} bytes",
             evidence::percent(share)
         );
-        Finding::new(RULE.id, Outcome::Warn, says).advise(
-            "use sizes and offsets that are \
-            multiples of the block",
-        )
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .advise("use sizes and offsets that are multiples of the block size")
     } else if let Some(splits) = splits.filter(|splits| *splits > SPLIT_MAX) {
         let says = format!(
-            "the device received {splits:.2} requests per request of the load: \
-            requests are split"
+            "the device received {splits:.2} requests per request of the load: a layer in between \
+             splits requests"
         );
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("check the start of the partition and the stripe size")
+            .advise("check the alignment of the partition and the stripe size")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "transfers were aligned")
     };
     Some(finding.with("misaligned_share", share))
 }
 
-/// Returns the device requests per operation. `None` unless each transfer fits in one block and no
-/// other process used the device.
+/// Returns the number of device requests per operation. `None` unless each transfer fits in one
+/// block and no other process used the device.
 fn split(bundle: &Bundle) -> Option<f64> {
     let ratio = evidence::read_ratio(bundle)?;
     let small = bundle.observed.workload.size_bytes_max? <= BLOCK_BYTES;

@@ -7,25 +7,26 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum ratio of device bytes to read bytes. Measured: 1.00 alone, 2.03 with a neighbour that
-/// halved the rate. Reads of the file system itself stay below this limit.
+/// Maximum ratio of device bytes to read bytes. Measured: 1.00 alone, 2.03 with another process
+/// that halved the rate. The file system's own reads alone do not exceed this limit.
 const READ_RATIO_WARN: f64 = 1.05;
-/// The same limit for writes, which cause up to a quarter more for the journal and metadata.
+/// Maximum ratio of device bytes to written bytes. The journal and metadata may add up to a
+/// quarter.
 const WRITE_RATIO_WARN: f64 = 1.5;
-/// Ratio from which other processes use a third of the device.
+/// Ratio at which other processes account for a third of the device's bytes.
 const RATIO_FAIL: f64 = 1.5;
-/// Minimum share of the excess that other processes' counters must account for.
+/// Minimum share of the excess bytes that the counters of other processes must account for.
 const AGREES_MIN: f64 = 0.5;
 
 pub const RULE: Rule = Rule {
     id: "noisy-neighbour",
     asks: "did other processes use the device at the same time?",
-    explains: "Bytes that the device moved beyond those that this run requested belong to \
-        other processes, or are read-ahead and metadata of the file system. Reads of 105 % are a \
-        warning. From 150 % it is a failure for comparisons and percentiles if the counters of \
-        other processes (/proc/PID/io, as root) account for the excess, and unknown if some \
-        processes are not visible. Processes are identified by number, never by name. Run when \
-        the device is idle.",
+    explains: "If the device moved more bytes than this run requested, the excess belongs to \
+        other processes, or to read-ahead and metadata of the file system. The rule warns if the \
+        device read more than 105 % of the requested bytes. From 150 %, the rule fails for \
+        comparisons and percentiles if the counters of other processes (/proc/PID/io, as root) \
+        account for the excess. The outcome is unknown if some processes are not visible. \
+        Processes are identified by number, never by name. Run when the device is idle.",
     bears_on: &[
         (Claim::Comparative, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -44,7 +45,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if read.is_none() && written.is_none() {
         let watched = bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty();
         return watched.then(|| {
-            let says = "whether others used the device is unknown: its counters are not visible";
+            let says = "it is unknown whether other processes used the device: its counters are \
+                not visible";
             let advice = evidence::storage_unseen(bundle)
                 .map(|unseen| format!("{}; to find out: {}", unseen.why, unseen.remedy));
             let advice = advice.unwrap_or(
@@ -80,8 +82,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let finding = Finding::new(
             RULE.id,
             Outcome::Pass,
-            "the device moved what this run \
-            requested",
+            "the device moved only the bytes that this run requested",
         );
         return Some(match read.or(written) {
             Some(ratio) => finding.with("device_over_application", ratio),
@@ -91,20 +92,23 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let beyond = (ratio - 1.0) * app as f64;
     let agrees = theirs.is_some_and(|theirs| theirs as f64 >= beyond * AGREES_MIN);
     let by = match &bundle.observed.neighbours.largest {
-        Some(process) if agrees => format!(", mostly for {process}"),
+        Some(process) if agrees => format!(", most of it for {process}"),
         _ => String::new(),
     };
     let says = format!(
-        "the device {word} {ratio:.2} times what this run requested: {} for other processes{by}",
+        "the device {word} {ratio:.2} times the bytes that this run requested: {} for other \
+         processes{by}",
         evidence::size(beyond as u64)
     );
     let whole = bundle.observed.neighbours.is_whole();
     let (outcome, says, advice) = match ratio >= RATIO_FAIL {
         true if agrees => (Outcome::Fail, says, "run when the device is idle"),
-        // The file system's own journal may explain as much.
+        // The file system's own journal may explain an excess of this size.
         true if !whole => {
-            let says =
-                format!("{says}; not every process is visible, so their requester is unknown");
+            let says = format!(
+                "{says}; not every process is visible, so it is unknown which process \
+                    requested them"
+            );
             (Outcome::Unknown, says, "run as root in the host's PID namespace")
         }
         _ => (Outcome::Warn, says, "run when the device is idle"),

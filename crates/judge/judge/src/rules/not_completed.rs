@@ -9,10 +9,10 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "not-completed",
     asks: "did the run finish?",
-    explains: "An interrupted run keeps its evidence and is INCONCLUSIVE: the rest may have been \
-               worse, and a user who stops a run can choose the moment. A run is INVALID if its \
-               environment failed (a path disappeared, a file could not be created) or if a \
-               defect in Plimsoll ended it.",
+    explains: "An interrupted run keeps its evidence and is INCONCLUSIVE: the rest of the run may \
+        have been worse, and a user can stop a run at a favourable moment. A run is INVALID if \
+        its environment failed (a path disappeared, a file could not be created) or if a defect \
+        in Plimsoll ended it.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -23,7 +23,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         EndKind::Completed => Outcome::Pass,
         EndKind::Interrupted => Outcome::Unknown,
         EndKind::Environment | EndKind::Defect => Outcome::Fail,
-        // Errors and corruption have rules of their own.
+        // Other rules judge I/O errors and corruption.
         EndKind::IoError | EndKind::NoSpace | EndKind::Corruption => return None,
     };
     let measured_ns = bundle.run.measure().map_or(0, |phase| phase.duration_ns);

@@ -9,14 +9,14 @@ use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::{Refusal, warm_up};
 
-/// Maximum rise of the least-squares line over the window, as a fraction of the mean (SNIA SSS PTS
-/// 2.0.2).
+/// Maximum change of the least-squares line over the window, as a fraction of the mean (SNIA SSS
+/// PTS 2.0.2).
 const RISE_MAX: f64 = 0.10;
-/// Maximum shift of the mean by a warm-up: half of SNIA's tolerance.
+/// Maximum shift of the mean that a warm-up may cause: half of SNIA's tolerance.
 const WARM_UP_TOLERANCE: f64 = 0.05;
-/// Minimum number of intervals.
+/// Minimum number of intervals for this test.
 const INTERVALS_MIN: usize = 20;
-/// Maximum number of intervals.
+/// Maximum number of intervals for this test.
 const INTERVALS_MAX: u64 = 600;
 
 pub const RULE: Rule = Rule {
@@ -25,9 +25,9 @@ pub const RULE: Rule = Rule {
     explains: "The rule divides the measured phase into intervals. The figure is undecided if a \
         warm-up is still visible (a change of level that moves the mean by more than 5 %). It is \
         also undecided if the least-squares line through the rates rises or falls by more than 10 \
-        % of the mean (SNIA SSS PTS 2.0.2). The mean then describes a system in transition. \
-        Measure longer, after a longer warm-up, or use `measure = \"until-steady\"`. A steady rate \
-        alone is not enough for flash: see `conditioned`.",
+        % of the mean (SNIA SSS PTS 2.0.2). The mean then describes a system that is still \
+        changing. Use a longer warm-up and a longer measurement, or `measure = \"until-steady\"`. \
+        A steady rate alone is not enough for flash: see `conditioned`.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),
@@ -84,10 +84,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         }
         Err(refusal) => Finding::new(RULE.id, Outcome::Unknown, refusal.to_string()),
     };
-    Some(finding.with("rise", rise).advise("measure longer, after a longer warm-up"))
+    Some(finding.with("rise", rise).advise("use a longer warm-up and a longer measurement"))
 }
 
-/// Returns the rise of the least-squares line from the first interval to the last.
+/// Returns the change of the least-squares line from the first interval to the last.
 fn rise(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let (middle, mean) = ((n - 1.0) / 2.0, values.iter().sum::<f64>() / n);

@@ -9,35 +9,38 @@ use crate::finding::{Finding, Outcome};
 use crate::location;
 use crate::rules::balance;
 
-/// Maximum offset of a result's time stamp, which has whole seconds and is written after the
-/// measurement.
+/// Maximum offset of a result's time stamp from the command's run time. The time stamp has whole
+/// seconds and is written after the measurement.
 const OFF_NS_MAX: u64 = 2_000_000_000;
-/// Maximum excess of the measured time over the command's run time: clocks and rounding.
+/// Maximum amount by which the measured time may exceed the command's run time, because of clocks
+/// and rounding.
 const MEASURED_SLACK_NS: u64 = 1_000_000_000;
-/// Minimum lifetime of a process that polling cannot miss.
+/// Minimum lifetime at which polling certainly detects a process.
 const SEEN_NS_MIN: u64 = 500_000_000;
-/// Share of the bytes that may be missing, because the last poll precedes the end of the process.
+/// Minimum share of the required bytes that must be observed. The last bytes may be missing,
+/// because the last poll precedes the end of the process.
 const LAST_LOOK_SHARE: f64 = 0.5;
-/// A process may have moved the remaining bytes after its last sample only if it had moved at least
-/// this share by then.
+/// Minimum share of the required bytes that a process must have moved before its last sample. Only
+/// then may it have moved the remaining bytes after that sample.
 const ACTIVE_SHARE: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
     id: "observation-gaps",
     asks: "did the observed command produce the result, on the observed files?",
-    explains: "A result counts as observed only if the observation accounts for it: the \
-        result was written while the command ran and covers no longer than that; processes of \
-        the command opened the files that it names; those files are on the observed devices \
-        (`--path`); and the processes that had them open moved the bytes. An older result, a job \
-        on another file system and bytes that another process moved are failures. If a process \
-        could not be followed (another user's, a very short one, one left running, an engine \
-        that bypasses the kernel), the outcome is unknown and the run undecided. Name the job's \
-        files with --path, and run as root.",
+    explains: "A result counts as observed only under these conditions. The result was written \
+        while the command ran, and its measurement is not longer than the command's run time. \
+        Processes of the command opened the files that the result names. These files are on the \
+        observed devices (`--path`), and the processes that had them open moved the bytes. The \
+        rule fails for an older result, for a job on another file system, and for bytes that \
+        another process moved. If a process could not be followed, the outcome is unknown and the \
+        run undecided. Examples are another user's process, a very short process, a process left \
+        running, and an engine that bypasses the kernel. Pass the job's files with --path, and \
+        run as root.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
 
-/// Gap that a step found; `None` if the evidence is complete.
+/// Gap that a check found; `None` if the evidence is complete.
 type Gap = Option<(Outcome, String, &'static str)>;
 
 fn fails(says: String, advice: &'static str) -> Gap {
@@ -54,10 +57,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let Some(command) = &bundle.observed.command else {
         let says = "the files and bytes of the command were not observed";
-        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
-            "observe it again with \
-            this version",
-        ));
+        return Some(
+            Finding::new(RULE.id, Outcome::Unknown, says)
+                .advise("observe the command again with this version of Plimsoll"),
+        );
     };
     let result = command.result.clone().unwrap_or_default();
     let gaps = [
@@ -93,7 +96,7 @@ fn check_time(result: &ResultFile) -> Gap {
     }
     if let Some(off_ns) = result.off_ns.filter(|off_ns| *off_ns > OFF_NS_MAX) {
         let says = format!(
-            "{} is dated {:.0} s before or after the command ran",
+            "the time stamp of {} is {:.0} s before or after the command's run",
             result.path,
             seconds(off_ns)
         );
@@ -102,26 +105,20 @@ fn check_time(result: &ResultFile) -> Gap {
     let measured_ns = result.measured_ns.unwrap_or(0);
     if measured_ns > result.ran_ns.saturating_add(MEASURED_SLACK_NS) {
         let says = format!(
-            "the result claims {:.1} s of measurement, but the command ran for {:.1} s",
+            "according to the result, it measured for {:.1} s, but the command ran for only {:.1} \
+             s",
             seconds(measured_ns),
             seconds(result.ran_ns)
         );
         return fails(says, advice);
     }
     if result.written_meanwhile.is_none() {
-        return unknown(
-            format!(
-                "the time at which {} was written is \
-            unknown",
-                result.path
-            ),
-            advice,
-        );
+        return unknown(format!("it is unknown when {} was written", result.path), advice);
     }
     None
 }
 
-/// Returns the files of the result that processes of the command had open.
+/// Returns the files named in the result that processes of the command had open.
 fn opened_result_files<'a>(
     command: &'a Command,
     result: &'a ResultFile,
@@ -130,7 +127,7 @@ fn opened_result_files<'a>(
 }
 
 fn check_files(command: &Command, result: &ResultFile) -> Gap {
-    let advice = "run the job itself under `observe`, as root";
+    let advice = "run the job itself with `plimsoll observe`, as root";
     if result.about.is_empty() {
         return unknown("the result does not name its files".into(), advice);
     }
@@ -153,7 +150,7 @@ fn check_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap
             true => mount.mount_point.is_some() && mount.mount_point == file.mount_point,
             false => file.on.iter().all(|name| mount.on.contains(name)),
         };
-        // An overlay has no device; its lower layers were observed.
+        // An overlay has no device. The file systems under it were observed.
         let beneath = |name: &String| {
             bundle.observed.devices.iter().any(|device| device.top && device.name == *name)
         };
@@ -180,7 +177,7 @@ fn check_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         !file.there && !file.device && held < size / 2
     })?;
     let says = format!(
-        "{} was read with only {} of its {} written, and has been deleted",
+        "{} was deleted after the job read it, although only {} of its {} had been written",
         file.path,
         evidence::size(file.allocated_bytes.unwrap_or(0)),
         evidence::size(file.size_bytes.unwrap_or(0))
@@ -199,7 +196,7 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     if holders.is_empty() || location::memory(bundle).is_some() {
         return None;
     }
-    // Processes with open files are listed before all others.
+    // The list starts with the processes that had files open.
     let all_seen = command.processes_seen <= command.processes.len() as u64;
     let left_out = !all_seen && command.processes.iter().all(|one| !one.files.is_empty());
     let known = holders.iter().filter_map(|process| process.moved);
@@ -220,15 +217,15 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         }
         if left_out {
             let says = format!(
-                "{} processes of the command were seen; the bytes {word} are known for only {} of \
-                 them",
+                "the command had {} processes, but the bytes that they {word} are known for only \
+                 {} of them",
                 command.processes_seen,
                 command.processes.len()
             );
-            return unknown(says, "run fewer processes under one observation");
+            return unknown(says, "run the command with fewer processes");
         }
-        // On a busy host the last samples of the processes may be old. The parents of these
-        // processes have counted the remaining bytes.
+        // On a busy host the last samples of the processes may be old. The counters of their
+        // parents include the remaining bytes.
         let all = command.moved.map(|all| if is_read { all.read_bytes } else { all.written_bytes });
         let sampled: u64 = command
             .processes
@@ -245,11 +242,11 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
                 "the command {word} {} after its processes were last sampled",
                 evidence::size(unsampled)
             );
-            return unknown(says, "observe it on a host with a free CPU");
+            return unknown(says, "observe the command on a host with a free CPU");
         }
         let says = format!(
-            "the processes that had the result's files open {word} {} from or to storage, but \
-             the result needs {}",
+            "the processes that had the result's files open {word} {} from or to storage, but the \
+             result implies at least {}",
             evidence::size(moved),
             evidence::size(least)
         );
@@ -292,7 +289,7 @@ mod tests {
         fixtures::finding(&RULE, bundle).outcome
     }
 
-    /// Returns a watched run whose result the evidence explains completely.
+    /// Returns a watched run whose evidence accounts for the whole result.
     fn observed() -> Bundle {
         let mut bundle = fixtures::reads();
         (bundle.run.driver, bundle.run.tier) = (Driver::Foreign, Tier::T2);
@@ -387,8 +384,8 @@ mod tests {
         };
         assert_eq!(with(short), Outcome::Unknown);
         assert_eq!(with(|_, result| result.about.clear()), Outcome::Unknown);
-        // A directory matches the files in it, and the name of a job matches the files whose names
-        // begin with it.
+        // A directory matches the files in it. A job's name matches all files whose names start
+        // with the job's name.
         assert_eq!(with(|_, result| result.about = vec!["/x".into()]), Outcome::Pass);
         let job = |command: &mut Command, result: &mut ResultFile| {
             command.files[0].path = "/x/job.0.0".into();
@@ -427,7 +424,7 @@ mod tests {
             (command.processes[0].moved, command.processes_seen) = (little, 5000);
         };
         assert_eq!(with(many), Outcome::Unknown);
-        // If the list has processes without files, it has all processes with files.
+        // If the list contains a process without files, it contains all processes with files.
         let all = move |command: &mut Command, _: &mut ResultFile| {
             (command.processes[0].moved, command.processes_seen) = (little, 5000);
             command.processes.push(CommandProcess::default());

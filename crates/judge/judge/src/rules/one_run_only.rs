@@ -7,16 +7,17 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::words::many;
 
-/// Minimum runs per side for a significant difference. With four per side, the smallest possible p
-/// is 0.03 (Mann-Whitney), with three 0.10.
+/// Minimum number of runs per side for a significant difference. With four runs per side, the
+/// smallest possible p is 0.03 (Mann-Whitney); with three runs it is 0.10.
 const RUNS_MIN: u32 = 4;
 
 pub const RULE: Rule = Rule {
     id: "one-run-only",
-    asks: "does the comparison rest on enough runs?",
-    explains: "One run does not show how much runs differ, and a mean without its spread \
-        supports no comparison. With three runs per side the smallest possible p is 0.10, with \
-        four 0.03 (Mann-Whitney test); five in random order are better: `[repeat] runs = 5`.",
+    asks: "does the comparison have enough runs?",
+    explains: "A single run does not show how much runs differ, and a comparison needs this \
+        spread as well as the mean. With three runs per side the smallest possible p is 0.10, \
+        with four runs 0.03 (Mann-Whitney test). Five runs in random order are better: `[repeat] \
+        runs = 5`.",
     bears_on: &[(Claim::Comparative, Weight::Mandatory)],
     check,
 };

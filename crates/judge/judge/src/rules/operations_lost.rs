@@ -9,29 +9,31 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Counter names of the driver, for older bundles whose latencies omit these operations.
+/// Names of the driver's counters. They are used for older bundles, whose latencies omit these
+/// operations.
 const ABANDONED: &str = "operations_abandoned";
 const NEVER_STARTED: &str = "operations_never_started";
-/// Minimum rate of storage that completes a backlog, as a fraction of the measured rate.
+/// Minimum rate during the final wait that shows that the storage was completing a backlog, as a
+/// fraction of the measured rate.
 const DRAIN_SHARE_MIN: f64 = 0.5;
-/// Counter of merged intervals.
+/// Name of the counter of merged intervals.
 const MERGED: &str = "intervals_merged";
 
 pub const RULE: Rule = Rule {
     id: "operations-lost",
     asks: "was every due operation started and completed?",
     explains: "Plimsoll waits for operations in flight at the end of the measurement, and counts \
-               their full latency. An open loop then also starts operations that were due. After \
-               three minutes an operation is abandoned; an operation that was due and could not \
-               start within one minute is dropped. Both count in every mean, percentile and \
-               maximum with the time that they had waited, a lower bound. Operations that never \
-               complete are a failure, as an error would be: check what hung (the kernel log, the \
-               storage system's log). If the storage kept answering during the wait, at half of \
-               the measured rate or more, it did not hang: the open loop requested more than the \
-               storage sustains. Such a backlog, or arrivals that never started, make the tail \
-               unknown: request a rate that the storage can sustain. If intervals were merged \
-               because the recorder fell behind, the series is coarser than planned, but complete. \
-               No plan can accept this rule as unknown.",
+        their full latency. An open loop then also starts operations that were due. After three \
+        minutes an operation is abandoned; an operation that was due and could not start within \
+        one minute is dropped. Both kinds are included in every mean, percentile and maximum with \
+        the time that they had waited, which is a lower bound. If operations never complete, the \
+        rule fails, as for an I/O error. Find out what hung (the kernel log, the storage system's \
+        log). If operations still completed during the wait, at half of the measured rate or \
+        more, the storage did not hang: the open loop requested a higher rate than the storage \
+        sustains. After such a backlog, or if due operations were never started, the tail latency \
+        is unknown: request a rate that the storage can sustain. If intervals were merged because \
+        the recorder fell behind, the series is coarser than planned, but complete. No plan can \
+        accept `unknown` from this rule.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -47,7 +49,7 @@ pub const RULE: Rule = Rule {
 struct UnfinishedOperations {
     abandoned: u64,
     never_started: u64,
-    /// True if the latencies include these operations, with the time that they had waited.
+    /// True if the latencies include the waiting time of these operations.
     in_latencies: bool,
     /// True if the storage completed operations during the whole wait.
     drains_backlog: bool,
@@ -59,9 +61,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(unfinished) = unfinished(bundle) else {
-        let says = "the version that measured did not record operations in flight at the end";
+        let says = "the Plimsoll version of this run did not record operations in flight at the \
+            end";
         let finding = Finding::new(RULE.id, Outcome::Unknown, says);
-        return Some(finding.advise("measure again with this version"));
+        return Some(finding.advise("repeat the run with this version"));
     };
     let merged = bundle.run.counters.get(MERGED).copied().unwrap_or(0);
     let drained: u64 = operations(bundle).map(|class| class.drained).sum();
@@ -74,14 +77,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns the classes of operations, without classes that only time the same operations until
-/// another end.
+/// Returns the classes of operations, without classes that time the same operations again until a
+/// later end.
 fn operations(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
     bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class))
 }
 
-/// Returns the counts from the classes, or in older bundles from the driver; `None` if both lack
-/// them.
+/// Returns the counts from the classes, or in older bundles from the driver's counters; `None` if
+/// neither has them.
 fn unfinished(bundle: &Bundle) -> Option<UnfinishedOperations> {
     let sum = |of: fn(&ClassTotals) -> Option<u64>| operations(bundle).map(of).sum::<Option<u64>>();
     let of_classes = sum(|class| class.abandoned).zip(sum(|class| class.never_started));
@@ -104,8 +107,8 @@ fn unfinished(bundle: &Bundle) -> Option<UnfinishedOperations> {
     })
 }
 
-/// Returns true if operations completed during the wait at about the measured rate. Hung storage
-/// completes nothing.
+/// Returns true if operations completed during the wait at about the measured rate. If the storage
+/// hangs, nothing completes.
 fn drains_backlog(bundle: &Bundle) -> bool {
     let waited_s = figures::drain_ns(bundle) as f64 / figures::NS_PER_S;
     let rate = figures::rate_per_s(bundle, Pick::Transactional).unwrap_or(0.0);
@@ -119,11 +122,16 @@ fn drains_backlog(bundle: &Bundle) -> bool {
 fn finding(unfinished: &UnfinishedOperations, merged: u64, drained: u64) -> Finding {
     let UnfinishedOperations { abandoned, never_started, in_latencies, drains_backlog } =
         *unfinished;
-    let latencies =
-        if in_latencies { "their latencies are lower bounds" } else { "no latency includes them" };
+    let latencies = if in_latencies {
+        "the time that they waited is included as a lower bound of their \
+            latencies"
+    } else {
+        "they are not included in \
+            the latencies"
+    };
     if abandoned > 0 && drains_backlog {
         let says = format!(
-            "the load exceeded what the storage sustains: {abandoned} operations had not \
+            "the load was higher than the storage sustains: {abandoned} operations had not \
              completed when the wait ended, although the storage kept answering; {latencies}"
         );
         Finding::new(RULE.id, Outcome::Unknown, says).advise(
@@ -134,7 +142,7 @@ fn finding(unfinished: &UnfinishedOperations, merged: u64, drained: u64) -> Find
         let says =
             format!("{abandoned} operations had not completed when the wait ended; {latencies}");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("check the kernel log and the storage system's log for what hung")
+            .advise("find out what hung: check the kernel log and the storage system's log")
     } else if never_started > 0 {
         let says = format!("{never_started} due operations were never started; {latencies}");
         Finding::new(RULE.id, Outcome::Unknown, says).advise(
@@ -211,6 +219,6 @@ mod tests {
         bundle.run.counters.insert(ABANDONED.into(), 8);
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);
-        assert!(finding.says.ends_with("no latency includes them"), "{}", finding.says);
+        assert!(finding.says.ends_with("not included in the latencies"), "{}", finding.says);
     }
 }

@@ -1,4 +1,4 @@
-//! Checks the mix of reads and writes against the plan and its claims.
+//! Compares the mix of reads and writes with the plan and its claims.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{LatencyClass, Workload};
@@ -10,21 +10,22 @@ use crate::finding::{Finding, Outcome};
 
 /// Maximum difference between the measured and the declared read share.
 const SHARE_SLACK: f64 = 0.03;
-/// The same in standard errors of the share: each operation is drawn, and 3 points are only two
-/// standard errors of 1,000 operations.
+/// Maximum difference in standard errors of the share. Each operation is drawn at random; for 1,000
+/// operations, 3 percentage points are only two standard errors.
 const SHARE_ERRORS: f64 = 4.5;
-/// Minimum operations for a check of the share.
+/// Minimum number of operations for checking the share.
 const OPERATIONS_MIN: u64 = 1000;
 
 pub const RULE: Rule = Rule {
     id: "operations-missing",
-    asks: "did the mix of reads and writes match the plan and its requirement?",
-    explains: "A figure of reads alone shows nothing about a requirement with writes: writes fill \
-        caches, cause parity reads and flash erasure. The rule counts completed operations. The \
-        rule fails if the mix differs from the declared one by more than 3 percentage points and \
-        4.5 standard errors, or if a run without writes has a latency limit on writes or a claim \
-        about them. If one kind is slower, operations of that kind fill the queue: a difference of \
-        no more operations than were in flight shows nothing.",
+    asks: "does the mix of reads and writes match the plan and its requirement?",
+    explains: "A figure for reads alone does not show whether a requirement with writes is met: \
+        writes fill caches, and cause parity reads and flash erasure. The rule counts completed \
+        operations. It fails if the mix differs from the declared mix by more than 3 percentage \
+        points and 4.5 standard errors. It also fails if a run without writes has a latency limit \
+        on writes or a claim about writes, and likewise for reads. If reads or writes are slower, \
+        the slower kind fills the queue. A difference that the operations in flight can explain \
+        is therefore no evidence.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -47,7 +48,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let finding = if let Some(says) = missing(bundle, reads, writes) {
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("measure the mix that the application has")
+            .advise("measure with the application's mix of reads and writes")
     } else if let Some(other) = other_mix(bundle, reads, all) {
         other
     } else {
@@ -90,8 +91,8 @@ fn missing(bundle: &Bundle, reads: u64, writes: u64) -> Option<String> {
     None
 }
 
-/// Returns a finding if the share of reads differs from the plan's. Several streams run at different
-/// rates, so their share is unknown.
+/// Returns a finding if the share of reads differs from the plan's. The expected share of several
+/// streams is unknown, because they run at different rates.
 fn other_mix(bundle: &Bundle, reads: u64, all: u64) -> Option<Finding> {
     let Workload::Matrix(matrix) = &bundle.plan.workload else { return None };
     let [stream] = &matrix.streams[..] else { return None };
@@ -105,16 +106,19 @@ fn other_mix(bundle: &Bundle, reads: u64, all: u64) -> Option<Finding> {
         return None;
     }
     let says = format!(
-        "{} of the operations were reads; the plan declares {}",
+        "{} of the operations were reads, but the plan declares {}",
         evidence::percent(reads as f64 / count),
         evidence::percent(declared)
     );
     let in_flight = stream.outstanding();
     Some(if difference > random + in_flight as f64 {
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("find out why the others did not complete")
+            .advise("find out why the other operations did not complete")
     } else {
-        let says = format!("{says}; {in_flight} operations in flight can explain the difference");
+        let says = format!(
+            "{says}; the {in_flight} operations in flight can explain the \
+            difference"
+        );
         Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer")
     })
 }
@@ -163,8 +167,9 @@ mod tests {
         }
     }
 
-    /// At the start of the measurement, the queue may be full of the slower kind. 1,024 in flight,
-    /// as in a run of the adversary on a loop device beside a neighbour: 47 % instead of 70 %.
+    /// At the start of the measurement, the queue may be full of the slower kind. In a run of the
+    /// adversary, on a loop device that another process also used, 1,024 operations were in flight:
+    /// the share was 47 % instead of 70 %.
     #[test]
     fn operations_in_flight_explain_a_difference_but_prove_nothing() {
         let mut bundle = fixtures::reads_with("reads = 100", "reads = 70");

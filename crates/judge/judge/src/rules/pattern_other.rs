@@ -1,4 +1,4 @@
-//! Compares the observed access pattern with the planned one.
+//! Compares the observed access pattern with the planned pattern.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Pattern, Stream};
@@ -12,33 +12,32 @@ use crate::finding::{Finding, Outcome};
 const RANDOM_SHARE_MAX: f64 = 0.2;
 /// Minimum share of consecutive operations in sequential I/O.
 const SEQUENTIAL_SHARE_MIN: f64 = 0.8;
-/// Minimum size of the space of random I/O, in transfers. In a smaller one, random operations are
-/// often consecutive.
+/// Minimum size of the address space of random I/O, in transfers. In a smaller space, random
+/// operations are often consecutive.
 const RANDOM_TRANSFERS_MIN: u64 = 1024;
 /// Minimum number of consecutive operations that shows that I/O was not random. A random operation
-/// is consecutive by chance in at most 2 of 1,024 cases, because the window of
-/// `plimsoll_observe::access_profile` is a 1,024th of the space and reads and writes have one each.
-/// Five of at most 25 are chance in one of 10⁸ runs.
+/// is consecutive by chance in at most 2 of 1,024 cases: the window of
+/// `plimsoll_observe::access_profile` is 1/1024 of the space, and reads and writes each have such a
+/// window. Five consecutive operations among at most 25 occur by chance in one of 10⁸ runs.
 const CONSECUTIVE_MIN: f64 = 5.0;
-/// Minimum size of a file that is read or written sequentially, in transfers. At its end, the order
-/// breaks.
+/// Minimum size of a file for sequential I/O, in transfers. At the end of a file, the order breaks.
 const FILE_TRANSFERS_MIN: u64 = 16;
-/// Maximum number of clients on one cursor whose operations still count as consecutive. The window
-/// has room for twice as many.
+/// Maximum number of clients that share one cursor, so that their operations still count as
+/// consecutive. The window fits the transfers of twice this number of clients.
 const CLIENTS_OF_CURSOR_MAX: u32 = 8;
-/// Minimum size of the space for the whole window of 16 transfers.
+/// Minimum size of the address space at which the window has its full 16 transfers.
 const CURSOR_TRANSFERS_MIN: u64 = 16 * RANDOM_TRANSFERS_MIN;
 
 pub const RULE: Rule = Rule {
     id: "pattern-other",
-    asks: "were operations random or sequential, as planned?",
-    explains: "For each client the rule counts the operations that begin where the previous one \
-               ended. Uniform random addresses give almost none, sequential ones almost all. \
-               Sequential access instead of random flatters disks and everything that reads ahead; \
-               random access instead of sequential hides their speed. If a tool does not report \
-               this, the rule uses merged requests at the device. It does not apply if the plan \
-               itself breaks the order: tiny files, gaps between transfers, or many clients on one \
-               cursor.",
+    asks: "were the operations random or sequential, as planned?",
+    explains: "For each client the rule counts the operations that start where the client's \
+        previous operation ended. With uniform random addresses, almost no operation does; with \
+        sequential access, almost every operation does. If access is sequential instead of \
+        random, disks and all layers with read-ahead appear too fast. If it is random instead of \
+        sequential, they appear too slow. If a tool does not report the order, the rule uses \
+        merged requests at the device. It does not apply if the plan itself breaks the order: \
+        tiny files, gaps between transfers, or many clients on one cursor.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -50,7 +49,8 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let profile = &bundle.observed.workload;
-    // Several streams mix their patterns in one figure.
+    // The profile is a single figure for all streams, so patterns of several streams are mixed in
+    // it.
     let [stream] = evidence::streams(bundle) else { return None };
     let random = is_random(stream)?;
     let sides = [
@@ -63,7 +63,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if known.is_empty() {
-        let says = "whether operations were random or sequential was not observed";
+        let says = "it was not observed whether the operations were random or sequential";
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says).advise(evidence::how_to_observe(bundle)),
         );
@@ -79,7 +79,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = match (wrong.first(), few.first()) {
         (Some((name, share, _)), _) => {
             let says = format!(
-                "{} of the {name} continued where the previous one ended; the plan says {word}",
+                "{} of the {name} started where the previous one ended, but the plan declares \
+                 {word} access",
                 evidence::percent(*share)
             );
             Finding::new(RULE.id, Outcome::Fail, says)
@@ -91,7 +92,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer")
         }
         (None, None) => {
-            Finding::new(RULE.id, Outcome::Pass, format!("operations were {word} as declared"))
+            Finding::new(RULE.id, Outcome::Pass, format!("the operations were {word}, as declared"))
         }
     };
     Some(known.into_iter().fold(finding, |finding, (name, share, _)| {
@@ -99,20 +100,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }))
 }
 
-/// Returns true if chance, or the ends of files, cannot explain a share of consecutive operations
-/// that differs from the plan.
+/// Returns true if neither chance nor the ends of files can explain why the share of consecutive
+/// operations differs from the plan.
 fn is_shown(stream: &Stream, random: bool, share: f64, count: f64) -> bool {
     let clients = f64::from(stream.clients);
     if random {
-        // The first operation of each client has no previous one, and is not in the share.
+        // The share does not include the first operation of each client, because it has no previous
+        // operation.
         share * (count - clients) >= CONSECUTIVE_MIN
     } else {
         (1.0 - share) * (count - clients) > clients + count / FILE_TRANSFERS_MIN as f64
     }
 }
 
-/// Returns true for random streams and false for sequential ones. `None` for other patterns, and if
-/// the plan itself does not determine the order.
+/// Returns true for random streams and false for sequential streams. `None` for other patterns, or
+/// if the plan itself does not determine the order.
 fn is_random(stream: &Stream) -> Option<bool> {
     let files = &stream.files;
     let all_bytes = files.working_set_bytes.or(files.total_bytes());
@@ -181,7 +183,7 @@ mod tests {
         assert_eq!(outcome(random, 1.0, 5), Some(Outcome::Unknown));
         assert_eq!(outcome(random, 1.0, 6), Some(Outcome::Fail));
         assert_eq!(outcome(random, 0.25, 21), Some(Outcome::Fail));
-        // The second read of a file that ended is at its start.
+        // After the end of a file, the next read is at its start.
         let sequential = "reads = 100\npatterns = \"sequential\"";
         assert_eq!(outcome(sequential, 0.75, 5), Some(Outcome::Unknown));
         assert_eq!(outcome(sequential, 0.0, 3), Some(Outcome::Fail));

@@ -8,19 +8,19 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::tail::{Tail, supports_percentile};
 
-/// Percentile of a claim about the tail if the requirement names none.
+/// Percentile for a claim about tail latency if the requirement contains no percentile.
 const P_DEFAULT: f64 = 0.99;
 
 pub const RULE: Rule = Rule {
     id: "percentile-samples",
     asks: "are there enough samples for the judged percentiles?",
-    explains: "A percentile rests on the samples beyond it: the p99.9 of 2,000 operations rests \
-               on the two slowest. At least ten must be beyond it. Slow operations come in \
-               clusters, and those of one stall are one event. The rule therefore counts \
-               effective, independent samples: the more unevenly the slow ones are spread over \
-               the measurement, the fewer they are worth. The percentiles are those of the \
-               requirement, and p99 for a claim about tail latency. Histograms are merged; \
-               percentiles of parts are never averaged.",
+    explains: "A percentile depends on the samples above it: the p99.9 of 2,000 operations \
+        depends on the two slowest operations. The rule requires at least ten samples above the \
+        percentile. Slow operations come in clusters, and all slow operations of one stall are a \
+        single event. The rule therefore counts effective, independent samples: the more unevenly \
+        the slow operations are spread over the measurement, the fewer effective samples they \
+        give. It judges the percentiles of the requirement, and the p99 for a claim about tail \
+        latency. Histograms are merged; percentiles of parts are never averaged.",
     bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -39,22 +39,25 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let counted: u64 = bundle.run.classes.iter().map(|class| class.count).sum();
         return (counted > 0).then(|| {
             let says = "the distribution of latencies is unknown";
-            Finding::new(RULE.id, Outcome::Unknown, says).advise("let the tool write its histogram")
+            Finding::new(RULE.id, Outcome::Unknown, says).advise(
+                "configure the tool so that it \
+                writes its latency histogram",
+            )
         });
     };
     let beyond = samples as f64 * (1.0 - judged);
-    let mut says = format!("p{} rests on {beyond:.0} of {samples} samples", judged * 100.0);
+    let mut says = format!("p{} has {beyond:.0} of {samples} samples above it", judged * 100.0);
     if let Some(effective) = effective.filter(|effective| *effective < samples as f64) {
         says.push_str(&format!(
-            ", equivalent to {effective:.0} independent ones with {:.1} beyond it",
+            ", equivalent to {effective:.0} independent samples, of which {:.1} are above it",
             effective * (1.0 - judged)
         ));
     }
     let finding = if supports_percentile(samples, effective.unwrap_or(samples as f64), judged) {
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
-        Finding::new(RULE.id, Outcome::Unknown, format!("{says}: ten are needed"))
-            .advise("measure longer, or quote a lower percentile")
+        Finding::new(RULE.id, Outcome::Unknown, format!("{says}: at least ten are needed"))
+            .advise("measure longer, or report a lower percentile")
     };
     let finding = finding.with("samples", samples).with("percentile", judged);
     Some(match effective {
@@ -99,7 +102,7 @@ mod tests {
         bundle.latency_spans[30].histogram = (&stalled).into();
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown, "{finding:?}");
-        assert!(finding.says.contains("independent ones"), "{finding:?}");
+        assert!(finding.says.contains("independent samples"), "{finding:?}");
     }
 
     #[test]

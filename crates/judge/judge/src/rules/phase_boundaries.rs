@@ -1,4 +1,4 @@
-//! Checks that the measurement begins and ends at its stated times.
+//! Checks that the measurement starts and ends at the recorded times.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -14,12 +14,12 @@ const ERROR_SHARE_MAX: f64 = 0.001;
 
 pub const RULE: Rule = Rule {
     id: "phase-boundaries",
-    asks: "does the measurement begin and end at its stated times?",
-    explains: "All threads begin the measurement, and end it, at the same announced times. An \
-               operation counts in the phase in which it completes. If a thread learned such a \
-               time too late, the run records how much warm-up or drain it may have counted as \
-               measurement. If that exceeds 0.1 % of the measurement, the rate is unknown. This \
-               happens on a host short of CPU: free CPU, or measure longer.",
+    asks: "does the measurement start and end at the recorded times?",
+    explains: "All threads start and end the measurement at the same announced times. An \
+        operation belongs to the phase in which it completes. If a thread was too late to receive \
+        such a time, the run records how much of the warm-up or drain the thread may have counted \
+        as measurement. If that exceeds 0.1 % of the measurement, the rate is unknown. This \
+        happens on a host short of CPU: free CPU, or measure longer.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -34,15 +34,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(error_ns) = phase.boundary_error_ns else {
-        let says = "the version that measured did not record how exactly the measurement begins \
-            and ends";
+        let says = "the Plimsoll version of this run did not record how exactly the start and end \
+            of the measurement are known";
         let finding = Finding::new(RULE.id, Outcome::Unknown, says);
-        return Some(finding.advise("measure again with this version"));
+        return Some(finding.advise("repeat the run with this version"));
     };
     let share = error_ns as f64 / phase.duration_ns as f64;
     let finding = if share > ERROR_SHARE_MAX {
         let says = format!(
-            "the start or end of the measurement is off by up to {:.1} ms, {} of its length",
+            "the error of the start or end of the measurement is up to {:.1} ms, {} of its length",
             error_ns as f64 / 1e6,
             evidence::percent(share)
         );
@@ -50,13 +50,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .advise("free the host's CPUs, or measure longer")
     } else if error_ns > 0 {
         let says = format!(
-            "the measurement begins and ends within {} \
-            µs",
+            "start and end of the measurement are known to within {} µs",
             error_ns.div_ceil(1000)
         );
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "the measurement begins and ends exactly")
+        Finding::new(RULE.id, Outcome::Pass, "start and end of the measurement are known exactly")
     };
     Some(finding.with("boundary_error_ns", error_ns))
 }

@@ -6,16 +6,16 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum free share. Below it, allocators and copy-on-write file systems slow down (ZFS guides
-/// recommend staying below 80 to 90 %).
+/// Minimum free share of the file system. Below this share, allocators and copy-on-write file
+/// systems slow down (ZFS guides recommend staying below 80 to 90 %).
 const FREE_SHARE_MIN: f64 = 0.10;
 
 pub const RULE: Rule = Rule {
     id: "pool-full",
     asks: "was the file system nearly full?",
-    explains: "A file system or pool with less than 10 % free takes longer to find space, and \
-        its flash has little spare area. The figure then describes a nearly full system: a \
-        warning.",
+    explains: "The rule warns if less than 10 % of a file system or pool is free. It then needs \
+        more time to find free space, and its flash has little spare area. The figure describes a \
+        nearly full system.",
     bears_on: &[(Claim::SustainedWrite, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };
@@ -31,7 +31,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (path, share, free) = systems
         .filter_map(|fs| room(&fs.path, fs.size_bytes, fs.free_bytes))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let says = format!("{path} had {} free ({})", evidence::size(free), evidence::percent(share));
+    let says = format!(
+        "{path} had only {} of free space ({})",
+        evidence::size(free),
+        evidence::percent(share)
+    );
     let finding = if share < FREE_SHARE_MIN {
         Finding::new(RULE.id, Outcome::Warn, says).advise(
             "free space, or state that the file \

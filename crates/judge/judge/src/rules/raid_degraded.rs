@@ -9,10 +9,11 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "raid-degraded",
     asks: "was an underlying RAID degraded, rebuilding or scrubbing?",
-    explains: "A RAID without one of its members answers reads from parity or from fewer \
-        disks, and one that rebuilds, resyncs or checks shares its disks with that work. The \
-        rule reads the kernel's own RAIDs (/sys/block/md*/md) at both ends of the measurement; \
-        RAIDs inside an array are not visible. Wait until the RAID is complete and idle.",
+    explains: "A RAID with a missing member computes reads from parity or reads from fewer disks. \
+        During a rebuild, resync or check, the RAID also uses its disks for that work. The rule \
+        reads the state of the kernel's RAIDs (/sys/block/md*/md) at the start and end of the \
+        measurement; RAIDs inside an array are not visible. Wait until the RAID is complete and \
+        idle.",
     bears_on: &[
         (Claim::Comparative, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -37,10 +38,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 format!("{name} ({level}) lacked {missing} of its members")
             }
             (_, Some(action)) if action != "idle" && action != "frozen" => {
-                format!("{name} ({level}) was busy with {action}")
+                format!("{name} ({level}) was busy with a background task ({action})")
             }
             (None, None) => {
-                let says = format!("the state of {name} ({level}) cannot be read");
+                let says = format!("the state of {name} ({level}) is unknown");
                 let finding = Finding::new(RULE.id, Outcome::Unknown, says);
                 return Some(finding.advise("mount /sys"));
             }
@@ -49,7 +50,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(
             Finding::new(RULE.id, Outcome::Fail, says)
                 .with("raid", name.as_str())
-                .advise("wait until it is complete and idle"),
+                .advise("wait until the RAID is complete and idle"),
         );
     }
     Some(Finding::new(RULE.id, Outcome::Pass, "the underlying RAIDs were complete and idle"))

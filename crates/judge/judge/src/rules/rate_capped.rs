@@ -1,6 +1,8 @@
-//! Detects a rate that is capped by a limit.
+//! Detects whether a limit caps the rate.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign::DEPTH_NOT_STATED_PAUSE_NS;
+use plimsoll_evidence::run::Driver;
 use plimsoll_plan::Arrival;
 
 use super::not_steady::rates;
@@ -9,17 +11,18 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum variation between seconds of a device without a limit.
+/// Minimum variation of a device's rate between seconds, without a limit.
 const VARIATION_MIN: f64 = 0.005;
 
 pub const RULE: Rule = Rule {
     id: "rate-capped",
     asks: "does a rate limit, rather than the storage, determine the rate?",
-    explains: "A plan may cap a closed loop; pauses between operations do the same. A volume with \
-        a rate limit is steadier than any device: it varies by less than 0.5 % between intervals. \
-        The figure is then the cap: the storage sustains that rate, but how much more is unknown. \
-        If the limit was lifted during the measurement, a flat level precedes a higher one, and \
-        the figure mixes both.",
+    explains: "A plan may limit the rate of a closed loop; pauses between operations have the \
+        same effect. The rate of a volume with a rate limit is steadier than that of any device: \
+        it varies by less than 0.5 % between intervals. The figure is then the limit: the storage \
+        sustains that rate, but its maximum is unknown. If the limit was removed during the \
+        measurement, the series shows a constant rate and then a higher rate, and the figure is a \
+        mean of both.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -31,13 +34,18 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let requested = streams.iter().find(|stream| {
-        stream.think_time_ns > 0 || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
+        stream.think_time_ns > DEPTH_NOT_STATED_PAUSE_NS
+            || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
     });
     if let Some(stream) = requested {
-        let says = format!("the plan limits stream {} by a cap or pauses", stream.name);
+        let who = if bundle.run.driver == Driver::Foreign { "job" } else { "plan" };
+        let says = format!(
+            "the {who} limits the rate of stream {} with a rate cap or with pauses",
+            stream.name
+        );
         return Some(
             Finding::new(RULE.id, Outcome::Warn, says)
-                .advise("treat the rate as sustained, not as the maximum"),
+                .advise("read the figure as a rate that the storage sustains, not as its maximum"),
         );
     }
     let rates = rates(bundle);
@@ -52,7 +60,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             measured(bundle)?.duration_ns as f64 / 1e9 * held.end as f64 / rates.len() as f64;
         let says = format!(
             "a limit held the rate at {:.0}/s until {until_s:.1} s; then it rose to {:.0}/s, so \
-             the mean mixes both",
+             the figure is a mean of both",
             held.mean, after.mean
         );
         return Some(
@@ -60,8 +68,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 .with("held_per_s", held.mean)
                 .with("after_per_s", after.mean)
                 .advise(
-                    "find what limits this volume, and measure again under a constant limit or \
-                    without a limit",
+                    "find out what limits this volume, and measure again with a constant limit or \
+                     without a limit",
                 ),
         );
     }
@@ -69,11 +77,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let variation = square.sqrt() / mean.max(f64::MIN_POSITIVE);
     let finding = if variation < VARIATION_MIN {
         let says = format!(
-            "the rate of {mean:.0}/s varied by only {:.2} %: a rate limit, not the device, sets \
-             it",
+            "the rate of {mean:.0}/s varied by only {:.2} %: a rate limit determines it, not the \
+             device",
             variation * 100.0
         );
-        Finding::new(RULE.id, Outcome::Warn, says).advise("find what limits this volume")
+        Finding::new(RULE.id, Outcome::Warn, says).advise(
+            "find out what limits the rate of this \
+            volume",
+        )
     } else {
         Finding::new(RULE.id, Outcome::Pass, "the rate varies like the rate of a device")
     };
@@ -111,6 +122,17 @@ mod tests {
     fn a_cap_of_the_plan_is_named() {
         let bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 8\nrate = 5000");
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
+    }
+
+    #[test]
+    fn a_result_without_a_depth_has_no_cap() {
+        let mut bundle = fixtures::reads_with("queue_depth = 8", "think_time = \"1ns\"");
+        bundle.series.clear();
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
+        bundle = fixtures::reads_with("queue_depth = 8", "think_time = \"1ms\"");
+        bundle.run.driver = Driver::Foreign;
+        let says = fixtures::finding(&RULE, &bundle).says;
+        assert!(says.starts_with("the job limits the rate"), "{says}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rules and checks for the replay of a trace.
+//! Rules and checks for replays of traces.
 
 pub mod late;
 pub mod left_out;
@@ -20,27 +20,28 @@ fn planned(bundle: &Bundle) -> Option<&TraceSource> {
     bundle.plan.workload.trace()
 }
 
-/// Returns the started part of the trace, if the measured phase finished.
+/// If the measured phase finished, returns the part of the trace whose operations were started.
 fn started_part(bundle: &Bundle) -> Option<(&Replay, &TraceBegun)> {
     measured(bundle).filter(|phase| phase.reached)?;
     let replay = bundle.observed.replay.as_deref()?;
     Some((replay, replay.begun.as_ref()?))
 }
 
-/// Returns operations per second; `None` for a time of zero.
+/// Returns operations per second; `None` if the time is zero.
 fn rate_per_s(operations: u64, ns: u64) -> Option<f64> {
     (ns > 0).then(|| operations as f64 / (ns as f64 / 1e9))
 }
 
-/// Returns the rate of the trace at the pace of the replay, and the rate at which its operations
-/// started.
+/// Returns the rate that the trace requests at the replay's pace, and the rate at which operations
+/// were started.
 fn rates_per_s(replay: &Replay, begun: &TraceBegun) -> Option<(f64, f64)> {
     let due = &replay.due;
     let requested = rate_per_s(due.operations + due.flushes, due.span_ns)?;
     Some((requested, rate_per_s(begun.operations, begun.took_ns?)?))
 }
 
-/// Returns the checks of a replay at the times of the trace; none for one at full speed.
+/// Returns the checks of a replay that follows the times of the trace. A replay at full speed has
+/// no such checks.
 pub fn checks(bundle: &Bundle) -> Vec<Check> {
     let Some(source) = planned(bundle).filter(|source| source.speed.is_some()) else {
         return Vec::new();
@@ -48,16 +49,17 @@ pub fn checks(bundle: &Bundle) -> Vec<Check> {
     let Some((replay, begun)) = started_part(bundle) else { return Vec::new() };
     let mut checks = Vec::new();
     if let Some((requested, measured)) = rates_per_s(replay, begun) {
-        // The rate of a short trace may be low by the allowed lag of its last start.
+        // In a short trace, the allowed lag of the last start may lower the rate noticeably.
         let (span_ns, lag_ns) = (replay.due.span_ns as f64, source.lag_max_ns as f64);
         let limit_per_s = requested * span_ns / (span_ns + lag_ns.max(span_ns * SLACK));
         let quantity = Quantity::Rate { limit_per_s, measured_per_s: Some(measured) };
         let check = Check::undecided("trace_rate", quantity, true);
-        let note = "starts; within 2 % of the trace, or `lag_max`, counts as reached";
+        let note = "starts; reached if within 2 % of the trace's rate, or if `lag_max` explains \
+            the difference";
         checks.push(check.with_result(Some(measured >= limit_per_s)).with_note(note));
     }
     let lags = [
-        ("trace_lag_p99", begun.lag.as_ref().map(|lag| lag.wait_ns_p99), "of all starts"),
+        ("trace_lag_p99", begun.lag.as_ref().map(|lag| lag.wait_ns_p99), "over all starts"),
         ("trace_lag_end", begun.lag_end_ns, "of the last start"),
     ];
     for (name, measured_ns, note) in lags {

@@ -1,4 +1,5 @@
-//! Compares the rate of random operations with the maximum of the declared rotating disks.
+//! Compares the rate of random operations with the maximum rate of rotating disks, if the plan
+//! declares these.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
@@ -10,27 +11,27 @@ use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
 /// Minimum time of a random operation on a rotating disk. Half a rotation at 15,000 rpm takes 2 ms.
-/// A queue sorted by head position does better, but never twice as well.
+/// Sorting the queue by head position reduces this time, but never to half.
 const OPERATION_NS: f64 = 1_000_000.0;
-/// Number of busy disks for a warning, computed with 1 ms an operation. A real disk takes 2 ms per
-/// operation, so twice as many would be busy.
+/// Number of busy disks above which the rule warns, computed with 1 ms per operation. Real disks
+/// take 2 ms per operation, so twice this number would be busy.
 const DISKS_WARN: f64 = 200.0;
-/// Maximum plausible number of busy disks. Published systems of rotating disks have some thousand
-/// disks at most.
+/// Maximum plausible number of busy disks. The largest published systems have some thousand
+/// rotating disks.
 const DISKS_MAX: f64 = 2_000.0;
 /// Tolerance on the number of operations in flight.
 const SLACK: f64 = 1.1;
 
 pub const RULE: Rule = Rule {
     id: "seeks-exceeded",
-    asks: "can rotating disks, as declared, do that many random operations?",
-    explains: "If the media are declared as rotating disks (`observe.media = \"hdd\"`), each \
-        random operation occupies a disk for half a revolution, 2 ms at 15,000 rpm, and never \
-        less than 1 ms with the best request order. The rate times this time is the number of \
-        busy disks. For reads, no more disks can be busy than operations are in flight. Writes may \
-        wait in a persistent cache, so only the number of disks is checked for them. More than \
-        200 is a warning, more than 2,000 a failure: a cache took the operations, or the media \
-        are not rotating disks.",
+    asks: "can the declared rotating disks sustain this rate of random operations?",
+    explains: "This rule applies if the plan declares rotating disks (`observe.media = \"hdd\"`). \
+        Each random operation occupies a disk for half a revolution (2 ms at 15,000 rpm), and for \
+        at least 1 ms with the best request order. The rate multiplied by 1 ms is therefore the \
+        minimum number of busy disks. For reads, this number cannot exceed the number of \
+        operations in flight. Writes may wait in a persistent cache, so for writes the rule \
+        checks only the number of disks. It warns above 200 busy disks and fails above 2,000: a \
+        cache absorbed the operations, or the media are not rotating disks.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -55,23 +56,28 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let operations = evidence::operations(bundle, true) + evidence::operations(bundle, false);
     let rate = operations as f64 / seconds;
     let disks = rate * OPERATION_NS / NS_PER_S;
-    // With reads only, the number of busy disks cannot exceed the operations in flight.
+    // Without writes, the number of busy disks cannot exceed the number of operations in flight.
     let reads_alone = evidence::operations(bundle, false) == 0;
     let depth = super::littles_law::outstanding(bundle).filter(|_| reads_alone);
     let depth = depth.map(|count| count as f64);
     let beyond_depth = depth.is_some_and(|depth| disks > depth * SLACK);
     let text = format!(
-        "{rate:.0} random operations/s keep at least {disks:.0} rotating disks busy, at 1 ms each"
+        "{rate:.0} random operations/s keep at least {disks:.0} rotating disks busy (1 ms per \
+         operation)"
     );
     let finding = if beyond_depth {
-        let says = format!("{text}, but only {:.0} were in flight", depth.unwrap_or(0.0));
+        let says =
+            format!("{text}, but only {:.0} operations were in flight", depth.unwrap_or(0.0));
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("find out whether a cache or other media accepted them")
+            .advise("find out whether a cache or faster media served the operations")
     } else if disks > DISKS_MAX {
-        Finding::new(RULE.id, Outcome::Fail, format!("{text}: more than any such system has"))
-            .advise("find out whether a cache or other media accepted them")
+        Finding::new(RULE.id, Outcome::Fail, format!("{text}: no storage system has this many"))
+            .advise("find out whether a cache or faster media served the operations")
     } else if disks > DISKS_WARN {
-        Finding::new(RULE.id, Outcome::Warn, text).advise("count the disks")
+        Finding::new(RULE.id, Outcome::Warn, text).advise(
+            "check whether the storage has this \
+            many disks",
+        )
     } else {
         Finding::new(RULE.id, Outcome::Pass, text)
     };

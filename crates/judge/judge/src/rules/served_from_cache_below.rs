@@ -1,5 +1,5 @@
-//! Checks whether a cache between this host and the media answered the reads: of an array, a
-//! controller, a hypervisor, or the page cache under a loop device.
+//! Checks whether a cache between this host and the media answered the reads: the cache of an
+//! array, a controller or a hypervisor, or the page cache under a loop device.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -12,29 +12,29 @@ use crate::finding::{Finding, Outcome};
 use crate::location::{self, Location};
 use crate::rules::balance::{self, BalanceResult};
 
-/// Maximum share of reads from a cache according to the system's own counters (the same limit as
-/// for the page cache).
+/// Maximum share of the reads that a cache answered, according to the storage system's own
+/// counters. The limit is the same as for the page cache.
 const CACHE_SHARE_MAX: f64 = 0.05;
-/// Ratio of device bytes to application bytes above which another process uses the device
-/// (measured: 2.03). That process then explains two modes of latency.
+/// Ratio of device bytes to application bytes above which another process must have used the device
+/// (measured: 2.03). Two modes of latency may then be caused by that process.
 const NEIGHBOUR_RATIO: f64 = 1.05;
 
 pub const RULE: Rule = Rule {
     id: "served-from-cache-below",
-    asks: "did a cache below this host's page cache answer the reads instead of the media?",
+    asks: "did a cache between this host's page cache and the media answer the reads?",
     explains: "The rule checks, in this order: the storage system's own counters \
-               (`[[observe.metrics]]`, `read_source.*`); the working set against the declared \
-               cache (`observe.array_cache`); and two modes of latency, one fast and one slow. If \
-               a host's own disks moved all bytes, no cache was involved. A disk counts as the \
-               host's own only if its transport shows it: NVMe on the PCI bus, SATA, SAS or USB. \
-               A LUN of an array (iSCSI, Fibre Channel, NVMe over fabrics), a network block \
-               device (rbd, nbd), a volume of a RAID controller or of a cloud, and any disk of a \
-               virtual machine may be served from a cache. The outcome is then unknown until the \
-               plan declares a cache that the working set exceeds, or names metrics. With a \
-               declared cache or metrics, the claim is at most believable as declared. Metrics \
-               must add up to the issued reads (within 10 % and the time between two readings) \
-               and include a cache; otherwise they show nothing. Another process on the disk is \
-               judged first, because it causes two modes as well.",
+        (`[[observe.metrics]]`, `read_source.*`); whether the working set fits the declared cache \
+        (`observe.array_cache`); and whether latencies have two modes, a fast and a slow one. If \
+        a host's own disks moved all bytes, no cache was involved. A disk counts as the host's \
+        own only if its transport proves this: NVMe on the PCI bus, SATA, SAS or USB. A LUN of an \
+        array (iSCSI, Fibre Channel, NVMe over fabrics), a network block device (rbd, nbd), a \
+        volume of a RAID controller or of a cloud, and any disk of a virtual machine may be \
+        served from a cache. For these, the outcome is unknown unless the plan declares a cache \
+        that is smaller than the working set, or names metrics. With a declared cache or metrics, \
+        the claim is only as reliable as this declaration. The metrics must include a cache, and \
+        their sum must agree with the issued reads (within 10 % and the time between two \
+        readings); otherwise they are not used. Two modes of latency are not used if another \
+        process used the disk, because that also causes two modes.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };
@@ -77,13 +77,15 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let says = format!(
-        "the storage system answered {} of the reads from its \
-            cache",
+        "the storage system served {} of the reads from its cache",
         evidence::percent(share)
     );
     let finding = if share > CACHE_SHARE_MAX {
-        Finding::new(RULE.id, Outcome::Fail, format!("{says}, by its own counters"))
-            .advise("use a working set several times its cache, or claim `cached-read`")
+        Finding::new(RULE.id, Outcome::Fail, format!("{says}, according to its own counters"))
+            .advise(
+                "use a working set several times the size of this cache, or claim \
+                `cached-read`",
+            )
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };
@@ -93,7 +95,8 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
 
 fn unsure_finding(unsure: &str, all: f64) -> Finding {
     Finding::new(RULE.id, Outcome::Unknown, unsure.to_owned()).with("counted", all).advise(
-        "name counters of this volume only, for every source of its reads, the cache included",
+        "in the plan's metrics, name only counters of this volume, one for every source of its \
+         reads, including the cache",
     )
 }
 
@@ -105,15 +108,14 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
     let hit_share = missed.map_or(0.0, |point| 1.0 - point.miss_share);
     let (cache_text, read_text) = (evidence::size(cache), evidence::size(read));
     let finding = if cache > 0 && read <= cache {
-        let says = format!(
-            "the {read_text} that were read fit in the declared cache of \
-            {cache_text}"
-        );
+        let says =
+            format!("the {read_text} that were read fit into the declared cache of {cache_text}");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("use a working set several times the cache")
+            .advise("use a working set several times the size of the cache")
     } else if cache > 0 && hit_share > CACHE_SHARE_MAX {
         let says = format!(
-            "the declared cache of {cache_text} could answer {} of the reads of {read_text}",
+            "the declared cache of {cache_text} could answer {} of the reads from a working set \
+             of {read_text}",
             evidence::percent(hit_share)
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
@@ -129,7 +131,8 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn by_latency(bundle: &Bundle) -> Option<Finding> {
-    // I/O of others explains two modes only if the bytes of this process were read from its disks.
+    // I/O of other processes explains the two modes only if this process's bytes were read from
+    // this host's disks.
     if evidence::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO)
         && by_position(bundle).outcome == Outcome::Pass
     {
@@ -149,17 +152,17 @@ fn by_latency(bundle: &Bundle) -> Option<Finding> {
             .with("fast_ns", modes.fast_ns)
             .with("slow_ns", modes.slow_ns)
             .advise(
-                "declare `observe.array_cache` and exceed it, or name the storage system's \
-                metrics",
+                "declare `observe.array_cache` and use a larger working set, or name the storage \
+                 system's metrics",
             ),
     )
 }
 
-/// Judges a target in memory, whose answers look like answers of a cache.
+/// Judges a target in memory, because its answers look like those of a cache.
 fn by_memory(bundle: &Bundle) -> Option<Finding> {
     let what = location::memory(bundle)?;
     let says = format!("reads came from this host's memory ({what})");
-    Some(Finding::new(RULE.id, Outcome::Fail, says).advise("name a directory on storage"))
+    Some(Finding::new(RULE.id, Outcome::Fail, says).advise("set a target directory on storage"))
 }
 
 fn by_position(bundle: &Bundle) -> Finding {
@@ -186,9 +189,12 @@ fn by_position(bundle: &Bundle) -> Finding {
     Finding::new(
         RULE.id,
         Outcome::Unknown,
-        format!("whether a cache answered the reads is unknown: {why}"),
+        format!("it is unknown whether a cache answered the reads: {why}"),
     )
-    .advise("declare `observe.array_cache` and exceed it, or name the storage system's metrics")
+    .advise(
+        "declare `observe.array_cache` and use a larger working set, or name the storage \
+        system's metrics",
+    )
 }
 
 #[cfg(test)]
@@ -203,7 +209,7 @@ mod tests {
         fixtures::finding(&RULE, bundle).outcome
     }
 
-    /// Sets counters of a storage system, in reads.
+    /// Sets a storage system's counters; they count reads.
     fn counters(bundle: &mut Bundle, sources: &[(&str, f64)]) {
         let all = evidence::operations(bundle, true) as f64;
         bundle.observed.sources.reads_from =
@@ -219,7 +225,7 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Pass);
         assert_eq!(finding.declared, [evidence::METRICS]);
-        // The counters may be in bytes as well.
+        // The counters may also count bytes.
         for share in bundle.observed.sources.reads_from.values_mut() {
             *share *= 4096.0;
         }
@@ -232,7 +238,7 @@ mod tests {
         let unsure: [&[(&str, f64)]; 5] = [
             // None of the sources is a cache.
             &[("ssd", 1.0)],
-            // Counters below the reads, above them, or zero.
+            // Counters that are lower or higher than the number of reads, or zero.
             &[("cache", 0.0), ("ssd", 0.8)],
             &[("cache", 0.0), ("ssd", 1.3)],
             &[("cache", 0.5), ("ssd", 3.0)],
@@ -258,7 +264,7 @@ mod tests {
         bundle.observed.workload.miss_ratio = hits(0.96);
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!((finding.outcome, finding.declared.len()), (Outcome::Pass, 1));
-        // Two modes of latency show that a cache answers, despite the declaration.
+        // Two modes of latency show that a cache answered, despite the declaration.
         let histogram = bundle.latency.get_mut("matrix.read").unwrap();
         histogram.record_n(20_000_000, 300_000).unwrap();
         assert_eq!(outcome(&bundle), Outcome::Unknown);

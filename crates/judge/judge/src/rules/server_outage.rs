@@ -1,19 +1,28 @@
 //! Checks that the servers of the target stayed reachable.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::ClassTotals;
 
 use super::{Rule, Weight};
 use crate::claim::Claim;
+use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
+
+/// Shortest time without an answer that counts as an outage.
+const SILENCE_NS_MIN: u64 = 1_000_000_000;
+/// An outage lasts at least this many mean service times. Slow servers do not answer in each
+/// interval.
+const SERVICE_TIMES_MIN: u64 = 10;
 
 pub const RULE: Rule = Rule {
     id: "server-outage",
-    asks: "did the servers of the target stay reachable, without a restart?",
-    explains: "For a target behind a network, Plimsoll counts lost connections, measures the \
-        time to reconnect, and notes whether an NFS server's write verifier changed, which means \
-        that the server restarted (RFC 1813, 3.3.7). The run continues, latencies include the \
-        lost time, and writes that the server may have lost are sent again. The figures are \
-        those of a system that failed and recovered, not of one that works.",
+    asks: "did the servers of the target stay reachable and answer, without a restart?",
+    explains: "For a target behind a network, Plimsoll counts lost connections, measures the time \
+        to reconnect, and records whether an NFS server's write verifier changed, which means \
+        that the server restarted (RFC 1813, 3.3.7). A server that answers nothing for a second, \
+        while requests wait, had an outage too. The run continues, latencies include the \
+        lost time, and writes that the server may have lost are sent again. The figures describe \
+        a system that failed and recovered, not a working system.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::MediaRead, Weight::Advisory),
@@ -29,25 +38,61 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let counters = &bundle.run.counters;
     let get = |name: &str| counters.get(name).copied().unwrap_or(0);
     if let Some(outages) = counters.get("nfs.outages").copied() {
-        return Some(nfs(outages, &get));
+        return Some(nfs(outages, silence_ns(bundle), &get));
     }
     let lost = counters.get("s3.disconnects").copied()?;
     let finding = if lost == 0 {
-        Finding::new(RULE.id, Outcome::Pass, "no connection was lost")
+        quiet("no connection was lost", silence_ns(bundle))
     } else {
         let says = format!("{lost} requests lost their connection and were retried");
-        Finding::new(RULE.id, Outcome::Warn, says).advise("check the log of the object store")
+        Finding::new(RULE.id, Outcome::Warn, says).advise("check the object store's log")
     };
     Some(finding.with("disconnects", lost).with("retries", get("s3.retries")))
 }
 
-fn nfs(outages: u64, get: &dyn Fn(&str) -> u64) -> Finding {
+/// Returns the longest time of the measurement, in whole intervals, in which requests waited and
+/// none was answered.
+fn silence_ns(bundle: &Bundle) -> Option<u64> {
+    // While this process was paused, it received no answers.
+    if !bundle.observed.clock.pauses.is_empty() {
+        return None;
+    }
+    let interval_ns = bundle.plan.evidence.interval_ns.max(1);
+    let (mut silent, mut longest) = (0u64, 0u64);
+    for sums in figures::intervals(bundle, Pick::Issued, interval_ns) {
+        silent = if sums.count == 0 { silent + 1 } else { 0 };
+        longest = longest.max(silent);
+    }
+    let silence_ns = longest.saturating_mul(interval_ns);
+    let classes = || bundle.run.classes.iter().filter(|class| Pick::Issued.includes(class));
+    let sum = |of: fn(&ClassTotals) -> u64| classes().map(of).fold(0, u64::saturating_add);
+    let mean_ns = sum(|class| class.service_ns_sum) / sum(|class| class.count).max(1);
+    let waited_ns = classes().map(|class| class.service_ns_max).max().unwrap_or(0);
+    let least_ns = SILENCE_NS_MIN.max(mean_ns.saturating_mul(SERVICE_TIMES_MIN));
+    (silence_ns >= least_ns && waited_ns >= silence_ns).then_some(silence_ns)
+}
+
+/// Returns the finding for a target whose connections stayed up.
+fn quiet(says: &str, silence_ns: Option<u64>) -> Finding {
+    let Some(silence_ns) = silence_ns else {
+        return Finding::new(RULE.id, Outcome::Pass, says);
+    };
+    let says = format!(
+        "{says}, but no request was answered for {:.1} s while requests waited",
+        silence_ns as f64 / 1e9
+    );
+    Finding::new(RULE.id, Outcome::Warn, says)
+        .advise("check the server's log and the network, and run again")
+        .with("silence_ns", silence_ns)
+}
+
+fn nfs(outages: u64, silence_ns: Option<u64>, get: &dyn Fn(&str) -> u64) -> Finding {
     let (restarts, longest_ns) = (get("nfs.restarts"), get("nfs.outage_ns_max"));
     let finding = if outages == 0 && restarts == 0 {
-        Finding::new(RULE.id, Outcome::Pass, "every connection stayed up and no server restarted")
+        quiet("every connection stayed up and no server restarted", silence_ns)
     } else {
         let mut says = format!(
-            "{outages} connections were lost and re-established, after up to {:.1} s",
+            "{outages} connections were lost and re-established; the longest outage took {:.1} s",
             longest_ns as f64 / 1e9
         );
         if restarts > 0 {
@@ -57,8 +102,7 @@ fn nfs(outages: u64, get: &dyn Fn(&str) -> u64) -> Finding {
                  sent again"
             ));
         }
-        Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("check the log of the server, and run again")
+        Finding::new(RULE.id, Outcome::Warn, says).advise("check the server's log, and run again")
     };
     finding
         .with("outages", outages)
@@ -70,6 +114,9 @@ fn nfs(outages: u64, get: &dyn Fn(&str) -> u64) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_evidence::observed::{Pause, PauseKind};
+    use plimsoll_evidence::series::Data;
+
     use super::super::fixtures;
     use super::*;
 
@@ -90,5 +137,41 @@ mod tests {
         assert_eq!(with(&outage), Some(Outcome::Warn));
         assert_eq!(with(&[("s3.disconnects", 0)]), Some(Outcome::Pass));
         assert_eq!(with(&[("s3.disconnects", 1)]), Some(Outcome::Warn));
+    }
+
+    /// NFS reads with tenths of a second without an answer.
+    fn silent_for(tenths: u64) -> Bundle {
+        let mut bundle = fixtures::reads();
+        bundle.run.counters.insert("nfs.outages".to_owned(), 0);
+        fixtures::rates(&mut bundle, |at| {
+            (if (20..20 + tenths).contains(&at) { 0 } else { 100 }, 1_000_000)
+        });
+        // Intervals without a completed operation have no row.
+        bundle.series.retain(|row| !matches!(row.data, Data::Class { count: 0, .. }));
+        bundle.run.classes[0].service_ns_max = tenths * 100_000_000;
+        bundle
+    }
+
+    #[test]
+    fn a_second_without_an_answer_is_an_outage() {
+        let outcome = |bundle: &Bundle| fixtures::outcome(&RULE, bundle);
+        assert_eq!(outcome(&silent_for(9)), Some(Outcome::Pass));
+        let mut bundle = silent_for(10);
+        assert_eq!(outcome(&bundle), Some(Outcome::Warn));
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert!(finding.says.contains("no request was answered for 1.0 s"), "{}", finding.says);
+        // No request waited.
+        bundle.run.classes[0].service_ns_max -= 1;
+        assert_eq!(outcome(&bundle), Some(Outcome::Pass));
+        // The service times of a slow server are as long.
+        let mut bundle = silent_for(10);
+        bundle.run.classes[0].service_ns_sum = bundle.run.classes[0].count * 101_000_000;
+        assert_eq!(outcome(&bundle), Some(Outcome::Pass));
+        // The load generator was paused.
+        let mut bundle = silent_for(20);
+        let kind = PauseKind::Signalled;
+        let pause = Pause { at_ns: 0, duration_ns: 2_000_000_000, kind, withheld_ns: None };
+        bundle.observed.clock.pauses.push(pause);
+        assert_eq!(outcome(&bundle), Some(Outcome::Pass));
     }
 }

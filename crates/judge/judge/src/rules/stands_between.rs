@@ -1,4 +1,5 @@
-//! Checks whether a layer between the load and the kernel could have answered in its place.
+//! Checks whether a layer between the load and the kernel could have answered instead of the
+//! kernel.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Tier;
@@ -9,17 +10,17 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "stands-between",
-    asks: "could anything between the load and the kernel answer in the kernel's place?",
+    asks: "could a layer between the load and the kernel have faked the kernel's answers?",
     explains: "Plimsoll observes only the kernel's counters in /proc and /sys, and the results of \
-               system calls. A library that is loaded before all others (LD_PRELOAD, LD_AUDIT, \
-               /etc/ld.so.preload) can fake both: flushes that do nothing, clocks that run slow, \
-               reads that never happen. So can a library that replaces one of the system's \
-               (LD_LIBRARY_PATH, an RPATH, a replaced file): every executable file that the \
-               process has mapped must be its program, or a library that the distribution \
-               installed and only root can change. So can a tracer (strace, a debugger). A mount \
-               over one of the kernel's files can present another device's counters. None of \
-               these proves that anything is wrong, but with any of them the outcome is unknown. \
-               Run without them, and with the kernel's own /proc and /sys.",
+        system calls. A library that is loaded before all others (LD_PRELOAD, LD_AUDIT, \
+        /etc/ld.so.preload) can fake both: flushes that do nothing, clocks that are slow, reads \
+        that never happen. A library that replaces a library of the system (LD_LIBRARY_PATH, an \
+        RPATH, a replaced file) can do the same, and so can a tracer (strace, a debugger). \
+        Therefore every executable file that the process has mapped must be its program, or a \
+        library that the distribution installed and only root can change. A mount over one of the \
+        kernel's files can present another device's counters. None of these proves a forgery, but \
+        each of them makes the outcome unknown. Run without them, and with the kernel's own /proc \
+        and /sys.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -36,15 +37,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 "measure again",
             ),
             Some(_) => (
-                "the version that measured did not check for libraries or tracers between the \
-                 load and the kernel",
-                "measure again with this version",
+                "the Plimsoll version of this run did not check for libraries or tracers between \
+                 the load and the kernel",
+                "repeat the run with this version",
             ),
         };
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(advice));
     };
     let command = bundle.observed.command.iter().flat_map(|command| &command.preloaded);
-    let loaded = command.map(|what| format!("{what}, before all other libraries"));
+    let loaded = command.map(|what| format!("{what}, loaded before all other libraries"));
     let mapped = bundle.observed.mapped.iter().flatten();
     let foreign = mapped.filter_map(|file| Some((file.path.as_str(), file.foreign.as_ref()?)));
     let foreign = foreign.map(|(path, why)| format!("{path} is mapped into this process: {why}"));

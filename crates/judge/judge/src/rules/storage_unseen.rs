@@ -10,15 +10,16 @@ use crate::location::{self, Location};
 pub const RULE: Rule = Rule {
     id: "storage-unseen",
     asks: "is the storage behind the target visible?",
-    explains: "A client of NFS or S3 sees answers, not their source: an array, a cache, or a \
-               process with data in memory. The same holds for LUNs, network block devices, and \
-               devices whose owner is unknown. A requirement can still be met as seen by the \
-               client, and the verdict says so. It does not show that reads came from media, or \
-               that writes can continue or survive a power failure. The same holds for a virtual \
-               disk or a RAID controller, whose cache can hold a small working set, however often \
-               it is written. For writes, a declared cache (`observe.array_cache`) that the \
-               written working set exceeds decides the question, as declared. A server on this \
-               host is followed to its process (`bytes-balance`).",
+    explains: "An NFS or S3 client receives answers, but cannot see their source: an array, a \
+        cache, or a process with data in memory. The same is true for LUNs, network block \
+        devices, and devices whose owner is unknown. The requirement can still be met from the \
+        client's point of view, and the verdict states this. However, such a run does not show \
+        that reads came from media, that the write rate can be sustained, or that writes survive \
+        a power failure. The same is true for a virtual disk or a RAID controller: their cache \
+        can store a small working set, however often it is written. If the plan declares the \
+        cache (`observe.array_cache`) and the written working set is larger, the rule passes for \
+        writes, as declared. For a server on this host, `bytes-balance` checks the server's \
+        process.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),
@@ -59,7 +60,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         && written > cache
     {
         let says = format!(
-            "the {} written exceed the declared cache of {}",
+            "the written working set of {} is larger than the declared cache of {}",
             evidence::size(written),
             evidence::size(cache)
         );
@@ -72,8 +73,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let says = format!("Plimsoll cannot see what stores the data: {why}");
     Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(
-        "declare `observe.array_cache` and write more than that, or measure on the host with \
-         the disks",
+        "declare `observe.array_cache` and write a larger working set, or measure on the host \
+         that has the disks",
     ))
 }
 

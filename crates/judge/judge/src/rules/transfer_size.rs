@@ -1,4 +1,4 @@
-//! Checks that bandwidth is rate × transfer size.
+//! Checks that the bandwidth is the rate × the transfer size.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -8,19 +8,19 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Tolerance for rounding and random mixes of sizes.
+/// Tolerance for rounding and for random mixes of sizes.
 const SLACK: f64 = 0.05;
-/// Tolerance for results of other tools. Their rates may include a few per cent of operations on
-/// names, and their megabytes may be of either kind.
+/// Tolerance for results of other tools. Their rates may include a few per cent of metadata
+/// operations, and their megabytes may be decimal or binary.
 const SLACK_FOREIGN: f64 = 0.12;
 
 pub const RULE: Rule = Rule {
     id: "transfer-size",
-    asks: "is the bandwidth the rate times the size of a transfer?",
-    explains: "Bytes divided by operations give the mean transfer size. The rule compares it \
-        with the size in the plan, job or table. A difference above 5 % (12 % in results of \
-        other tools) means that rate, bandwidth or size belongs to another load, or, for a \
-        table, that part of its operations are on names and attributes.",
+    asks: "is the bandwidth equal to the rate times the transfer size?",
+    explains: "Bytes divided by operations give the mean transfer size. The rule compares it with \
+        the size in the plan, job or table. A difference above 5 % (12 % in results of other \
+        tools) means that the rate, the bandwidth or the size belongs to a different load. For a \
+        table, it may also mean that some of the operations access only names and attributes.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -37,7 +37,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let stated = uniform_size(stream)?;
     let bytes = evidence::read_bytes(bundle) + evidence::written_bytes(bundle);
     let counted = evidence::operations(bundle, true) + evidence::operations(bundle, false);
-    // Operations that never moved a byte are not transfers; `operations-lost` judges them.
+    // Operations that transferred no data because they never completed are not counted;
+    // `operations-lost` judges them.
     let operations = counted.saturating_sub(evidence::unfinished(bundle));
     if operations == 0 {
         return None;
@@ -47,19 +48,19 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let slack = if foreign { SLACK_FOREIGN } else { SLACK };
     let finding = if (mean / stated - 1.0).abs() > slack {
         let says = format!(
-            "the mean transfer was {}, but {} is stated: bandwidth is not rate × size",
+            "the mean transfer size was {}, but {} is stated: the bandwidth is not rate × size",
             evidence::size(mean as u64),
             evidence::size(stated as u64)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find out which load the rate and the bandwidth belong to")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "bandwidth is rate × size")
+        Finding::new(RULE.id, Outcome::Pass, "the bandwidth is rate × size")
     };
     Some(finding.with("mean_bytes", mean).with("stated_bytes", stated))
 }
 
-/// Returns the size of all transfers; `None` if sizes are mixed.
+/// Returns the common size of all transfers; `None` if sizes differ.
 fn uniform_size(stream: &Stream) -> Option<f64> {
     match (&stream.sizes[..], &stream.write_sizes[..]) {
         ([only], []) => Some(only.size_bytes as f64),
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
-    /// An open loop above the capacity of the storage.
+    /// An open loop whose rate exceeds the capacity of the storage.
     #[test]
     fn what_was_never_started_moved_nothing() {
         let mut bundle = fixtures::reads();

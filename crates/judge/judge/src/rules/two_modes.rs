@@ -3,13 +3,13 @@
 
 use hdrhistogram::Histogram;
 
-/// Bins per power of two.
+/// Number of histogram bins for each power of two.
 const BINS_PER_OCTAVE: f64 = 4.0;
-/// Minimum share on either side.
+/// Minimum share of the samples on each side of the valley.
 const SHARE_MIN: f64 = 0.05;
-/// Minimum ratio of the modes.
+/// Minimum ratio of the slow mode's latency to the fast mode's.
 const APART_MIN: f64 = 4.0;
-/// Maximum ratio of the valley to the lower peak.
+/// Maximum height of the valley, as a fraction of the lower peak.
 const VALLEY_MAX: f64 = 0.2;
 /// Minimum number of samples.
 const SAMPLES_MIN: u64 = 1000;
@@ -78,7 +78,7 @@ mod tests {
     fn distribution(modes: &[(u64, u64)]) -> Histogram<u64> {
         let mut histogram = plimsoll_evidence::latency::histogram();
         for (middle_ns, count) in modes {
-            // Latencies vary by a third in both directions, as with a queue.
+            // Latencies vary by up to a third in both directions, as with a queue.
             for step in 0..100 {
                 let ns = middle_ns * (67 + step * 66 / 100) / 100;
                 histogram.record_n(ns, count / 100).unwrap();

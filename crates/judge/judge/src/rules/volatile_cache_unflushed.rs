@@ -10,28 +10,29 @@ use crate::figures;
 use crate::finding::{Finding, Outcome};
 use crate::location::{self, Location};
 
-/// Maximum durable writes per flush that reaches the device. Measured: 800 flushes for 800 writes
-/// with a flush each, 0 without. Group commits share a flush.
+/// Maximum number of durable writes per flush that reaches the device. (Measured: 800 flushes for
+/// 800 writes that were each flushed; 0 flushes without durability.) Writes of a group commit share
+/// a flush.
 const WRITES_PER_FLUSH_MAX: u64 = 100;
 /// The kernel merges waiting flushes: half of the operations in flight may share one flush.
 const SHARED_TIMES: u64 = 2;
 
-/// Minimum bytes that another process writes per flush.
+/// Minimum number of bytes that another process is assumed to write per flush.
 const BLOCK_BYTES: u64 = 4096;
 
 pub const RULE: Rule = Rule {
     id: "volatile-cache-unflushed",
-    asks: "were writes flushed from volatile caches before they counted as done?",
-    explains: "A device with a write-back cache loses unflushed data at a power failure. \
-        Plimsoll checks whether the workload requests durability (`sync`, a mail store's log), \
-        whether the devices have such a cache (queue/write_cache), and whether flushes reached \
-        them (the kernel's flush counter, since 5.5). Writes with `dsync` may bypass the cache \
-        one by one (queue/fua), which the kernel does not count. The flush counter covers the \
-        whole disk, so flushes that other processes may have requested, one per block that they \
-        wrote, are subtracted; if some processes are not visible, the outcome is unknown. A virtual disk, a LUN and a \
-        network block device forward the flush; whether the storage behind them honours it is \
-        not visible here and stays unknown. Memory keeps nothing. Plimsoll cannot cut the power: \
-        only a power-cut test shows that a device keeps its data.",
+    asks: "were writes flushed from volatile caches before they were acknowledged?",
+    explains: "A device with a write-back cache loses unflushed data in a power failure. Plimsoll \
+        checks whether the workload requests durability (`sync`, a mail store's log), whether the \
+        devices have such a cache (queue/write_cache), and whether flushes reached them (the \
+        kernel's flush counter, since 5.5). Single writes with `dsync` may bypass the cache \
+        (queue/fua); the kernel does not count these. The flush counter includes all flushes of \
+        the disk. The rule therefore subtracts the flushes that other processes may have \
+        requested, at most one per block that they wrote. If some processes are not visible, the \
+        outcome is unknown. Virtual disks, LUNs and network block devices forward a flush, but it \
+        is unknown whether the storage behind them honours it. A target in memory loses all its \
+        data. A run cannot prove that data survives: only a power-cut test shows this.",
     bears_on: &[(Claim::DurableWrite, Weight::Mandatory), (Claim::BurstWrite, Weight::Advisory)],
     check,
 };
@@ -41,7 +42,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if writes == 0 || !evidence::is_real(bundle) {
         return None;
     }
-    // A single writer without durability makes some writes not durable.
+    // A single stream without durable writes is enough: some writes are then not durable.
     let unflushed: Vec<&Stream> = evidence::streams(bundle)
         .iter()
         .filter(|stream| stream.read_percent < 100.0 && stream.sync.kind == SyncKind::None)
@@ -63,14 +64,23 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let hidden = location::farthest(bundle)
         .filter(|(_, place)| !matches!(place, Location::Own | Location::Controller));
     let finding = if let Some(what) = location::memory(bundle) {
-        let says = format!("memory ({what}) loses everything at a power failure");
+        let says = format!(
+            "the target is in memory ({what}), which loses all data in a power \
+            failure"
+        );
         Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage")
     } else if !known {
-        Finding::new(RULE.id, Outcome::Unknown, "whether the devices cache writes is unknown")
-            .advise("check the storage system: a result file or a network mount does not show it")
+        Finding::new(RULE.id, Outcome::Unknown, "it is unknown whether the devices cache writes")
+            .advise(
+                "check the write cache on the storage system itself: a result file or a \
+                network mount does not show its state",
+            )
     } else if let Some((disk, _)) = unseen.filter(|_| volatile.is_empty()) {
-        let says = format!("whether {} caches writes is unknown", disk.name);
-        Finding::new(RULE.id, Outcome::Unknown, says).advise("check the storage system")
+        let says = format!("it is unknown whether {} caches writes", disk.name);
+        Finding::new(RULE.id, Outcome::Unknown, says).advise(
+            "check the write cache on the \
+            storage system itself",
+        )
     } else if is_buffered(Some(true)) {
         let says = format!(
             "writes to {} went into this host's page cache, and some were never flushed",
@@ -78,8 +88,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         );
         Finding::new(RULE.id, unflushed_outcome(bundle), says).advise(DURABLE)
     } else if is_buffered(None) && volatile.is_empty() {
-        let says = "whether unflushed writes used direct I/O is unknown: another stream uses the \
-                    page cache";
+        let says = "it is unknown whether unflushed writes used direct I/O, because another \
+            stream uses the page cache";
         Finding::new(RULE.id, Outcome::Unknown, says).advise(DURABLE)
     } else if volatile.is_empty() && hidden.is_none() {
         Finding::new(RULE.id, Outcome::Pass, "no underlying device has a volatile write cache")
@@ -96,14 +106,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         match hidden {
             Some((device, place)) if flushed.outcome != Outcome::Fail => {
                 let says = format!(
-                    "whether acknowledged writes survive a power failure cannot be shown here: \
-                     {} {}",
+                    "this host cannot determine whether acknowledged writes survive a power \
+                     failure: {} {}",
                     device.name,
                     place.says()
                 );
-                Finding::new(RULE.id, Outcome::Unknown, says).advise(
-                    "cut the power of the storage and verify the data: `plimsoll durability`",
-                )
+                Finding::new(RULE.id, Outcome::Unknown, says)
+                    .advise("run a power-cut test of the storage: `plimsoll durability`")
             }
             _ => flushed,
         }
@@ -116,7 +125,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 const DURABLE: &str = "request durable writes: `sync = \"dsync\"` or `\"fsync\"`";
 
-/// Returns the outcome for a load that claims no durability.
+/// Returns the outcome if some writes were never flushed. It is a failure only if durability is
+/// claimed.
 fn unflushed_outcome(bundle: &Bundle) -> Outcome {
     if bundle.plan.claims.contains(&Claim::DurableWrite) { Outcome::Fail } else { Outcome::Unknown }
 }
@@ -132,7 +142,7 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
     }
     let names = volatile.join(", ");
     let Some(flushes) = flushes else {
-        let says = format!("{names} caches writes, and the kernel does not count its flushes");
+        let says = format!("{names} caches writes, but the kernel does not count its flushes");
         return Finding::new(RULE.id, Outcome::Unknown, says).advise("use kernel 5.5 or later");
     };
     if flushes < flushes_expected(bundle) {
@@ -146,16 +156,18 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
         }
         let says = format!("only {flushes} flushes reached {names}, which caches writes");
         return Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("find the mount option or setting that turns flushes off (nobarrier)");
+            .advise("find the mount option or setting that disables flushes (nobarrier)");
     }
     if flushes == 0 {
-        let says =
-            format!("no flush reached {names}, and too few durable writes completed to need one");
+        let says = format!(
+            "no flush reached {names}, but too few durable writes completed to require a \
+                flush"
+        );
         return Finding::new(RULE.id, Outcome::Unknown, says).advise("measure longer");
     }
     if !has_own_flushes(bundle, flushes) {
         let says = format!(
-            "{flushes} flushes reached {names}, and other processes may have requested them: the \
+            "{flushes} flushes reached {names}, but other processes may have requested them: the \
              kernel does not count flushes by process"
         );
         return Finding::new(RULE.id, Outcome::Unknown, says)
@@ -164,8 +176,9 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
     Finding::new(RULE.id, Outcome::Pass, format!("{flushes} flushes reached {names}"))
 }
 
-/// Returns true if enough flushes remain after those of other processes, at most one per block that
-/// they wrote. Only the target's file system uses a loop device under the target.
+/// Returns true if enough flushes remain after subtracting those of other processes (at most one
+/// per block that they wrote). Nothing is subtracted for a loop device under the target, because
+/// only the target's file system uses it.
 pub(super) fn has_own_flushes(bundle: &Bundle, flushes: u64) -> bool {
     let mut top = bundle.observed.devices.iter().filter(|device| device.top).peekable();
     let is_loop = |name: &str| {
@@ -176,15 +189,15 @@ pub(super) fn has_own_flushes(bundle: &Bundle, flushes: u64) -> bool {
     }
     let others = &bundle.observed.neighbours;
     let written = others.storage_written_bytes.filter(|_| others.is_whole());
-    // A flush of another disk does not flush this one.
+    // A flush of another disk does not flush this disk.
     let elsewhere = bundle.observed.other_disks.map_or(0, |moved| moved.disks.written_bytes);
     let of_others = written.map(|bytes| bytes.saturating_sub(elsewhere).div_ceil(BLOCK_BYTES));
     of_others.is_some_and(|others| flushes.saturating_sub(others) >= flushes_expected(bundle))
 }
 
-/// Returns the minimum number of flushes that the requested durable writes need. 0 if no more
-/// completed than were in flight on average (Little's law): the device may have counted the flushes
-/// of those before the measurement.
+/// Returns the minimum number of flushes that the requested durable writes require. The result is 0
+/// if at most as many flushes completed as were in flight on average (Little's law): the device may
+/// have counted these before the measurement.
 pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
     let outstanding = match &bundle.plan.workload {
         Workload::Mailbox(store) => u64::from(store.databases),
@@ -197,13 +210,13 @@ pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
     if requests.count <= in_flight { 0 } else { (requests.count / shared).max(1) }
 }
 
-/// Returns true if each durable write may bypass the cache of a device, without a flush.
+/// Returns true if each durable write may bypass the device's cache, so that no flush is required.
 pub(super) fn may_bypass_cache(bundle: &Bundle) -> bool {
     let by_dsync = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind == SyncKind::Dsync),
     };
-    // Old bundles do not record which devices support that.
+    // Old bundles do not record which devices support this.
     let mut devices = bundle.environment.devices.iter();
     by_dsync
         && devices.any(|device| {
@@ -217,15 +230,16 @@ pub(super) fn flushes_writes(stream: &Stream) -> bool {
     stream.sync.kind != SyncKind::None && stream.read_percent < 100.0
 }
 
-/// Flushes that completed in the measurement, and the sum of their latencies.
+/// Number of flushes that completed in the measurement, and the sum of their latencies.
 #[derive(Default)]
 struct FlushRequests {
     count: u64,
     latency_ns_sum: u64,
 }
 
-/// Returns the flushes of such streams, or the durable log writes. A write whose flush has not
-/// completed needs none yet. If the device counters were read late, flushes before are left out.
+/// Returns the flushes of streams with durable writes, or a mail store's durable log writes. A
+/// write whose flush has not completed is not included. If the device counters were read late,
+/// flushes before that reading are left out.
 fn flush_requests(bundle: &Bundle) -> FlushRequests {
     let late_from_ns = balance::counted_late_from_ns(bundle, false);
     let counted = |class: &ClassTotals| match late_from_ns {
@@ -244,7 +258,7 @@ fn flush_requests(bundle: &Bundle) -> FlushRequests {
     for (number, stream) in (0..).zip(&matrix.streams).filter(|(_, s)| flushes_writes(s)) {
         let is_of = |class: &ClassTotals| !class.is_read && (is_alone || class.instance == number);
         let is_call = |class: &ClassTotals| class.group == "sync" && is_of(class);
-        // Synchronous writes have no call of their own.
+        // Synchronous writes have no separate flush call.
         let requests = match bundle.run.classes.iter().any(is_call) {
             true => of(&is_call, 1),
             false => {
@@ -267,7 +281,7 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// Sets the writes of other processes of the host to zero.
+    /// Sets the writes of the host's other processes to zero.
     fn alone(bundle: &mut Bundle) {
         bundle.observed.neighbours.storage_read_bytes = Some(0);
         bundle.observed.neighbours.storage_written_bytes = Some(0);
@@ -349,9 +363,9 @@ mod tests {
         let (off, auto) = (DirectIo::Off, DirectIo::Auto);
         assert_eq!(with_another(None, off, SyncKind::Dsync), Some(Outcome::Unknown));
         assert_eq!(with_another(None, off, SyncKind::None), Some(Outcome::Fail));
-        // Without a stream that requests the cache, the file system refused direct I/O.
+        // If no stream requests buffered I/O, the file system must have refused direct I/O.
         assert_eq!(with_another(None, auto, SyncKind::Dsync), Some(Outcome::Fail));
-        // The evidence has the answer of the file system.
+        // The evidence records whether the file system refused.
         let refused = [(false, Outcome::Pass), (true, Outcome::Fail)];
         for (refused, outcome) in refused {
             assert_eq!(with_another(Some(refused), off, SyncKind::Dsync), Some(outcome));
@@ -384,7 +398,7 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert!(finding.says.contains("hypervisor"), "{}", finding.says);
-        // A disk with a cache declared as write-through does not fail either.
+        // A disk whose cache is declared as write-through does not fail either.
         bundle.environment.devices[0].write_cache = Some("write through".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.virtualisation = None;

@@ -9,11 +9,11 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "warm-up-short",
-    asks: "was the store's cache full, and one checkpoint depth of log written, when the \
-        measurement began?",
-    explains: "Until the page cache of the store is full, reads evict nothing; until one \
-        checkpoint depth has been logged, few dirty pages must be written back. Figures before \
-        that flatter the storage. Set a longer `phases.warm_up`.",
+    asks: "when the measurement started, was the store's cache full and one checkpoint depth of \
+        log written?",
+    explains: "Until the store's page cache is full, reads evict no pages. Until one checkpoint \
+        depth has been logged, few dirty pages must be written back. Figures from that time make \
+        the storage look too fast. Set a longer `phases.warm_up`.",
     bears_on: &[
         (Claim::Requirement, Weight::Advisory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -32,8 +32,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             why => format!(": {why}"),
         };
         let says = format!("the warm-up ended before it was complete{why}");
-        // A store that is still warming up does not show a sustained rate. For a requirement,
-        // which this rule does not decide, it is a remark.
+        // A store that is still warming up does not show a sustained rate. For a requirement, the
+        // finding is only a remark, because this rule does not affect it.
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set a longer `phases.warm_up`")
     };
     Some(finding.with("warm_up_ns", phase.duration_ns))

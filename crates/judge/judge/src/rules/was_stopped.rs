@@ -9,24 +9,24 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Maximum stopped fraction of the measured phase: a 99.9th percentile ignores this fraction of the
-/// operations. A convention of this project.
+/// Maximum fraction of the measured phase in which the run may be stopped: a 99.9th percentile
+/// ignores this fraction of the operations. The value is a convention of this project.
 const SHARE_FAIL: f64 = 0.001;
 
 pub const RULE: Rule = Rule {
     id: "was-stopped",
-    asks: "did the run keep running during the whole measurement?",
-    explains: "A run that is stopped (SIGSTOP, Ctrl-Z, a freezer, a debugger) or suspended with \
-               its machine issues nothing. Meanwhile the storage empties its caches, and \
-               operations in flight count the pause as latency. A thread that only sleeps reads \
-               the clocks 20 times a second. A pause of a second or more counts as a stop in three \
-               cases: SIGCONT ended it; the boot clock advanced without the monotonic clock; or \
-               that thread neither ran nor waited for a CPU (run delay, stolen time, a quota). \
-               Waiting means a busy host, not a stop. Shorter pauses, from a fifth of a second, \
-               count if they add up to one second. More than 0.1 % of the measured phase is a \
-               failure for all figures of time, less is a warning. The outcome is unknown if the \
-               kernel or the hypervisor does not distinguish waiting from being stopped. Run \
-               again, and leave the run alone.",
+    asks: "was the run active during the whole measurement, without a stop?",
+    explains: "While a run is stopped (SIGSTOP, Ctrl-Z, a freezer, a debugger) or suspended with \
+        its machine, it issues no operations. Meanwhile the storage empties its caches, and the \
+        latencies of operations in flight include the pause. To detect this, a thread reads the \
+        clocks 20 times a second and sleeps in between. A pause of a second or more counts as a \
+        stop in three cases: SIGCONT ended it; the boot clock advanced without the monotonic \
+        clock; or that thread neither ran nor waited for a CPU (run delay, stolen time, a quota). \
+        If the thread waited for a CPU, the host was busy, and the run was not stopped. Pauses \
+        from a fifth of a second also count if they add up to one second. If the run was stopped \
+        for more than 0.1 % of the measured phase, the rule fails for all figures that depend on \
+        time; otherwise it warns. The outcome is unknown if the kernel or the hypervisor does not \
+        distinguish waiting from being stopped. Run again, and do not stop the run.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::TailLatency, Weight::Mandatory),
@@ -43,11 +43,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let phase = measured(bundle)?;
     let Some(all_stopped_ns) = bundle.observed.clock.stopped_ns else {
-        // Runs of other tools are only observed under `observe`.
+        // Runs of other tools are observed only with `plimsoll observe`.
         let ours = bundle.run.driver == Driver::Real;
         return ours.then(|| {
-            let says = "the version that measured did not record whether the run was stopped";
-            Finding::new(RULE.id, Outcome::Unknown, says).advise("measure again with this version")
+            let says = "the Plimsoll version of this run did not record whether the run was \
+                stopped";
+            Finding::new(RULE.id, Outcome::Unknown, says).advise("repeat the run with this version")
         });
     };
     let within: Vec<(Pause, u64)> = bundle
@@ -69,47 +70,48 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             times => format!(" in {times} pauses"),
         };
         let says = format!(
-            "the run was stopped for {:.1} s{times} during a measurement of {:.1} s, first \
-             after {:.1} s: {}",
+            "the run was stopped for {:.1} s{times} during a measurement of {:.1} s, the first \
+             time after {:.1} s: {}",
             stopped_ns as f64 / NS_PER_S,
             phase.duration_ns as f64 / NS_PER_S,
             since_ns(first) as f64 / NS_PER_S,
             reason(first.kind),
         );
         Finding::new(RULE.id, outcome, says)
-            .advise("run again, and leave the process and its machine running")
+            .advise("run again, without stopping the process or its machine")
             .with("stopped_share", share)
             .with("first_after_ns", since_ns(first))
     } else if let Some((pause, _)) = within.iter().find(|(p, _)| p.kind == PauseKind::Unknown) {
         let says = format!(
-            "no thread of the run ran for {:.1} s after {:.1} s; whether it was stopped or the \
-             host was busy is unknown",
+            "no thread of the run was active for {:.1} s, beginning {:.1} s after the start; it \
+             is unknown whether the run was stopped or the host was busy",
             pause.duration_ns as f64 / NS_PER_S,
             since_ns(pause) as f64 / NS_PER_S,
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("run on a dedicated host, or on one that reports stolen time")
+            .advise("run on a dedicated host, or on a host that reports stolen time")
     } else if listed_ns(bundle) < all_stopped_ns {
-        let says = "the run was stopped more often than the bundle lists, at unknown times";
+        let says = "the run was stopped at further times that the bundle does not list";
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("run again, and leave the process and its machine running")
+            .advise("run again, without stopping the process or its machine")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "the run was never stopped during the measurement")
     };
     Some(finding.with("stopped_ns", stopped_ns))
 }
 
-/// Returns the total length of the listed stops, inside and outside the measured phase.
+/// Returns the total duration of the listed stops, inside and outside the measured phase.
 fn listed_ns(bundle: &Bundle) -> u64 {
     let stops = bundle.observed.clock.pauses.iter().filter(|pause| pause.kind.is_stop());
     stops.map(|pause| pause.duration_ns).fold(0, u64::saturating_add)
 }
 
-/// Returns a pause with its share of the phase. For another tool, the phase is its whole command.
+/// Returns a pause and the time of it that falls into the phase. For another tool, the phase is the
+/// whole run of its command.
 fn part(pause: &Pause, phase: &Phase) -> Option<(Pause, u64)> {
     let end_ns = phase.start_ns.saturating_add(phase.duration_ns);
     if pause.kind == PauseKind::Suspended {
-        // The clock of the phase did not advance during a suspension.
+        // During a suspension, the clock that measures the phase does not advance.
         let is_within = (phase.start_ns..=end_ns).contains(&pause.at_ns);
         return is_within.then_some((*pause, pause.duration_ns));
     }

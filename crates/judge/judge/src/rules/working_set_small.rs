@@ -1,4 +1,4 @@
-//! Checks whether the working set fits in a cache closer to the load than the media.
+//! Checks whether the working set fits into a cache between the load and the media.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{DeviceTotals, OpenedFile};
@@ -10,33 +10,35 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Multiple of the host's memory below which the page cache answers a share of buffered I/O. MLPerf
-/// Storage v2.0 requires data of five times the memory.
+/// Minimum size of the working set for buffered I/O, as a multiple of the host's memory. Below it,
+/// the page cache answers a part of the I/O. MLPerf Storage v2.0 requires data of five times the
+/// memory.
 const MEMORY_TIMES: u64 = 5;
 
-/// Minimum share of the requested bytes that storage must move, so that memory answered almost
-/// none.
+/// Minimum share of the requested bytes that the storage must move. It shows that almost no bytes
+/// came from memory.
 const MOVED_SHARE_MIN: f64 = 0.95;
-/// Minimum share of sequential reads of a load that uses its read-ahead.
+/// Minimum share of sequential reads at which a load counts as using the data of read-ahead.
 const SEQUENTIAL_SHARE: f64 = 0.95;
-/// Maximum ratio of the device's mean read size to the load's.
+/// Maximum ratio of the device's mean read size to the load's mean read size.
 const READ_SIZE_SLACK: f64 = 1.1;
 
 pub const RULE: Rule = Rule {
     id: "working-set-small",
-    asks: "was the working set smaller than the memory, cache or tier that it must exceed?",
-    explains: "The rule counts the distinct bytes that operations touched. It compares them with \
-               the host's memory if I/O is buffered (with the control group's limit, if that is \
-               less and no more of the files was cached), and with the storage system's cache \
-               (`observe.array_cache`) and fast tier (`observe.tier`) if the plan declares them. \
-               A working set smaller than one of them is a failure for `media-read`, because the \
-               data was there. Between one and five times the memory it is a warning (MLPerf \
-               Storage requires five). Memory is not compared if it answered no reads and \
-               absorbed no writes: if the process's own counters show that storage moved 95 % of \
-               the bytes read and written. The outcome is unknown if the counters are not exact \
-               enough for that, and the process flushed its writes, read the counters late, or may \
-               have used direct I/O. For a watched command, the sizes \
-               of the files that it used are an upper bound of the working set.",
+    asks: "was the working set too small, so that it fitted into memory, a cache or a fast tier?",
+    explains: "The rule counts the distinct bytes that operations touched. If I/O is buffered, it \
+        compares them with the host's memory. It uses the control group's memory limit instead, \
+        if that is smaller and the files never had more cached bytes than this limit. If the plan \
+        declares the storage system's cache (`observe.array_cache`) or fast tier \
+        (`observe.tier`), the rule also compares the working set with these. If the working set \
+        fits into one of them, the rule fails for `media-read`, because the data may have been \
+        there. It warns if the working set is between one and five times the memory (MLPerf \
+        Storage requires five times). The memory is ignored if it answered no reads and absorbed \
+        no writes. This is the case if, according to the process's own counters, the storage \
+        moved 95 % of the bytes read and written. The outcome is unknown if these counters are \
+        too inexact because the process flushed its writes, read the counters late, or may have \
+        used direct I/O. For a watched command, the total size of the files that it used is an \
+        upper bound of the working set.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -53,8 +55,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let profile = &bundle.observed.workload;
     let touched = match (profile.working_set_read_bytes, profile.working_set_written_bytes) {
-        // Reads and writes may use the same blocks: only the larger of the two is distinct for
-        // certain.
+        // Reads and writes may use the same blocks: only the larger of the two working sets
+        // certainly consists of distinct bytes.
         (Some(read), Some(written)) => Some(read.max(written)),
         (one, other) => one.or(other),
     };
@@ -73,9 +75,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let memory = memory_bytes(bundle).filter(|_| used_memory == Ok(true));
     let observe = &bundle.plan.observe;
     let holders = [
-        ("the memory that I/O was buffered through", memory),
-        ("the storage system's declared cache", observe.array_cache_bytes),
-        ("its declared fast tier", observe.tier_bytes),
+        ("the memory that buffered the I/O", memory),
+        ("the declared cache of the storage system", observe.array_cache_bytes),
+        ("the declared fast tier of the storage system", observe.tier_bytes),
     ];
     let small = holders.iter().find(|(_, bytes)| bytes.is_some_and(|bytes| touched <= bytes));
     let text = match at_most {
@@ -83,32 +85,34 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         None => evidence::size(touched),
     };
     let finding = if let Some((name, Some(bytes))) = small {
-        let says = format!("the working set of {text} fits {name} ({})", evidence::size(*bytes));
+        let says =
+            format!("the working set of {text} fits into {name} ({})", evidence::size(*bytes));
         Finding::new(RULE.id, Outcome::Fail, says)
             .with("holder_bytes", *bytes)
-            .advise("use a working set several times that size")
+            .advise("use a working set several times as large")
     } else if let Err(why) = used_memory {
         return unknown(&why);
     } else if memory.is_some_and(|bytes| touched < bytes.saturating_mul(MEMORY_TIMES)) {
         let says = format!(
-            "the working set of {text} is less than {MEMORY_TIMES} times the memory that I/O was \
-             buffered through"
+            "the working set of {text} is less than {MEMORY_TIMES} times the memory that buffered \
+             the I/O"
         );
-        Finding::new(RULE.id, Outcome::Warn, says).advise("use direct I/O, or more data")
+        Finding::new(RULE.id, Outcome::Warn, says).advise("use direct I/O, or a larger working set")
     } else if at_most.is_some() {
-        return unknown("the part of its files that the load used is unknown");
+        return unknown("it is unknown which part of its files the load used");
     } else {
         let says = format!(
-            "the working set of {text} exceeds all known memory and caches above the media"
+            "the working set of {text} is larger than all known memory and caches between the \
+             load and the media"
         );
         Finding::new(RULE.id, Outcome::Pass, says)
     };
     Some(finding.with("working_set_bytes", touched))
 }
 
-/// Returns the memory that can cache the load's data: the host's, or the control group's limit. If
-/// another group reads a page into the cache, the page is charged to that group. The limit
-/// therefore counts only if the cache never had more bytes of the files.
+/// Returns the size of the memory that can cache the load's data: the host's memory, or the control
+/// group's limit. If another group reads a page into the cache, the page is charged to that group.
+/// The limit is therefore used only if the files never had more cached bytes than this limit.
 fn memory_bytes(bundle: &Bundle) -> Option<u64> {
     let host = bundle.environment.memory_bytes;
     let limit = bundle.observed.limits.as_ref().and_then(|limits| limits.memory_bytes);
@@ -121,11 +125,12 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
     if own { Some(limit) } else { host }
 }
 
-/// Returns true if memory may have answered reads or absorbed writes, by the counters of this
-/// process. A watched tool's counters include files that its result does not name.
+/// Returns true if memory may have answered reads or absorbed writes, according to this process's
+/// counters. Always true for a watched tool, because its counters include files that its result
+/// does not name.
 ///
 /// # Errors
-/// The counters cannot decide; the error is the reason.
+/// The counters are not exact enough; the error contains the reason.
 fn used_memory(bundle: &Bundle) -> Result<bool, String> {
     let counts = bundle.run.driver == Driver::Real
         && !evidence::is_remote(bundle)
@@ -140,9 +145,10 @@ fn used_memory(bundle: &Bundle) -> Result<bool, String> {
     sides.into_iter().find(Result::is_err).unwrap_or(Ok(false))
 }
 
-/// The same for reads, or for writes.
+/// Does the same for only the reads or only the writes.
 fn side_used_memory(bundle: &Bundle, is_read: bool) -> Result<bool, String> {
-    // Reads that bypass the page cache do not use that memory. Other rules check that they did.
+    // Reads that bypass the page cache do not use that memory. Other rules check whether they
+    // bypassed it.
     let streams = evidence::streams(bundle);
     let reads_bypass =
         |stream: &Stream| stream.read_percent <= 0.0 || stream.direct == DirectIo::Required;
@@ -159,8 +165,8 @@ fn side_used_memory(bundle: &Bundle, is_read: bool) -> Result<bool, String> {
         _ if !may_be_open => Ok(true),
         BalanceResult::Open(why) => Err(why),
         BalanceResult::Moved => Err(format!(
-            "storage moved less than {:.0} % of the bytes {}: memory had the rest, or the counters \
-             were read too late",
+            "the storage moved less than {:.0} % of the bytes {}: the rest was cached in memory, \
+             or the counters were read too late",
             MOVED_SHARE_MIN * 100.0,
             side.word
         )),
@@ -181,7 +187,7 @@ fn may_be_direct(bundle: &Bundle, is_read: bool) -> bool {
     !streams.is_empty() && streams.iter().filter(uses).all(is_open)
 }
 
-/// Returns true if the bytes that moved before the first counter reading explain the missing ones.
+/// Returns true if the bytes that moved before the first counter reading explain the missing bytes.
 fn counted_late(bundle: &Bundle, side: &balance::DirectionBalance) -> bool {
     let counted = side.requested.saturating_sub(balance::uncounted_bytes_max(bundle, true));
     let moved = side.own.zip(side.top).map(|(own, top)| own.min(top));
@@ -195,8 +201,8 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
     let written = generator
         .storage_written_bytes
         .map(|bytes| bytes.saturating_sub(generator.storage_cancelled_bytes.unwrap_or(u64::MAX)));
-    // A load that flushes leaves few dirty pages of its own. The balance subtracts those of the
-    // whole host.
+    // A load that flushes leaves only few dirty pages, but the balance subtracts the dirty pages of
+    // the whole host.
     let unflushed = balance::unflushed_bytes_max(bundle).filter(|_| !is_read);
     let own = match (unflushed, written) {
         (Some(unflushed), Some(written)) => side.own.max(Some(written.saturating_sub(unflushed))),
@@ -211,8 +217,9 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
     moved && reached && !(is_read && may_read_ahead(bundle))
 }
 
-/// Returns true if read-ahead may have hidden reads that memory answered. Storage then moves more
-/// per read than the load requested. A sequential reader uses the data that was read ahead.
+/// Returns true if read-ahead may have hidden that memory answered reads. The storage then moves
+/// more bytes per read than the load requested. For a sequential load this is not so, because it
+/// uses the data that was read ahead.
 fn may_read_ahead(bundle: &Bundle) -> bool {
     let sequential = bundle.observed.workload.read_sequential_share;
     if sequential.is_some_and(|share| share >= SEQUENTIAL_SHARE) {
@@ -223,7 +230,7 @@ fn may_read_ahead(bundle: &Bundle) -> bool {
     let mean = |bytes: u64, count: u64| bytes as f64 / count.max(1) as f64;
     let device = mean(sum(|device| device.read_bytes), sum(|device| device.reads));
     let load = mean(evidence::read_bytes(bundle), evidence::operations(bundle, true));
-    // Small reads of other processes would lower the mean.
+    // Small reads by other processes would lower the device's mean read size.
     let others = &bundle.observed.neighbours;
     let alone = others.storage_read_bytes.filter(|_| others.is_whole()).is_some_and(|bytes| {
         bytes as f64 <= evidence::read_bytes(bundle) as f64 * (1.0 - MOVED_SHARE_MIN)
@@ -231,7 +238,7 @@ fn may_read_ahead(bundle: &Bundle) -> bool {
     device > load * READ_SIZE_SLACK || !alone
 }
 
-/// Returns the total size of the files and devices of a watched command, by its result. It is an
+/// Returns the total size of the files and devices that a watched command's result names. It is an
 /// upper bound of the working set.
 fn files_bytes(bundle: &Bundle) -> Option<u64> {
     let command = bundle.observed.command.as_ref()?;
@@ -245,7 +252,7 @@ fn files_bytes(bundle: &Bundle) -> Option<u64> {
         false => file.size_bytes,
     };
     let all: Option<u64> = files.map(size).sum();
-    // The list must have all files that were opened.
+    // The list must contain all files that were opened.
     let listed = command.files_seen <= command.files.len() as u64;
     all.filter(|bytes| *bytes > 0 && listed)
 }
@@ -310,7 +317,7 @@ mod tests {
         assert_eq!(seen("/dev/sda", vec![file("/dev/sda", true, None)]).0, Outcome::Fail);
     }
 
-    /// Returns a buffered run whose data fits the host's memory.
+    /// Returns a run with buffered I/O whose data fits into the host's memory.
     fn buffered(mut bundle: Bundle) -> Bundle {
         bundle.run.engine.paths[0].direct = false;
         bundle.observed.neighbours.storage_read_bytes = Some(0);
@@ -333,7 +340,8 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Fail, "more than the host has");
         bundle.observed.limits = Some(limits(None));
         assert_eq!(outcome(&bundle), Outcome::Fail, "no limit");
-        // Another process read the files into the cache, so they are charged to its group.
+        // Another process read the files into the cache, so these pages are charged to that
+        // process's group.
         bundle.observed.limits = Some(limits(Some(128 << 20)));
         bundle.observed.page_cache.resident_bytes_before = Some(1 << 30);
         assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -377,7 +385,8 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Fail, "more is missing than preceded them");
     }
 
-    /// A case of the adversary: reads with automatic direct I/O beside buffered, flushed writes.
+    /// A case of the adversary: reads with automatic direct I/O at the same time as buffered writes
+    /// that are flushed.
     #[test]
     fn a_buffered_stream_does_not_make_another_one_buffered() {
         let streams = |reads: &str, writes: &str| {
@@ -395,7 +404,7 @@ mod tests {
         };
         assert_eq!(streams("auto", "off"), Outcome::Unknown);
         assert_eq!(streams("off", "off"), Outcome::Fail);
-        // Without a stream that requests the cache, the file system refused direct I/O.
+        // If no stream requests buffered I/O, the file system must have refused direct I/O.
         assert_eq!(streams("auto", "auto"), Outcome::Fail);
     }
 
@@ -411,11 +420,11 @@ mod tests {
         unsynced.observed.memory.dirty_bytes_after = Some(4 << 30);
         unsynced.observed.page_cache.resident_bytes_after = Some(1 << 30);
         assert_eq!(outcome(&unsynced), Outcome::Fail);
-        // If other processes wrote, or if counters were read late, the result is unknown.
+        // The result is unknown if other processes wrote, or if the counters were read late.
         let asked = evidence::written_bytes(&bundle);
         bundle.observed.generator.storage_written_bytes = Some(asked / 10 * 9);
         assert_eq!(outcome(&bundle), Outcome::Unknown);
-        // Overwrites in memory between two flushes are not written.
+        // Pages that are overwritten in memory between two flushes are written only once.
         bundle.observed.generator.storage_written_bytes = Some(asked / 4);
         assert_eq!(outcome(&bundle), Outcome::Fail);
     }

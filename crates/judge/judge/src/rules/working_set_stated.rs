@@ -1,4 +1,4 @@
-//! Compares the size of the databases with the requirement.
+//! Compares the size of the databases with the size stated in the requirement.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Workload;
@@ -8,15 +8,15 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum shortfall of the databases, which consist of whole pages.
+/// Maximum amount by which the databases may be too small, because they consist of whole pages.
 const ROUNDING: f64 = 0.01;
 
 pub const RULE: Rule = Rule {
     id: "working-set-stated",
-    asks: "was the data in use as large as the requirement says?",
-    explains: "The databases contain mailboxes × mailbox size when the measurement begins, \
-        and keys are picked from all of it. A smaller set would fit into caches that the real \
-        data exceeds.",
+    asks: "was the data in use as large as the requirement states?",
+    explains: "When the measurement starts, the databases contain the number of mailboxes × the \
+        mailbox size, and keys are picked from all of this data. A smaller data set might fit \
+        into caches that are too small for the real data.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -29,7 +29,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let (held, stated) = (gib(held_bytes), gib(stated_bytes));
     let finding = if (held_bytes as f64) < stated_bytes as f64 * (1.0 - ROUNDING) {
-        let says = format!("the databases contained {held:.2} GiB; {stated:.2} GiB are stated");
+        let says = format!(
+            "the databases contained {held:.2} GiB, but the requirement states \
+            {stated:.2} GiB"
+        );
         Finding::new(RULE.id, Outcome::Fail, says).advise("create the databases again")
     } else {
         let says = format!("the databases contained {held:.2} GiB, all of it in use");

@@ -10,9 +10,10 @@ use crate::location::{self, Location};
 pub const RULE: Rule = Rule {
     id: "write-cache",
     asks: "is it known which write caches absorbed the burst?",
-    explains: "The first cache with room absorbs a burst of writes. The claim `burst-write` \
-        requires a known one: the device's own write cache, as the kernel reports it. Caches \
-        behind a network, a hypervisor or a result file are unknown.",
+    explains: "The first cache with free space absorbs a burst of writes. The claim `burst-write` \
+        requires that this cache is known: the device's own write cache, as reported by the \
+        kernel. Caches behind a network or a hypervisor are unknown. If only a result file \
+        exists, all caches are unknown.",
     bears_on: &[(Claim::BurstWrite, Weight::Mandatory), (Claim::SustainedWrite, Weight::Advisory)],
     check,
 };
@@ -33,18 +34,17 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage")
     } else if let Some((device, place)) = hidden {
         let says = format!(
-            "which caches absorbed the writes is unknown: {} \
-                {}",
+            "it is unknown which caches absorbed the writes: {} {}",
             device.name,
             place.says()
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("run it on a local disk, or claim `sustained-write`")
+            .advise("measure a local disk, or claim `sustained-write`")
     } else if caches.is_empty() {
-        Finding::new(RULE.id, Outcome::Unknown, "which caches absorbed the writes is unknown")
-            .advise("run it on a device that is visible to the host")
+        Finding::new(RULE.id, Outcome::Unknown, "it is unknown which caches absorbed the writes")
+            .advise("measure a device that is visible to the host")
     } else {
-        let says = format!("the caches of the devices are known ({})", caches.join(", "));
+        let says = format!("the write caches of the devices are known ({})", caches.join(", "));
         Finding::new(RULE.id, Outcome::Pass, says)
     })
 }

@@ -13,10 +13,10 @@ const ZERO_SHARE_MAX: f64 = 0.01;
 pub const RULE: Rule = Rule {
     id: "zero-data",
     asks: "did the data read back consist of zeroes?",
-    explains: "Any system that compresses, deduplicates or detects zeroes stores them as \
-        nothing, and reads of them need no device. Plimsoll checks a sample of the data read \
-        back. More than 1 % of zero blocks (4 KiB) is a failure, whatever the plan declares. \
-        Write incompressible data, the default.",
+    explains: "A system that compresses, deduplicates or detects zeroes does not store them, and \
+        does not access a device to read them. Plimsoll reads back a sample of the data. The rule \
+        fails if more than 1 % of the blocks (4 KiB) are zero, regardless of what the plan \
+        declares. Write incompressible data, the default.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -33,7 +33,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     if let Some(share) = bundle.observed.workload.zero_share {
         let sampled = bundle.observed.workload.blocks_sampled;
-        let says = format!("{} of {sampled} blocks read back were zero", evidence::percent(share));
+        let says = format!(
+            "{} of {sampled} blocks read back contained only zeroes",
+            evidence::percent(share)
+        );
         let outcome = if share > ZERO_SHARE_MAX { Outcome::Fail } else { Outcome::Pass };
         let finding = Finding::new(RULE.id, outcome, says)
             .with("zero_share", share)

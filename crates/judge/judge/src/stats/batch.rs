@@ -1,20 +1,21 @@
-//! Mean of a time series with an interval that accounts for autocorrelation: batch means.
+//! Batch means: the mean of a time series with a confidence interval that accounts for
+//! autocorrelation.
 //!
 //! The series is divided into ten consecutive batches. Their means are nearly independent if the
 //! batches are long compared with the memory of the series. Student's t with nine degrees of
 //! freedom gives the interval (B. Schmeiser, *Batch Size Effects in the Analysis of Simulation
-//! Output*, Operations Research 30 (1982): more than ten to thirty batches gain little and cost
-//! coverage).
+//! Output*, Operations Research 30 (1982): more than ten to thirty batches improve the interval
+//! little and reduce its coverage).
 //!
-//! If the batches are too short, plain batch means are too narrow. Measured over AR(1) series, a
-//! nominal 95 % interval contains the true mean in 91 % of cases at phi 0.5, n = 60, and in 90 % at
-//! phi 0.9, n = 300. The function therefore raises the variance for the correlation that remains
-//! between batches, and lowers the degrees of freedom with it. N-Skart does the same (A. Tafazzoli,
-//! N. M. Steiger, J. R. Wilson, *N-Skart: A Nonsequential Skewness- and Autoregression-Adjusted
-//! Batch-Means Procedure*, 2011). Unlike N-Skart, this module derives the correlation from the
-//! values and from 30 to 60 finer batches ([`Persistence`]). Ten batches cannot show it: a limit of
-//! 0.1 on their lag-1 autocorrelation would reject 24 % of white noise. An effective sample below
-//! ten is refused.
+//! If the batches are too short, the intervals of plain batch means are too narrow. Measured over
+//! AR(1) series, a nominal 95 % interval contains the true mean in 91 % of cases at phi 0.5, n =
+//! 60, and in 90 % at phi 0.9, n = 300. The function therefore increases the variance according to
+//! the correlation that remains between batches, and reduces the degrees of freedom. N-Skart does
+//! the same (A. Tafazzoli, N. M. Steiger, J. R. Wilson, *N-Skart: A Nonsequential Skewness- and
+//! Autoregression-Adjusted Batch-Means Procedure*, 2011). Unlike N-Skart, this module derives the
+//! correlation from the values and from 30 to 60 finer batches ([`Persistence`]). Ten batches are
+//! too few for this: a limit of 0.1 on their lag-1 autocorrelation would reject 24 % of white
+//! noise. If the effective sample size is below ten, the function returns an error.
 
 use super::autocorrelation::Persistence;
 use super::interval::{Interval, Refusal, require_finite};
@@ -23,10 +24,11 @@ use super::student::t_factor;
 /// Number of batches for the interval.
 pub const BATCHES: usize = 10;
 
-/// Smallest effective sample that supports an interval.
+/// Minimum effective sample size for an interval.
 pub const N_EFFECTIVE_MIN: usize = 10;
 
-/// Returns the means of ten consecutive batches of nearly equal size; `None` below ten values.
+/// Returns the means of ten consecutive batches of nearly equal size; `None` if there are fewer
+/// than ten values.
 #[must_use]
 pub fn ten_batch_means(values: &[f64]) -> Option<[f64; BATCHES]> {
     let n = values.len();
@@ -41,16 +43,17 @@ pub fn ten_batch_means(values: &[f64]) -> Option<[f64; BATCHES]> {
 
 /// Returns the mean of a stationary series with its 95 % confidence interval.
 ///
-/// Cut the warm-up first ([`super::warm_up`]).
+/// Remove the warm-up first ([`super::warm_up`]).
 ///
 /// # Errors
-/// [`Refusal::TooFewValues`] below ten values, [`Refusal::EffectiveSampleTooSmall`] if the
-/// effective sample is below ten, [`Refusal::NotFinite`] if a value is infinite or NaN.
+/// [`Refusal::TooFewValues`] if there are fewer than ten values,
+/// [`Refusal::EffectiveSampleTooSmall`] if the effective sample is below ten,
+/// [`Refusal::NotFinite`] if a value is infinite or NaN.
 pub fn batch_means(values: &[f64]) -> Result<Interval, Refusal> {
     batch_means_at(values, 0.95)
 }
 
-/// Returns the same as [`batch_means`] with another confidence than 0.95.
+/// Returns the same as [`batch_means`], but with the given confidence instead of 0.95.
 ///
 /// # Errors
 /// The errors of [`batch_means`], and [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
@@ -72,7 +75,8 @@ pub fn batch_means_at(values: &[f64], confidence: f64) -> Result<Interval, Refus
         });
     }
     let mean = values.iter().sum::<f64>() / n as f64;
-    // Batch sizes differ by at most one value; each deviation has the weight of its batch.
+    // Batch sizes differ by at most one value; each deviation is weighted with the size of its
+    // batch.
     let scatter: f64 = (0..BATCHES)
         .map(|i| {
             let size = (i + 1) * n / BATCHES - i * n / BATCHES;

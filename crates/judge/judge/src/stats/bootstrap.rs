@@ -1,12 +1,12 @@
-//! Intervals for any statistic of one run: the circular block bootstrap.
+//! Circular block bootstrap: confidence intervals for any statistic of one run.
 //!
 //! D. N. Politis and J. P. Romano, *A Circular Block-Resampling Procedure for Stationary Data*
-//! (1992). Resampling whole blocks preserves the autocorrelation within them. A block has the
-//! length `n^(1/3)` (P. Hall, J. L. Horowitz, B.-Y. Jing, Biometrika 82 (1995)) times the cube root
-//! of the squared ratio of values to independent values.
+//! (1992). Resampling whole blocks preserves the autocorrelation within them. The length of a block
+//! is `n^(1/3)` (P. Hall, J. L. Horowitz, B.-Y. Jing, Biometrika 82 (1995)) times the cube root of
+//! the squared ratio of values to independent values.
 //!
-//! For use within a run only. Over a handful of runs a percentile bootstrap declares equal arms
-//! different in 11 % of cases. Use [`super::welch`] to compare arms.
+//! Use it only within a run. If it is applied to the means of a few runs, a percentile bootstrap
+//! finds a difference between equal sides in 11 % of cases. Use [`super::welch`] to compare sides.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -17,10 +17,11 @@ use super::interval::{Interval, Refusal, require_finite};
 /// Minimum number of values for resampling.
 const VALUES_MIN: usize = 20;
 
-/// Returns a percentile interval of `statistic` over one run's series, from `resamples` resamples.
+/// Returns a percentile interval of `statistic` for the series of one run, computed from
+/// `resamples` resamples.
 ///
-/// The same seed gives the same interval on every machine. The interval's `mean` is the statistic
-/// of the series itself.
+/// The same seed gives the same interval on every machine. The `mean` of the interval is the
+/// statistic of the series itself.
 ///
 /// # Errors
 /// [`Refusal::TooFewValues`] below 20 values, [`Refusal::OutOfRange`] for a confidence outside 0..1
@@ -66,8 +67,8 @@ pub fn block_bootstrap(
     Ok(Interval { mean: statistic(values), low, high, half_width, n, n_effective })
 }
 
-/// Returns the block length for a series of `n` values that is worth `n_effective` independent
-/// values.
+/// Returns the block length for a series of `n` values that is equivalent to `n_effective`
+/// independent values.
 fn block_length(n: usize, n_effective: f64) -> usize {
     let worth = (n as f64 / n_effective.max(1.0)).max(1.0);
     let length = libm::cbrt(n as f64) * libm::pow(worth, 2.0 / 3.0);

@@ -2,16 +2,16 @@
 //!
 //! A series is compared with three shapes of a single change: a step, where its level jumps; a
 //! ramp, which rises or falls in a straight line to a constant level; and a decay, which approaches
-//! its level exponentially. Each is fitted by least squares at every position. The largest fall of
-//! the squared error marks the change (the supremum test of D. W. K. Andrews, *Tests for Parameter
-//! Instability and Structural Change with Unknown Change Point*, Econometrica 61 (1993)). Binary
-//! segmentation finds several changes (A. J. Scott and M. Knott, *A Cluster Analysis Method for
-//! Grouping Means*, Biometrics 30 (1974)).
+//! its level exponentially. Each is fitted by least squares at every position. The position and
+//! shape that reduce the squared error most mark the change (the supremum test of D. W. K. Andrews,
+//! *Tests for Parameter Instability and Structural Change with Unknown Change Point*, Econometrica
+//! 61 (1993)). Binary segmentation finds several changes (A. J. Scott and M. Knott, *A Cluster
+//! Analysis Method for Grouping Means*, Biometrics 30 (1974)).
 //!
-//! An autocorrelated series wanders, and a test for independent values would divide it into many
-//! pieces. The fall is therefore compared with the long-run variance of the residuals behind the
-//! change: their scatter times their length over their effective sample. That requires no
-//! permutations and hence no seed.
+//! The level of an autocorrelated series drifts, and a test for independent values would divide the
+//! series into many pieces. The reduction of the squared error is therefore compared with the
+//! long-run variance of the residuals after the change: their variance multiplied by their number
+//! and divided by their effective sample size. This requires no permutations and therefore no seed.
 
 use super::autocorrelation::Persistence;
 use super::student::t_two_sided;
@@ -19,20 +19,20 @@ use super::student::t_two_sided;
 /// Minimum number of values in a series for the detection of a change.
 pub const VALUES_MIN: usize = 20;
 
-/// Largest two-sided p-value, at the best position, at which a change is significant. Small because
-/// the best of many positions is tested.
+/// Largest two-sided p-value, at the best position, at which a change is significant. The value is
+/// small because the best of many positions is tested.
 const P_MAX: f64 = 1e-4;
 
-/// Share of the variance from which a change needs no test.
+/// If a change explains at least this share of the variance, it counts without a test.
 const SHARE_MIN: f64 = 0.9;
 
 /// Factor between the trial time constants of a decay.
 const TIME_CONSTANT_STEP: f64 = 1.5;
 
-/// Maximum bias of the mean, in standard errors, caused by the remaining decay.
+/// Maximum bias of the mean that the rest of a decay may cause, in standard errors.
 const BIAS_MAX: f64 = 0.25;
 
-/// Shape of a change.
+/// Shape of a change of level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// The level jumps at this value.
@@ -46,14 +46,14 @@ pub enum Shape {
 /// Shapes to detect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shapes {
-    /// Steps only: segments of a series that changes its level.
+    /// Only steps: used to divide a series into segments with different levels.
     Steps,
-    /// Steps, ramps and decays: the shapes of a system's warm-up.
+    /// Steps, ramps and decays: the shapes that a system's warm-up can have.
     WarmUps,
 }
 
 impl Shape {
-    /// Returns the shape's heights at `n` values, up to a factor and an offset.
+    /// Returns the shape at `n` positions, up to a factor and an offset.
     fn heights(self, n: usize) -> Vec<f64> {
         match self {
             Self::Step(at) => (0..n).map(|i| f64::from(u8::from(i < at))).collect(),
@@ -67,8 +67,9 @@ impl Shape {
     }
 
     /// Returns the start of the values whose variation is the reference for the change. This is the
-    /// part behind the change if it is at least half of all values, and otherwise 0. If the warm-up
-    /// has another shape than the fitted one, residuals remain at the start.
+    /// position of the change if at least half of all values follow it, and otherwise 0. The values
+    /// before the change are left out because the warm-up may have a different shape than the
+    /// fitted one, so that large residuals remain there.
     fn tail(self, n: usize) -> usize {
         let at = match self {
             Self::Step(at) | Self::Ramp(at) => at,
@@ -81,30 +82,31 @@ impl Shape {
 /// Most likely change of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// First value of the new level, from 0. For a decay, the remaining decay biases the mean from
-    /// here by at most a quarter of its standard error.
+    /// Index of the first value of the new level, from 0. For a decay, the index from which the
+    /// rest of the decay biases the mean by at most a quarter of its standard error.
     pub at: usize,
     pub shape: Shape,
     /// Two-sided p-value of the best position, computed as if no other position had been tested.
     pub p_value: f64,
     /// Share of the series' variance that the change explains.
     pub share: f64,
-    /// Effective sample of the residuals, at the lower end of its range.
+    /// Effective sample size of the residuals, at the lower end of its range.
     pub n_effective_low: f64,
 }
 
 impl Change {
     /// Returns true if the change exceeds the ordinary variation of the series.
     ///
-    /// A change that explains nearly all of the variance also counts. A smooth warm-up of another
-    /// shape has residuals so correlated that no test on them could be significant.
+    /// A change that explains nearly all of the variance also counts: if a smooth warm-up has a
+    /// different shape, its residuals are so correlated that no test on them could be significant.
     #[must_use]
     pub fn significant(&self) -> bool {
         self.p_value <= P_MAX || self.share >= SHARE_MIN
     }
 }
 
-/// Returns the most likely change; `None` below 20 values or if all are equal.
+/// Returns the most likely change; `None` if there are fewer than 20 values, or if all values are
+/// equal.
 ///
 /// Positions closer than `n / 20` or three values to an end are skipped, because such a change
 /// depends on one or two values.
@@ -113,9 +115,9 @@ pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
     strongest_change_within(values, shapes, 0.0)
 }
 
-/// Returns the same as [`strongest_change`] with a tolerance. The end of a decay may bias the mean
-/// of the later values by `tolerance`, in the unit of the values. The default limit, a quarter of
-/// the standard error, applies if it is larger.
+/// Returns the same as [`strongest_change`], but with a tolerance. The rest of a decay may bias the
+/// mean of the later values by `tolerance`, in the unit of the values, or by a quarter of the
+/// standard error, whichever is larger.
 #[must_use]
 pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -> Option<Change> {
     let n = values.len();
@@ -143,11 +145,11 @@ pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -
     let persistence = Persistence::of(tail);
     let n_effective = persistence.n_effective;
     let tail_length = tail.len() as f64;
-    // If a tail by chance lacks the rare high values of the series, this must not count as a
+    // If the end of a series by chance has none of its rare high values, this must not count as a
     // change.
     let long_run =
         (tail_error / (tail_length - 2.0) * tail_length / n_effective).max(error / (n - 2) as f64);
-    // With an exact fit, only rounding errors remain: any change is then certain.
+    // If the fit is exact, only rounding errors remain, so the change is certain.
     let exact = error <= total * 1e-20;
     let freedom = (n_effective - 2.0).max(1.0);
     let p_value = if exact { 0.0 } else { t_two_sided(libm::sqrt(fall / long_run), freedom) };
@@ -164,7 +166,7 @@ pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -
     })
 }
 
-/// Returns the step or ramp with the largest fall of the squared error, and that fall.
+/// Returns the step or ramp that reduces the squared error most, and the reduction.
 fn best_place(centred: &[f64], ramps: bool) -> (Shape, f64) {
     let n = centred.len() as f64;
     let edge = (centred.len() / 20).max(3);
@@ -195,9 +197,10 @@ fn best_place(centred: &[f64], ramps: bool) -> (Shape, f64) {
     best
 }
 
-/// Returns the decay with the largest fall of the squared error, and that fall.
+/// Returns the decay that reduces the squared error most, and the reduction.
 fn best_decay(centred: &[f64]) -> (Shape, f64) {
-    /// Number of halvings of the step between time constants, down to 1 % of the constant.
+    /// Number of times that the step between time constants is halved, until it is 1 % of the
+    /// constant.
     const REFINEMENTS: u32 = 5;
     let mut best = (1.0, f64::NEG_INFINITY);
     let mut constant = 2.0;
@@ -222,7 +225,7 @@ fn best_decay(centred: &[f64]) -> (Shape, f64) {
     (Shape::Decay(best.0), best.1)
 }
 
-/// Returns the fall of the squared error for a decay of this time constant.
+/// Returns by how much a decay with this time constant reduces the squared error.
 fn decay_fall(centred: &[f64], constant: f64) -> f64 {
     /// Height below which a decay is negligible.
     const NEGLIGIBLE: f64 = 1e-7;
@@ -241,7 +244,7 @@ fn decay_fall(centred: &[f64], constant: f64) -> f64 {
     product * product / (squares - sum * sum / n)
 }
 
-/// Subtracts the best fit of a shape from centred values; returns its factor.
+/// Subtracts the best fit of a shape from centred values, and returns the factor of the fit.
 fn subtract(centred: &mut [f64], shape: Shape) -> f64 {
     let n = centred.len();
     let heights = shape.heights(n);
@@ -258,8 +261,8 @@ fn subtract(centred: &mut [f64], shape: Shape) -> f64 {
     factor
 }
 
-/// Returns the first value from which a decay biases the mean by at most the larger of a quarter of
-/// its standard error and the tolerance. Returns `n` if there is none.
+/// Returns the first index from which the decay biases the mean by at most the tolerance or a
+/// quarter of its standard error, whichever is larger. Returns `n` if there is no such index.
 fn decay_end(n: usize, constant: f64, size: f64, deviation: f64, tolerance: f64) -> usize {
     (0..n)
         .find(|&i| {
@@ -283,21 +286,21 @@ pub struct Segment {
 /// Shortest window in which [`segments`] tests for a step.
 const WINDOW_MIN: usize = 40;
 
-/// Largest p-value of a step between segments. Smaller than for a single change, because the number
-/// of windows grows with the length of the series.
+/// Largest p-value of a step between segments. It is smaller than for a single change, because the
+/// number of windows grows with the length of the series.
 const P_SEGMENT_MAX: f64 = 1e-8;
 
-/// Minimum number of effective values, besides the step, in a window.
+/// Minimum effective sample size of a window after the step is removed.
 const WINDOW_EFFECTIVE_MIN: f64 = 10.0;
 
-/// Returns the segments into which steps divide a series. Without steps, a single segment spans the
-/// whole series.
+/// Returns the segments into which steps divide a series. If there are no steps, a single segment
+/// contains the whole series.
 ///
-/// Returns no segments for an empty series. A segment with a dip in the middle has no single step.
-/// The function therefore tests windows of many lengths, each overlapping the next by half (S.
-/// Kovács, P. Bühlmann, H. Li, A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)). The
-/// clearest step divides the segment. Windows are at least 40 values and an eighth of the segment
-/// long.
+/// Returns no segments for an empty series. A dip in the middle of a segment is not a single step.
+/// The function therefore tests windows of many lengths, and neighbouring windows overlap by half
+/// (S. Kovács, P. Bühlmann, H. Li, A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)).
+/// The clearest step divides the segment. Windows are at least 40 values and an eighth of the
+/// segment long.
 #[must_use]
 pub fn segments(values: &[f64]) -> Vec<Segment> {
     let mut found = Vec::new();
@@ -332,7 +335,7 @@ fn clearest_step(values: &[f64]) -> Option<usize> {
         let stride = (length / 2).max(1);
         let mut start = 0;
         loop {
-            // The last window moves back, so that it ends with the segment.
+            // The last window is moved back, so that it ends at the end of the segment.
             let from = start.min(n - length);
             if let Some(step) = strongest_change(&values[from..from + length], Shapes::Steps) {
                 let sure = step.n_effective_low >= WINDOW_EFFECTIVE_MIN || step.p_value == 0.0;
@@ -355,7 +358,7 @@ fn clearest_step(values: &[f64]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Adds a wave of small period and height, so that every series has scatter.
+    /// Adds a wave with a short period and a small height, so that every series has scatter.
     fn ripple(n: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
         (0..n).map(|i| level(i) + 0.1 * libm::sin(i as f64 * 2.4)).collect()
     }

@@ -1,16 +1,17 @@
-//! Number of independent samples behind a percentile.
+//! Effective number of independent samples for a percentile.
 //!
 //! Slow operations occur in clusters: a stall delays every operation in flight, and a cache that
 //! writes back is slow for seconds. If the slowest hundred of ten thousand operations belong to one
-//! stall, they show no more about the p99 than a single operation.
+//! stall, they contain no more information about the p99 than a single operation.
 //!
 //! A quantile depends on `q`, the share of samples above it. For independent samples the variance
-//! of that share is `q (1 - q) / n`. In general, the numbers of samples above the quantile in
-//! consecutive spans of time determine the variance, like a series determines the variance of a
-//! mean ([`super::batch`]). The effective sample is the `n` whose binomial distribution has the
-//! observed width, `n_effective = q (1 - q) (z / h)²` with the half width `h` of the share. The
-//! order statistics then use the effective sample (compare P. Heidelberger and P. A. W. Lewis,
-//! *Quantile Estimation in Dependent Sequences*, Operations Research 32 (1984)).
+//! of that share is `q (1 - q) / n`. For dependent samples, the variance is computed from the
+//! numbers of samples above the quantile in consecutive spans of time, like the variance of a mean
+//! from a series ([`super::batch`]). The effective sample size is the `n` whose binomial
+//! distribution has the observed width, `n_effective = q (1 - q) (z / h)²`, where `h` is the half
+//! width of the interval of the share. The order statistics then use the effective sample size
+//! (compare P. Heidelberger and P. A. W. Lewis, *Quantile Estimation in Dependent Sequences*,
+//! Operations Research 32 (1984)).
 
 use super::batch::batch_means;
 use super::interval::Refusal;
@@ -25,11 +26,11 @@ pub struct Span {
     pub beyond: u64,
 }
 
-/// Returns the effective sample of the share of samples above a value, from consecutive spans of
-/// time of equal length. At most the number of samples.
+/// Returns the effective sample size for the share of samples above a value, computed from
+/// consecutive spans of time of equal length. It is at most the number of samples.
 ///
 /// # Errors
-/// The errors of [`batch_means`]: fewer than ten spans, or an effective sample below ten.
+/// The errors of [`batch_means`]: fewer than ten spans, or an effective sample size below ten.
 pub fn effective_sample_beyond(spans: &[Span]) -> Result<f64, Refusal> {
     let count: u64 = spans.iter().map(|span| span.count).sum();
     let beyond: u64 = spans.iter().map(|span| span.beyond).sum();

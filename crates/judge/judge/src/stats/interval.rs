@@ -11,11 +11,11 @@ pub struct Interval {
     pub low: f64,
     /// Upper end of the confidence interval.
     pub high: f64,
-    /// Half the interval's width. The interval of a ratio is not symmetric; this is half of `high -
-    /// low`.
+    /// Half the width of the interval: half of `high - low` even if the interval is not symmetric,
+    /// as for a ratio.
     pub half_width: f64,
     pub n: usize,
-    /// Number of independent values to which they are equivalent.
+    /// Number of independent values to which the values are equivalent.
     pub n_effective: f64,
 }
 
@@ -27,25 +27,25 @@ impl Interval {
         Self { mean, low, high, half_width, n, n_effective }
     }
 
-    /// Returns true if the interval includes `value`. The ends belong to the interval.
+    /// Returns true if the interval includes `value`. The interval includes its ends.
     #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
 
-    /// Returns the half width over the absolute mean. Infinite for a mean of zero that is not
-    /// exact.
+    /// Returns the half width divided by the absolute mean. Infinite if the mean is zero and the
+    /// half width is not.
     #[must_use]
     pub fn relative_half_width(&self) -> f64 {
         if self.half_width == 0.0 { 0.0 } else { self.half_width / self.mean.abs() }
     }
 }
 
-/// Reason for a missing statistic. A refusal is a result: the data does not support the figure.
+/// Reason why a statistic cannot be computed: the data is not sufficient.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum Refusal {
     /// The method requires more values.
-    #[error("{n} values are too few for this statistic, which needs {needed}: measure longer")]
+    #[error("{n} values are too few for this statistic, which requires {needed}: measure longer")]
     TooFewValues {
         /// Number of values given.
         n: usize,
@@ -54,37 +54,37 @@ pub enum Refusal {
     },
     /// Neighbouring values are too strongly correlated.
     #[error(
-        "{n} values are worth only {n_effective:.1} independent ones, {needed} are needed: \
-         they change too slowly for so short a measurement; measure longer"
+        "{n} values are equivalent to only {n_effective:.1} independent values, but {needed} are \
+         needed: the values change too slowly for this short measurement; measure longer"
     )]
     EffectiveSampleTooSmall {
         /// Number of values given.
         n: usize,
-        /// Number of independent values to which they are equivalent, at the lower end of its
+        /// Number of independent values to which the values are equivalent, at the lower end of its
         /// range.
         n_effective: f64,
         /// Number of independent values required.
         needed: usize,
     },
     /// A value is infinite or not a number.
-    #[error("value {index} of the series is not finite: the record that it came from is damaged")]
+    #[error("value {index} of the series is not finite: the evidence is damaged")]
     NotFinite {
-        /// Position of the first of these values, from 0.
+        /// Position of the first value that is not finite, from 0.
         index: usize,
     },
     /// The method requires positive values.
-    #[error("value {index} of the series is not above zero, and its logarithm is needed")]
+    #[error("value {index} of the series is not above zero, but its logarithm is required")]
     NotPositive {
-        /// Position of the first of these values, from 0.
+        /// Position of the first value that is not above zero, from 0.
         index: usize,
     },
-    /// The warm-up is half of the series or more.
+    /// The warm-up takes at least half of the series.
     #[error(
-        "the warm-up reaches to value {cut} of {n}, half the series or more: the system had not \
-         settled; measure longer"
+        "the warm-up ends at value {cut} of {n}, so it takes at least half of the series: the \
+         system had not settled; measure longer"
     )]
     WarmUpTooLong {
-        /// First value after the warm-up, from 0.
+        /// Position of the first value after the warm-up, from 0.
         cut: usize,
         /// Number of values given.
         n: usize,
@@ -99,7 +99,7 @@ pub enum Refusal {
     },
 }
 
-/// Rejects a series with an infinity or a NaN.
+/// Rejects a series that contains an infinity or a NaN.
 ///
 /// # Errors
 /// [`Refusal::NotFinite`] with the position of the first value that is not finite.

@@ -1,14 +1,15 @@
-//! Knee of a throughput-latency curve: the load with the largest throughput over latency (L.
+//! Knee of a throughput-latency curve: the load with the largest ratio of throughput to latency (L.
 //! Kleinrock, *Power and Deterministic Rules of Thumb*, 1979). Below the knee, throughput grows
 //! faster than latency; above it, latency grows faster.
 
-/// Fraction of the largest power from which a load is considered equal to it. Less is noise of a
-/// few percent in rate and latency.
+/// Minimum power (throughput divided by latency) of a load, as a fraction of the largest power, at
+/// which the two are considered equal. A smaller difference is noise of a few per cent in rate and
+/// latency.
 const EQUAL: f64 = 0.93;
-/// Fewest loads that show a bend.
+/// Minimum number of loads that can show a bend.
 const LOADS_MIN: usize = 3;
 
-/// Measured load of a curve.
+/// Measurement at one load of the curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadPoint {
     /// Load: threads, queue depth or offered rate.
@@ -35,12 +36,12 @@ pub enum Bend {
         load: u64,
         /// Rate there.
         rate_per_s: f64,
-        /// Largest smaller load with clearly less power.
+        /// Largest load below the knee that has clearly less power.
         low: u64,
-        /// Smallest larger load with clearly less power.
+        /// Smallest load above the knee that has clearly less power.
         high: u64,
     },
-    /// No bend up to the largest load.
+    /// There is no bend up to the largest load.
     Beyond {
         /// Largest load measured.
         load: u64,
@@ -54,7 +55,8 @@ pub enum Bend {
     },
 }
 
-/// Returns the load at which a curve bends; `None` with fewer than three loads. Loads are distinct.
+/// Returns the load at which a curve bends; `None` if there are fewer than three loads. The loads
+/// must be distinct.
 #[must_use]
 pub fn bend(points: &[LoadPoint]) -> Option<Bend> {
     let power = |point: &LoadPoint| Some(point.power()).filter(|power| power.is_finite());
@@ -84,21 +86,24 @@ pub fn bend(points: &[LoadPoint]) -> Option<Bend> {
 }
 
 impl Bend {
-    /// Returns the bend as a sentence. `name` names the load, such as "queue depth".
+    /// Returns the bend as a sentence. `name` is the name of the load, such as "queue depth".
     #[must_use]
     pub fn sentence(&self, name: &str) -> String {
         match self {
             Self::Between { load, rate_per_s, low, high } => format!(
-                "It bends at {name} {load} (between {low} and {high}), with {rate_per_s:.0} I/Os per second: beyond \
-                 that, latency grows faster than throughput."
+                "The curve bends at {name} {load} (between {low} and {high}), with \
+                 {rate_per_s:.0} I/Os per second: above this load, latency grows faster than \
+                 throughput."
             ),
             Self::Beyond { load } => format!(
-                "No knee up to {name} {load}, the largest load tried: throughput still grows at least as fast as \
-                 latency. A larger load may give more."
+                "The curve has no knee up to {name} {load}, the largest load that was measured: \
+                 throughput still grows at least as fast as latency. A larger load may achieve a \
+                 higher rate."
             ),
             Self::Below { load, rate_per_s } => format!(
-                "It bends at {name} {load} or below, the smallest load tried, with {rate_per_s:.0} I/Os per second: \
-                 from there on latency grows faster than throughput."
+                "The curve bends at or below {name} {load}, the smallest load that was measured, \
+                 with {rate_per_s:.0} I/Os per second: above this load, latency grows faster than \
+                 throughput."
             ),
         }
     }
@@ -108,7 +113,7 @@ impl Bend {
 mod tests {
     use super::*;
 
-    /// A system that serves `most` operations at once, each in 1 ms.
+    /// A system that serves up to `most` operations at the same time, each in 1 ms.
     fn curve(loads: &[u64], most: u64) -> Vec<LoadPoint> {
         let point = |&load: &u64| {
             let rate_per_s = load.min(most) as f64 * 1_000.0;
@@ -123,8 +128,8 @@ mod tests {
         assert_eq!(bend, Bend::Between { load: 16, rate_per_s: 16_000.0, low: 4, high: 64 });
         assert_eq!(
             bend.sentence("queue depth"),
-            "It bends at queue depth 16 (between 4 and 64), with 16000 I/Os per second: beyond that, latency grows \
-             faster than throughput."
+            "The curve bends at queue depth 16 (between 4 and 64), with 16000 I/Os per second: \
+             above this load, latency grows faster than throughput."
         );
     }
 

@@ -3,23 +3,22 @@
 //! J. D. C. Little, *A Proof for the Queuing Formula L = lambda W*, Operations Research 9 (1961):
 //! in the long run, operations in flight = rate x mean time in the system. In a closed loop without
 //! pauses the operations in flight are clients x queue depth. The product of rate and mean latency
-//! must equal that number (measured: 7.99 for 8). A result that breaks the law has a wrong latency,
-//! a wrong rate, or another load than it claims.
+//! must equal that number (measured: 7.99 for 8). In a result that violates the law, the latency,
+//! the rate or the stated load is wrong.
 
 use super::interval::Refusal;
 
-/// Maximum relative deviation that rounding and the ends of a phase explain. The value is a
-/// convention of this project, far above the 0.1 % of the example and far below a wrong queue
-/// depth.
+/// Maximum relative deviation that rounding and the ends of a phase can explain. The value is a
+/// convention of this project. It is far above the 0.1 % of the example, and far below the
+/// deviation caused by a wrong queue depth.
 pub const TOLERANCE: f64 = 0.05;
 
-/// Little's law applied to a closed loop.
+/// Result of applying Little's law to a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Little {
     /// Operations in flight according to rate and latency.
     pub in_flight: f64,
-    /// Operations in flight computed from rate and latency, divided by those of the load, minus
-    /// one.
+    /// Relative deviation of the computed number of operations in flight from that of the load.
     pub deviation: f64,
     /// True if the deviation is within 5 %.
     pub holds: bool,

@@ -1,15 +1,15 @@
 //! Mean and variance in one pass.
 //!
 //! B. P. Welford, *Note on a Method for Calculating Corrected Sums of Squares and Products*,
-//! Technometrics 4 (1962). Sums of squares would lose every digit on latencies of a billion
-//! nanoseconds that differ by a few. For the same reason, values are stored relative to the first
-//! value.
+//! Technometrics 4 (1962). With sums of squares, latencies of a billion nanoseconds that differ by
+//! only a few nanoseconds would lose all digits of the variance. For the same reason, values are
+//! stored relative to the first value.
 
 /// Running mean and variance of a sample. The order matters only for rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     count: u64,
-    /// First value, the origin of the others.
+    /// First value; the other values are stored relative to it.
     origin: f64,
     /// Mean minus origin.
     mean: f64,
@@ -17,7 +17,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Creates the moments of an empty sample.
+    /// Creates the moments of a sample without values.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -47,7 +47,7 @@ impl Moments {
         self.m2 += delta * step * before;
     }
 
-    /// Returns the arithmetic mean; `None` without values.
+    /// Returns the arithmetic mean; `None` if there are no values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then_some(self.origin + self.mean)
@@ -65,8 +65,8 @@ impl Moments {
         self.variance().map(libm::sqrt)
     }
 
-    /// Returns the standard deviation over the mean; `None` with fewer than two values or a mean of
-    /// zero.
+    /// Returns the standard deviation divided by the mean; `None` if there are fewer than two
+    /// values or the mean is zero.
     #[must_use]
     pub fn coefficient_of_variation(&self) -> Option<f64> {
         let mean = self.mean().filter(|&mean| mean != 0.0)?;

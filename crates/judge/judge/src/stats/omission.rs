@@ -1,13 +1,15 @@
 //! Correction of a latency histogram for coordinated omission.
 //!
-//! A client that waits for a stalled operation skips the operations that are due meanwhile, and the
-//! record lacks their waiting times. Example: a run of 20 s at 1,000 per second that stalls for 2
-//! s. It reported a p99 of 0.28 ms; the true value was 1,800 ms. Gil Tene's correction, known from
-//! HdrHistogram, restores them. If an operation is due every `d`, an operation of latency `L` adds
-//! others of `L - d`, `L - 2d`, and so on down to `d`.
+//! A client that waits for a stalled operation skips the operations that are due during the wait,
+//! so their waiting times are not recorded. Example: a run of 20 s at 1,000 operations per second
+//! stalled for 2 s. It reported a p99 of 0.28 ms, but the true value was 1,800 ms. Gil Tene's
+//! correction, known from HdrHistogram, restores the skipped operations. If an operation is due
+//! every `d`, an operation with latency `L` adds operations with latencies `L - d`, `L - 2d`, and
+//! so on down to `d`.
 //!
-//! The result is an estimate from the aggregate. The method assumes one client that should have
-//! issued at equal distances. With several clients, `d` is the interval of one client.
+//! The result is an estimate from the whole histogram. The method assumes one client that should
+//! have issued operations at equal intervals. If there are several clients, `d` is the interval of
+//! one client.
 
 use super::interval::Refusal;
 
@@ -22,9 +24,9 @@ pub struct Bin {
 
 /// Returns the histogram with the operations that were due but never issued.
 ///
-/// The order and the latencies of the bins do not change. Restored operations are added to the bin
-/// with the nearest latency at or above theirs. For `n` bins the work is `n log n`, regardless of
-/// the number of operations. Bins must ascend in latency.
+/// The order and the latencies of the bins do not change. A restored operation is added to the
+/// first bin whose latency is not below its own. For `n` bins the function takes `n log n` steps,
+/// regardless of the number of operations. The latencies of the bins must ascend.
 ///
 /// # Errors
 /// [`Refusal::OutOfRange`] for an expected interval of 0, or bins that are not in ascending order.
@@ -34,7 +36,7 @@ pub fn corrected(bins: &[Bin], expected_interval_ns: u64) -> Result<Vec<Bin>, Re
     }
     if let Some(pair) = bins.windows(2).find(|pair| pair[0].latency_ns >= pair[1].latency_ns) {
         return Err(Refusal::OutOfRange {
-            name: "latency of a bin out of order",
+            name: "latency of a bin that is out of order",
             value: pair[1].latency_ns as f64,
         });
     }
@@ -48,19 +50,21 @@ pub fn corrected(bins: &[Bin], expected_interval_ns: u64) -> Result<Vec<Bin>, Re
     Ok(corrected.collect())
 }
 
-/// Returns the number of restored operations with a latency of at most each bin's.
+/// Returns, for each bin, the number of restored operations whose latency is at most that of the
+/// bin.
 ///
-/// A bin of latency `L = q d + r` represents `r + m d` with `m` from 1 to `q - 1`. The bin at
-/// `x = Q d + R` counts the added operations with a latency of at most `x`. If `L <= x + d`, all
-/// `q - 1` count, which is true up to a certain bin. Each later bin contributes `Q`, or one fewer
-/// if `r > R`. So each bin requires two sums, over the bins before and after that bin. It also
-/// requires the number of operations in later bins whose `r` is above `R`.
+/// A bin of latency `L = q d + r` represents `r + m d` with `m` from 1 to `q - 1`. The bin at `x =
+/// Q d + R` counts the added operations with a latency of at most `x`. If `L <= x + d`, which is
+/// true up to a certain bin, all `q - 1` operations count. Each operation of a later bin
+/// contributes `Q`, or `Q - 1` if `r > R`. The count for `x` therefore requires two sums, one over
+/// the bins up to that certain bin and one over the later bins. It also requires the number of
+/// operations in the later bins whose `r` is above `R`.
 fn put_back_up_to(bins: &[Bin], interval_ns: u64) -> Vec<u128> {
     let parts = |bin: &Bin| (bin.latency_ns / interval_ns, bin.latency_ns % interval_ns);
     let mut rests: Vec<u64> = bins.iter().map(|bin| parts(bin).1).collect();
     rests.sort_unstable();
     rests.dedup();
-    // Number of distinct remainders that are at most this bin's.
+    // Number of distinct remainders that are at most the remainder of this bin.
     let rank = |bin: &Bin| rests.partition_point(|rest| *rest <= parts(bin).1);
     let mut after = Counts::of(rests.len());
     bins.iter().for_each(|bin| after.change(rank(bin), |sum| sum + u128::from(bin.count)));
@@ -81,8 +85,9 @@ fn put_back_up_to(bins: &[Bin], interval_ns: u64) -> Vec<u128> {
     bins.iter().map(up_to).collect()
 }
 
-/// Counts by rank, from 1, with prefix sums, each in `log n` (P. M. Fenwick, A new data structure
-/// for cumulative frequency tables, Software: Practice and Experience 24(3), 1994).
+/// Counts by rank (from 1) with prefix sums; each operation takes `log n` steps (P. M. Fenwick, A
+/// new data structure for cumulative frequency tables, Software: Practice and Experience 24(3),
+/// 1994).
 struct Counts(Vec<u128>);
 
 impl Counts {
@@ -107,9 +112,10 @@ impl Counts {
     }
 }
 
-/// Returns the latency at quantile `p` of a histogram: that of the bin with rank `ceil(p n)`.
+/// Returns the latency at quantile `p` of a histogram: the latency of the bin that contains rank
+/// `ceil(p n)`.
 ///
-/// `None` for an empty histogram or `p` outside 0..=1.
+/// `None` if the histogram is empty or `p` is outside 0..=1.
 #[must_use]
 pub fn quantile(bins: &[Bin], p: f64) -> Option<u64> {
     if !(0.0..=1.0).contains(&p) {
@@ -136,7 +142,8 @@ mod tests {
 
     #[test]
     fn a_stall_is_filled_in_down_to_the_interval() {
-        // 100 with one due every 30: 70 and 40 were missed; 10 is below the interval.
+        // An operation of 100 with another due every 30: operations of 70 and 40 were skipped; 10
+        // is below the interval.
         let raw = bins(&[(10, 50), (20, 0), (40, 0), (70, 0), (100, 1)]);
         let result = corrected(&raw, 30).unwrap();
         assert_eq!(result, bins(&[(10, 50), (20, 0), (40, 1), (70, 1), (100, 1)]));
@@ -200,7 +207,8 @@ mod tests {
 
     #[test]
     fn the_stall_of_two_seconds_reappears_in_the_p99() {
-        // 18,000 operations of 0.2 ms and one operation of 2 s; an operation was due every ms.
+        // 18,000 operations of 0.2 ms and one operation of 2 s; an operation was due every
+        // millisecond.
         let fine: Vec<(u64, u64)> = (1..=2000).map(|ms| (ms * 1_000_000, 0)).collect();
         let mut raw = bins(&[(200_000, 18_000)]);
         raw.extend(bins(&fine));

@@ -1,12 +1,13 @@
-//! Percentiles with confidence intervals from order statistics, and the condition for showing them.
+//! Percentiles with confidence intervals from order statistics, and the minimum number of samples
+//! for a percentile.
 //!
 //! The number of samples below the true p-quantile is binomial for any distribution. Two order
 //! statistics therefore bracket the quantile with a known probability (H. A. David and H. N.
 //! Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1). If samples are not independent, the
-//! binomial uses the effective sample.
+//! binomial distribution uses the effective sample size.
 //!
-//! A percentile is shown only if at least ten effective samples are above it:
-//! `n_effective (1 - p) >= 10`. A p99.9 of 2,000 samples would rest on the two slowest.
+//! A percentile is shown only if at least ten effective samples are above it: `n_effective (1 - p)
+//! >= 10`. A p99.9 of 2,000 samples would depend on the two slowest samples.
 
 use super::interval::Refusal;
 use super::special::{binomial_cdf, normal_quantile};
@@ -14,7 +15,7 @@ use super::special::{binomial_cdf, normal_quantile};
 /// Minimum number of effective samples above a percentile.
 pub const BEYOND_MIN: f64 = 10.0;
 
-/// Checks if `n_effective` samples support the `p`-quantile (0.99 for p99).
+/// Checks whether `n_effective` samples are enough for the `p`-quantile (0.99 for p99).
 ///
 /// # Errors
 /// [`Refusal::OutOfRange`] if `p` is not within 0..1. [`Refusal::EffectiveSampleTooSmall`] with the
@@ -23,8 +24,8 @@ pub fn percentile_gate(n: usize, n_effective: f64, p: f64) -> Result<(), Refusal
     if !(p > 0.0 && p < 1.0) {
         return Err(Refusal::OutOfRange { name: "percentile", value: p });
     }
-    // 1 - 0.99 is slightly below 0.01. Without this tolerance, 1,000 samples would not support a
-    // p99.
+    // 1 - 0.99 is slightly below 0.01. Without this tolerance, 1,000 samples would not be enough
+    // for a p99.
     let beyond = n_effective * (1.0 - p) * (1.0 + 1e-12);
     if beyond >= BEYOND_MIN {
         return Ok(());
@@ -44,12 +45,12 @@ pub struct Ranks {
     pub high: u64,
 }
 
-/// Returns ranks whose samples enclose the `p`-quantile with at least `confidence`.
+/// Returns the ranks of two samples that enclose the `p`-quantile with at least `confidence`.
 ///
-/// `n_effective` below `n` widens the interval: the binomial uses the effective sample, and its
-/// ranks are scaled to the real one. The probability of error at each end is at most half, which
-/// makes the interval conservative for small samples. Use it with the cumulative counts of a
-/// histogram, which do not require the samples.
+/// If `n_effective` is below `n`, the interval becomes wider: the binomial distribution uses the
+/// effective sample size, and its ranks are scaled to `n`. The error probability at each end is at
+/// most half of the total, so the interval is conservative for small samples. The ranks can be
+/// looked up in the cumulative counts of a histogram, without the samples themselves.
 ///
 /// # Errors
 /// The errors of [`percentile_gate`], and [`Refusal::OutOfRange`] for `confidence`.
@@ -99,8 +100,8 @@ mod tests {
         assert_eq!(percentile_gate(10_000, 10_000.0, 0.999), Ok(()));
         let refused = percentile_gate(999, 999.0, 0.99).unwrap_err();
         assert!(matches!(refused, Refusal::EffectiveSampleTooSmall { needed: 1000, .. }));
-        // A hundred thousand samples with an effective sample of five hundred do not support a p99
-        // either.
+        // A hundred thousand samples with an effective sample size of five hundred are not enough
+        // for a p99 either.
         assert!(percentile_gate(100_000, 500.0, 0.99).is_err());
         assert!(matches!(percentile_gate(10, 10.0, 1.0), Err(Refusal::OutOfRange { .. })));
     }

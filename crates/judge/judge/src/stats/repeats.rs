@@ -1,8 +1,8 @@
 //! Summary of several runs of one experiment.
 //!
-//! The headline is the mean with its interval. The best run is never among the figures (in a
-//! measurement, the best of seven was 40 % above the median). The spread accompanies the mean: an
-//! interval from three runs is imprecise, and a spread of 30 % is a clear warning.
+//! The headline is the mean with its confidence interval. The best run is never a figure (in one
+//! test, the best of seven runs was 40 % above the median). The spread is reported with the mean,
+//! because an interval from three runs is imprecise, whereas a spread of 30 % is a clear warning.
 
 use super::interval::{Interval, Refusal, require_finite};
 use super::moments::Moments;
@@ -14,19 +14,20 @@ pub struct Repeats {
     pub runs: usize,
     /// Mean over runs.
     pub mean: f64,
-    /// 95 % interval of the mean by Student's t over runs. `None` for a single run, whose
-    /// repeatability is unknown.
+    /// 95 % confidence interval of the mean over the runs (Student's t). `None` for a single run,
+    /// because its repeatability is unknown.
     pub interval: Option<Interval>,
-    /// Maximum minus minimum, over the mean; `None` for a single run or a mean of zero.
+    /// Difference between maximum and minimum, divided by the mean; `None` if there is a single run
+    /// or the mean is zero.
     pub spread: Option<f64>,
-    /// Standard deviation between runs over the mean; `None` in the same cases as `spread`.
+    /// Standard deviation between runs, divided by the mean; `None` in the same cases as `spread`.
     pub variation: Option<f64>,
 }
 
-/// Summarises the figures of several runs, one per run.
+/// Summarises a figure over several runs; each run has one value.
 ///
 /// # Errors
-/// [`Refusal::TooFewValues`] without runs, [`Refusal::NotFinite`].
+/// [`Refusal::TooFewValues`] if there are no runs, [`Refusal::NotFinite`].
 pub fn repeats(runs: &[f64]) -> Result<Repeats, Refusal> {
     require_finite(runs)?;
     let moments = Moments::of(runs);

@@ -1,15 +1,15 @@
-//! Steady-state rule of SNIA, exactly.
+//! SNIA's steady-state rule, exactly as specified.
 //!
 //! SNIA Solid State Storage Performance Test Specification (PTS) 2.0.2, section 2.1.24. Over a
 //! measurement window of five rounds, a tracked variable is steady if both criteria are met:
 //!
-//! 1. The range of its values (maximum minus minimum) is at most 20 % of their mean.
-//! 2. From the first round to the last, their least-squares line rises or falls by at most 10 % of
-//!    their mean.
+//! 1. The range of the values (maximum minus minimum) is at most 20 % of their mean.
+//! 2. From the first round to the last, the least-squares line through the values rises or falls by
+//!    at most 10 % of their mean.
 //!
-//! The rule alone proves little. Reduced to five rounds of a minute, it passes a device that is
-//! still slowing down, and overstates it by 88 %. [`super::steady_state`] adds further conditions,
-//! because these two are not sufficient.
+//! The rule alone proves little. With only five rounds of a minute, a device that is still slowing
+//! down passes, and its rate is overstated by 88 %. [`super::steady_state`] adds further
+//! conditions, because these two are not sufficient.
 
 /// Number of rounds in the measurement window.
 pub const WINDOW_ROUNDS: usize = 5;
@@ -19,10 +19,10 @@ pub const WINDOW_ROUNDS: usize = 5;
 pub struct Window {
     /// Mean of the five rounds.
     pub mean: f64,
-    /// Maximum minus minimum, over the mean. At most 0.20 if steady.
+    /// Difference between maximum and minimum, divided by the mean. At most 0.20 if steady.
     pub excursion: f64,
-    /// Rise (or fall) of the least-squares line from first to last round, over the mean. At most
-    /// 0.10 if steady. Always positive.
+    /// Absolute change of the least-squares line from the first to the last round, divided by the
+    /// mean. At most 0.10 if steady.
     pub slope_excursion: f64,
     /// True if the range criterion is satisfied.
     pub excursion_ok: bool,
@@ -33,9 +33,8 @@ pub struct Window {
 impl Window {
     /// Evaluates the rule over five rounds.
     ///
-    /// The comparisons avoid division, so that a window exactly on a limit passes if its values are
-    /// integers. Rounds with values that are not finite never pass, and neither does a mean of zero
-    /// or below.
+    /// The comparisons avoid division, so that a window exactly at a limit passes if its values are
+    /// integers. A window does not pass if a value is not finite, or if the mean is not above zero.
     #[must_use]
     pub fn of(rounds: &[f64; WINDOW_ROUNDS]) -> Self {
         let sum: f64 = rounds.iter().sum();
@@ -71,7 +70,7 @@ mod tests {
         assert_eq!(steady([100.0, 110.0, 100.0, 90.0, 100.0]), (true, true));
         // Mean 100, range 21.
         assert_eq!(steady([100.0, 111.0, 99.0, 90.0, 100.0]), (false, true));
-        // The same at a magnitude where 0.2 * mean is not representable.
+        // The same window at a magnitude at which 0.2 * mean is not representable.
         assert_eq!(steady([1000.0, 1100.0, 1000.0, 900.0, 1000.0].map(|v| v * 7.0)), (true, true));
     }
 

@@ -1,9 +1,9 @@
 //! Special functions for the distributions: incomplete beta, binomial, normal, Kolmogorov.
 //!
 //! The binomial term is evaluated in its saddle-point form (C. Loader, *Fast and Accurate
-//! Computation of Binomial Probabilities*, 2000). The precision stays full at a billion samples,
-//! for which a difference of log-gammas has lost nine digits. The continued fraction of the
-//! incomplete beta function is DLMF 8.17.22, summed by the method of Lentz.
+//! Computation of Binomial Probabilities*, 2000). It has full precision even for a billion samples,
+//! where a difference of log-gammas loses nine digits. The continued fraction of the incomplete
+//! beta function is DLMF 8.17.22, summed by the method of Lentz.
 //!
 //! All functions use `libm`, because a verdict must not depend on the C library of the machine.
 
@@ -19,7 +19,7 @@ fn stirling_error(x: f64) -> f64 {
         return libm::lgamma(x + 1.0) - (x + 0.5) * libm::log(x) + x - LN_SQRT_TWO_PI;
     }
     let square = x * x;
-    // Bernoulli-number series; the first omitted term is below 1e-16 from x = 16 on.
+    // Bernoulli-number series; the first omitted term is below 1e-16 for x of 16 and above.
     let tail = 1.0 / 1188.0 - 691.0 / 360_360.0 / square;
     let tail = 1.0 / 1680.0 - tail / square;
     let tail = 1.0 / 1260.0 - tail / square;
@@ -27,10 +27,10 @@ fn stirling_error(x: f64) -> f64 {
     (1.0 / 12.0 - tail / square) / x
 }
 
-/// Returns the deviance `x ln(x / m) + m - x`, without cancellation when `x` is close to `m`.
+/// Returns the deviance `x ln(x / m) + m - x`, without cancellation if `x` is close to `m`.
 fn deviance(x: f64, m: f64) -> f64 {
     let difference = x - m;
-    // NaN and infinity do not converge.
+    // The series does not converge for NaN and infinity.
     if !difference.is_finite() {
         return f64::NAN;
     }
@@ -92,8 +92,8 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     h
 }
 
-/// Returns the regularised incomplete beta function `I_x(a, b)`, for `a, b > 0`, from `x` and `y =
-/// 1 - x`, so that neither loses digits. `x` is clamped to 0..=1.
+/// Returns the regularised incomplete beta function `I_x(a, b)`, for `a, b > 0`. Both `x` and `y =
+/// 1 - x` are parameters, so that neither of them loses digits. `x` is clamped to 0..=1.
 #[must_use]
 pub fn beta_of_parts(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if [a, b, x, y].iter().any(|value| value.is_nan()) {
@@ -142,11 +142,12 @@ pub fn normal_quantile(p: f64) -> f64 {
         return f64::INFINITY;
     }
     if p > 0.5 {
-        // The lower tail has all digits; the upper tail has lost them in `1 - p`.
+        // In the lower tail, `p` has all digits; in the upper tail, `1 - p` has lost digits.
         return -normal_quantile(1.0 - p);
     }
-    // Starts with Abramowitz & Stegun 26.2.23, to 4.5e-4. Newton steps follow in the logarithm of
-    // the tail. The function is close to a parabola in the tail, so the steps cannot overshoot.
+    // The first approximation is Abramowitz & Stegun 26.2.23, with an error of 4.5e-4. Newton steps
+    // on the logarithm of the tail improve it. In the tail, this logarithm is close to a parabola,
+    // so the steps cannot overshoot.
     let t = libm::sqrt(-2.0 * libm::log(p));
     let mut z = -(t
         - (2.515_517 + t * (0.802_853 + t * 0.010_328))
@@ -163,7 +164,7 @@ pub fn normal_quantile(p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A series that overflows gives NaN statistics. The functions must return NaN instead of
+    /// If a series overflows, its statistics are NaN. The functions must return NaN instead of
     /// looping.
     #[test]
     fn what_is_no_number_ends_as_none() {
@@ -184,8 +185,8 @@ mod tests {
     fn normal_quantile_undoes_the_distribution_in_both_tails() {
         for z in [-8.0, -3.0, -1.0, -0.1, 0.0, 0.5, 2.0, 4.0] {
             let back = normal_quantile(normal_cdf(z));
-            // In the upper tail only the digits of `1 - p` are left, so 1e-10 is the best
-            // precision.
+            // In the upper tail, only the digits of `1 - p` are available, so the precision is at
+            // most 1e-10.
             assert!((back - z).abs() < 1e-10, "{z} came back as {back}");
         }
         assert_eq!(normal_quantile(0.0), f64::NEG_INFINITY);

@@ -1,21 +1,23 @@
-//! End of a measurement: the rules behind `measure = "until-steady"`.
+//! Decides when a measurement ends: the rules for `measure = "until-steady"`.
 //!
-//! The state receives one value per interval and returns steady, not yet, or never, with the
-//! reason. It checks the series at geometrically growing lengths. A check cuts the warm-up
-//! ([`super::warm_up`]). The fifths of the remaining values must satisfy the two criteria of SNIA
-//! PTS 2.0.2 ([`super::snia`]). The interval of the mean, which accounts for autocorrelation
-//! ([`super::batch`]), must be narrow enough.
+//! The detector receives one value for each interval and returns steady, not yet, or never, with
+//! the reason. It checks the series at geometrically growing lengths. Each check removes the
+//! warm-up ([`super::warm_up`]). The fifths of the remaining values must satisfy the two criteria
+//! of SNIA PTS 2.0.2 ([`super::snia`]). In addition, the confidence interval of the mean, which
+//! accounts for autocorrelation ([`super::batch`]), must be narrow enough.
 //!
-//! A rule that stops when an interval is narrow favours moments in which it is too narrow by chance
-//! (Y. S. Chow and H. Robbins, *On the Asymptotic Theory of Fixed-Width Sequential Confidence
-//! Intervals*, 1965). With the 95 % intervals of repeated checks, 91.7-94.6 % contain the true mean
-//! at the stop (measured). Each check therefore uses 97.5 %, and 95.3-97.2 % of the reported
-//! intervals contain the true mean (eight kinds of noise, 3,000 measurements each).
+//! A rule that stops when an interval is narrow favours moments at which the interval is too narrow
+//! by chance (Y. S. Chow and H. Robbins, *On the Asymptotic Theory of Fixed-Width Sequential
+//! Confidence Intervals*, 1965). If each check uses a 95 % interval, only 91.7-94.6 % of the
+//! intervals at the stop contain the true mean (measured). Each check therefore uses 97.5 %; then
+//! 95.3-97.2 % of the reported intervals contain the true mean (eight kinds of noise, 3,000
+//! measurements each).
 //!
-//! For writes, a steady time proves little: a device that is still slowing down passes five rounds
-//! of a minute, and they overstate its rate by 88 %. The load must therefore also have written
-//! twice the capacity in total, including conditioning (SNIA's preconditioning, PTS 2.2). Within
-//! the judged window it must have written the whole capacity once.
+//! For writes, a period with a steady rate proves little: a device that is still slowing down may
+//! pass in five rounds of a minute, but its rate is then overstated by 88 %. The load must
+//! therefore also have written twice the capacity in total, including conditioning (SNIA's
+//! preconditioning, PTS 2.2). Within the judged window it must have written the whole capacity
+//! once.
 
 use thiserror::Error;
 
@@ -27,46 +29,48 @@ use super::warm_up::settled_within;
 /// Growth factor of the series from check to check.
 const LOOK_GROWTH: f64 = 1.5;
 
-/// Confidence of the interval at each check, chosen so that the interval at the stop has 95 %.
+/// Confidence of the interval at each check. It is chosen so that the interval at the stop has a
+/// confidence of 95 %.
 const CONFIDENCE: f64 = 0.975;
 
-/// Maximum bias of the mean caused by the remaining warm-up, as a fraction of the target half
-/// width.
+/// Maximum bias of the mean that the rest of the warm-up may cause, as a fraction of the target
+/// half width.
 const BIAS_SHARE: f64 = 0.2;
 
-/// Capacities that must be written before a write load is steady.
+/// Bytes that must be written before a write load counts as steady, in multiples of the capacity.
 pub const CAPACITIES_TOTAL: u64 = 2;
 
-/// Capacities that must be written within the judged window.
+/// Bytes that must be written within the judged window, in multiples of the capacity.
 pub const CAPACITIES_WINDOW: u64 = 1;
 
-/// Amounts for the conditions on a write load.
+/// Amounts on which the conditions for a write load depend.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WriteAmounts {
-    /// Capacity that the load writes to.
+    /// Capacity to which the load writes, in bytes.
     pub capacity_bytes: u64,
     /// Bytes written by conditioning, before the first value.
     pub conditioned_bytes: u64,
 }
 
-/// Rule of a measurement, with its limits.
+/// Rule for ending a measurement, with its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Number of values at the first check; at least 20.
+    /// Number of values at the first check. The minimum is 20.
     pub values_min: usize,
-    /// Half width of the interval, as a fraction of the mean, at which the measurement stops.
+    /// Maximum half width of the interval at which the measurement stops, as a fraction of the
+    /// mean.
     pub relative_half_width: f64,
-    /// Number of values after which an unsteady measurement gives up: the plan's cap.
+    /// Number of values after which a measurement that is not steady ends: the plan's cap.
     pub values_max: usize,
-    /// Present if the load writes.
+    /// Conditions on writes; present if the load writes.
     pub writes: Option<WriteAmounts>,
 }
 
 /// Reason why a measurement is not steady.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum UnsteadyReason {
-    /// The first check is still ahead.
-    #[error("{values} intervals were measured, at least {needed} are needed")]
+    /// The first check has not been made yet.
+    #[error("only {values} intervals were measured, but at least {needed} are needed")]
     TooFewValues {
         values: usize,
         /// Number of values at the next check.
@@ -74,19 +78,19 @@ pub enum UnsteadyReason {
     },
     /// The load wrote too little in total.
     #[error(
-        "{written_bytes} bytes written since conditioning began, {needed_bytes} are needed: \
-         twice the capacity"
+        "only {written_bytes} bytes were written since the start of conditioning, but \
+         {needed_bytes} are needed: twice the capacity"
     )]
     TooLittleWritten {
-        /// Bytes written, conditioning included.
+        /// Bytes written, including conditioning.
         written_bytes: u64,
         /// Twice the capacity.
         needed_bytes: u64,
     },
     /// The load wrote too little within the window.
     #[error(
-        "{written_bytes} bytes written since the load settled, {needed_bytes} are needed: the \
-         whole capacity once"
+        "only {written_bytes} bytes were written since the load settled, but {needed_bytes} are \
+         needed: the whole capacity once"
     )]
     TooLittleWrittenInWindow {
         /// Bytes written since the window started.
@@ -94,24 +98,24 @@ pub enum UnsteadyReason {
         /// Capacity.
         needed_bytes: u64,
     },
-    /// The series did not settle, or does not support an interval.
+    /// The series did not settle, or an interval cannot be computed.
     #[error("{0}")]
     Refused(Refusal),
-    /// Maximum minus minimum of the five parts is above 20 % of the mean.
+    /// The rates of the five parts differ by more than 20 % of the mean.
     #[error(
-        "the five latest parts differ by {:.1} % of their mean, at most 20 % is steady",
+        "the latest five parts differ by {:.1} % of their mean, but at most 20 % counts as steady",
         .0.excursion * 100.0
     )]
     Excursion(Window),
     /// The line through the five parts rises or falls by more than 10 % of the mean.
     #[error(
-        "the five latest parts drift by {:.1} % of their mean, at most 10 % is steady",
+        "the latest five parts drift by {:.1} % of their mean, but at most 10 % counts as steady",
         .0.slope_excursion * 100.0
     )]
     Drift(Window),
-    /// The interval is wider than the target.
+    /// The interval of the mean is wider than required.
     #[error(
-        "the mean is known to {:.1} % only, {:.1} % is required",
+        "the uncertainty of the mean is {:.1} %, but at most {:.1} % is allowed",
         relative_half_width * 100.0,
         target * 100.0
     )]
@@ -123,14 +127,14 @@ pub enum UnsteadyReason {
     },
 }
 
-/// Steady part of a measurement.
+/// The steady part of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyPart {
-    /// First value of the steady part, from 0.
+    /// Index of the first value of the steady part, from 0.
     pub start: usize,
     /// Index after the last value of the steady part.
     pub end: usize,
-    /// SNIA's figures of the five parts.
+    /// Figures of the five parts for SNIA's criteria.
     pub window: Window,
     /// Mean of the steady part with its interval. The interval accounts for the stopping rule.
     pub interval: Interval,
@@ -148,33 +152,34 @@ pub enum Progress {
     Never(UnsteadyReason),
 }
 
-/// Measurement that is judged while it runs.
+/// Detector that judges a measurement while it runs.
 #[derive(Clone, Debug)]
 pub struct SteadyStateDetector {
     settings: Settings,
     values: Vec<f64>,
-    /// Bytes written before each value and after the last: one entry more than `values`.
+    /// Bytes written before each value and after the last value. There is one entry more than in
+    /// `values`.
     written_bytes: Vec<u64>,
     next_look: usize,
     progress: Progress,
 }
 
 impl SteadyStateDetector {
-    /// Creates a measurement without values.
+    /// Creates a detector without values.
     ///
     /// # Errors
-    /// [`Refusal::OutOfRange`] for a rule or cap that could never be satisfied: fewer than 20
-    /// values at the first look, a half width that is not above 0, or a cap below the first look.
+    /// [`Refusal::OutOfRange`] if the rule could never be satisfied: fewer than 20 values at the
+    /// first check, a half width that is not above 0, or a cap below the first check.
     pub fn new(settings: Settings) -> Result<Self, Refusal> {
         let (first, target) = (settings.values_min, settings.relative_half_width);
         if first < 20 {
-            return refuse("values at the first look", first as f64);
+            return refuse("number of values at the first check", first as f64);
         }
         if target.is_nan() || target <= 0.0 {
             return refuse("relative half width", target);
         }
         if settings.values_max < first {
-            return refuse("cap of values", settings.values_max as f64);
+            return refuse("maximum number of values", settings.values_max as f64);
         }
         let conditioned = settings.writes.map_or(0, |writes| writes.conditioned_bytes);
         Ok(Self {
@@ -188,7 +193,7 @@ impl SteadyStateDetector {
 
     /// Adds the value of one more interval and the bytes that were written during it.
     ///
-    /// Once the measurement is steady or has given up, further values change nothing.
+    /// After the measurement is steady or has reached its cap, further values have no effect.
     pub fn push(&mut self, value: f64, written_bytes: u64) -> &Progress {
         if !matches!(self.progress, Progress::NotYet(_)) {
             return &self.progress;
@@ -246,7 +251,8 @@ impl SteadyStateDetector {
         Ok(SteadyPart { start, end: self.values.len(), window, interval })
     }
 
-    /// Checks that enough was written in total and, from value `start` on, in the window.
+    /// Checks that enough bytes were written in total, and in the window that begins at value
+    /// `start`.
     fn enough_written(&self, start: usize) -> Result<(), UnsteadyReason> {
         let Some(writes) = self.settings.writes else { return Ok(()) };
         let total = self.written_bytes[self.written_bytes.len() - 1];
@@ -267,7 +273,8 @@ fn refuse<T>(name: &'static str, value: f64) -> Result<T, Refusal> {
     Err(Refusal::OutOfRange { name, value })
 }
 
-/// Returns the five SNIA rounds of an interval of at least five values: its fifths.
+/// Returns the five SNIA rounds of a window: the means of its fifths. The window must have at least
+/// five values.
 pub fn fifths(values: &[f64]) -> Window {
     let n = values.len();
     Window::of(&core::array::from_fn(|i| {
@@ -339,8 +346,8 @@ mod tests {
                 break;
             }
         }
-        // At the 60th value, 1,500 + 600 is enough in total. Only at the 100th has the load written
-        // the whole capacity since the first value.
+        // At the 60th value, 1,500 + 600 bytes are enough in total. Only at the 100th value, the
+        // load has written the whole capacity since the first value.
         assert_eq!(stopped, 100);
     }
 

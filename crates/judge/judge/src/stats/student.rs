@@ -1,8 +1,8 @@
 //! Student's t distribution with any positive number of degrees of freedom.
 //!
 //! "Student" (W. S. Gosset), *The Probable Error of a Mean*, Biometrika 6 (1908). The distribution
-//! function is the regularised incomplete beta function (DLMF 8.17). Bracketed Newton steps derive
-//! the quantile from it, so that both have the same precision.
+//! function is the regularised incomplete beta function (DLMF 8.17). Bracketed Newton steps compute
+//! the quantile from the distribution function, so that both have the same precision.
 
 use core::f64::consts::PI;
 
@@ -19,7 +19,7 @@ pub fn t_cdf(t: f64, freedom: f64) -> f64 {
     if t > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// Returns `P(|T| >= |t|)`, the two-sided p-value of a t statistic.
+/// Returns `P(|T| >= |t|)`, which is the two-sided p-value of a t statistic.
 #[must_use]
 pub fn t_two_sided(t: f64, freedom: f64) -> f64 {
     2.0 * t_cdf(-t.abs(), freedom)
@@ -34,7 +34,8 @@ fn t_density(t: f64, freedom: f64) -> f64 {
     libm::exp(log)
 }
 
-/// Returns the `t` with `P(T <= t) = p`; infinite at 0 and 1, NaN outside or for `freedom <= 0`.
+/// Returns the `t` with `P(T <= t) = p`; infinite at 0 and 1, NaN if `p` is outside 0..=1 or
+/// `freedom <= 0`.
 #[must_use]
 pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) || freedom.is_nan() || freedom <= 0.0 {
@@ -77,8 +78,8 @@ pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     t
 }
 
-/// Returns the factor on a standard error that gives a two-sided interval of `confidence` (0.95 for
-/// 95 %).
+/// Returns the factor by which a standard error is multiplied to get the half width of a two-sided
+/// interval with `confidence` (0.95 for 95 %).
 #[must_use]
 pub fn t_factor(confidence: f64, freedom: f64) -> f64 {
     -t_quantile(0.5 * (1.0 - confidence), freedom)

@@ -1,43 +1,44 @@
-//! Compares two arms: is one faster, and by what ratio?
+//! Compares two sides: is one side faster, and by what ratio?
 //!
-//! The unit of replication is the run. Values within a run share its data, its cache and its
-//! neighbours, and thousands of them do not replace a second run. The runs' means are therefore
-//! compared on a logarithmic scale, on which a ratio is a difference (T. Kalibera and R. Jones,
-//! *Rigorous Benchmarking in Reasonable Time*, ISMM 2013: report the effect size with its
+//! The unit of replication is the run. All values within a run depend on the same data, cache state
+//! and other processes, so thousands of such values do not replace a second run. The runs' means
+//! are therefore compared on a logarithmic scale, on which a ratio is a difference (T. Kalibera and
+//! R. Jones, *Rigorous Benchmarking in Reasonable Time*, ISMM 2013: report the effect size with its
 //! interval). The test is the t test for unequal variances of B. L. Welch, *The Generalization of
 //! "Student's" Problem when Several Different Population Variances are Involved*, Biometrika 34
-//! (1947). Measured on two equal arms of five runs, it declares a difference in 3.8 to 5.6 % of
-//! 2,000 cases. A percentile bootstrap over the same runs does so in 11 %.
+//! (1947). In a test with two equal sides of five runs each, it reported a difference in 3.8 to 5.6
+//! % of 2,000 cases. A percentile bootstrap of the same runs reported one in 11 %.
 
 use super::interval::{Interval, Refusal};
 use super::moments::Moments;
 use super::student::{t_factor, t_two_sided};
 
-/// Minimum number of runs per arm for a significant difference.
+/// Minimum number of runs per side for a significant difference.
 ///
-/// With three runs each, even a perfect separation of the arms occurs by chance in 10 % of cases
-/// (the exact rank test's smallest p-value); with four runs, in 2.9 %.
+/// With three runs per side, even a perfect separation of the two sides occurs by chance in 10 % of
+/// cases (the exact rank test's smallest p-value); with four runs, in 2.9 %.
 pub const RUNS_MIN: usize = 4;
 
-/// Two arms compared by the ratio of their runs' means.
+/// Comparison of two sides: the ratio of their runs' means.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Geometric mean of `b` over that of `a`, with its interval. `n` and `n_effective` count runs
-    /// of both arms.
+    /// Geometric mean of `b` divided by that of `a`, with its interval. `n` and `n_effective` count
+    /// the runs of both sides.
     pub ratio: Interval,
-    /// Two-sided p-value against a ratio of 1.
+    /// Two-sided p-value of the hypothesis that the ratio is 1.
     pub p_value: f64,
     /// Welch's degrees of freedom.
     pub freedom: f64,
     /// True if the difference exceeds the scatter between runs, at the requested confidence. Never
-    /// true with fewer than four runs in either arm.
+    /// true if a side has fewer than four runs.
     pub significant: bool,
 }
 
-/// Compares the runs' means of two arms: the ratio `b / a` with its interval at `confidence`.
+/// Compares the runs' means of two sides. The result contains the ratio `b / a` and its interval at
+/// `confidence`.
 ///
 /// # Errors
-/// [`Refusal::TooFewValues`] with fewer than two runs in an arm, [`Refusal::NotPositive`] if a mean
+/// [`Refusal::TooFewValues`] if a side has fewer than two runs, [`Refusal::NotPositive`] if a mean
 /// is not above zero, [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
 pub fn compare_at(a: &[f64], b: &[f64], confidence: f64) -> Result<Comparison, Refusal> {
     if !(confidence > 0.0 && confidence < 1.0) {
@@ -46,7 +47,7 @@ pub fn compare_at(a: &[f64], b: &[f64], confidence: f64) -> Result<Comparison, R
     let (a_log, b_log) = (logarithms(a)?, logarithms(b)?);
     let welch = welch_t(&a_log, &b_log)?;
     let half = t_factor(confidence, welch.freedom) * welch.error;
-    // Arms without variation have no error: 0 times the infinite factor would be NaN.
+    // If neither side varies, the error is zero: 0 times an infinite factor would be NaN.
     let half = if welch.error == 0.0 { 0.0 } else { half };
     let (low, high) = (libm::exp(welch.difference - half), libm::exp(welch.difference + half));
     let runs = a.len() + b.len();
@@ -72,27 +73,27 @@ fn logarithms(runs: &[f64]) -> Result<Vec<f64>, Refusal> {
     }
 }
 
-/// Welch's t test of two samples.
+/// Result of Welch's t test on two samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Welch {
     /// Mean of the second sample minus that of the first.
     pub difference: f64,
     /// Standard error of the difference.
     pub error: f64,
-    /// The difference in standard errors.
+    /// The difference, in units of the standard error.
     pub t: f64,
     /// Degrees of freedom by Welch and Satterthwaite.
     pub freedom: f64,
-    /// Two-sided p-value against no difference.
+    /// Two-sided p-value of the hypothesis that there is no difference.
     pub p_value: f64,
 }
 
 /// Runs Welch's t test of `b` against `a`.
 ///
-/// Two samples without variation have a p-value of 1 if they are equal and 0 if they are not.
+/// If neither sample varies, the p-value is 1 if the samples are equal and 0 if they differ.
 ///
 /// # Errors
-/// [`Refusal::TooFewValues`] with fewer than two values in a sample.
+/// [`Refusal::TooFewValues`] if a sample has fewer than two values.
 pub fn welch_t(a: &[f64], b: &[f64]) -> Result<Welch, Refusal> {
     let spread = |values: &[f64]| {
         let moments = Moments::of(values);

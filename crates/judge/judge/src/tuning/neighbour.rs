@@ -1,7 +1,8 @@
-//! Search for the highest load of some streams (the neighbour) beside which the requirement holds.
+//! Search for the highest load of some streams (the neighbour) with which the other streams still
+//! meet the requirement.
 //!
-//! A step holds if its run passes, with all limits of windows and of streams, and the neighbour
-//! achieved its load. The load line is the highest load that holds.
+//! A step passes if its run passes, including all limits of windows and of streams, and if the
+//! neighbour achieved its load. The load line is the highest load whose step passes.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{ResolvedPlan, Stream};
@@ -12,23 +13,24 @@ use crate::events::checks::stream_rate_per_s;
 use crate::stats::tune::Point;
 use crate::verdict::VerdictKind;
 
-/// Share of its offered rate that a neighbour must achieve; otherwise the load did not exist.
+/// Minimum share of its offered rate that a neighbour must achieve; otherwise the load was not
+/// really issued.
 const ACHIEVED_MIN: f64 = 0.97;
 
-/// The only ceiling of the search, and the strain of steps that hold and that do not. Growth ends
-/// at the first step that does not.
+/// The only ceiling of the search, and the strain that is reported for steps that pass and for
+/// steps that fail. Growth ends at the first step that fails.
 pub(super) const CEILING: f64 = 1.0;
 const HOLDS: f64 = 0.25;
 const FAILS: f64 = 4.0;
 
-/// Streams of a plan, from the view of a search that varies some of them.
+/// Streams of a plan, divided into those with a fixed load and those that the search varies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Neighbour {
     /// Streams with a fixed load.
     pub fixed: Vec<String>,
-    /// Operations of the varied streams: `reads`, `writes` or `I/Os`.
+    /// Word for the operations of the varied streams: `reads`, `writes` or `I/Os`.
     pub operations: String,
-    /// Clients of the varied streams.
+    /// Number of clients of the varied streams.
     pub clients: u64,
 }
 
@@ -42,7 +44,7 @@ impl Neighbour {
             return Ok(None);
         };
         if plan.requirement.is_none() {
-            return Err("the plan has no requirement that its streams could keep".to_owned());
+            return Err("the plan has no requirement that its streams could meet".to_owned());
         }
         let (varied, fixed): (Vec<&Stream>, Vec<&Stream>) =
             matrix.streams.iter().partition(|stream| vary.contains(&stream.name));
@@ -62,7 +64,7 @@ impl Neighbour {
     }
 }
 
-/// Returns the latencies that the requirement limits in windows and in streams.
+/// Returns the latencies of windows and streams that have limits in the requirement.
 pub(super) fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     let Some(required) = &plan.requirement else { return Vec::new() };
     let named = |name: String, ceiling_ns: Option<u64>| Latency {
@@ -85,7 +87,8 @@ pub(super) fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     whole.chain(windows).chain(streams).collect()
 }
 
-/// Returns the operations per second of the varied streams, each while it ran.
+/// Returns the sum of the rates of the varied streams, in operations per second. Each rate is that
+/// over the time in which the stream ran.
 pub(super) fn rate_per_s(bundle: &Bundle, vary: &[String]) -> Option<f64> {
     let streams = bundle.plan.workload.matrix()?.streams.iter().zip(0..);
     let varied = streams.filter(|(stream, _)| vary.contains(&stream.name));
@@ -93,14 +96,14 @@ pub(super) fn rate_per_s(bundle: &Bundle, vary: &[String]) -> Option<f64> {
 }
 
 impl Tuning {
-    /// Returns true if the neighbour had its load. A closed loop always has its depth.
+    /// Returns true if the neighbour achieved its load. A closed loop always achieves its depth.
     pub(super) fn achieved(&self, load: u64, rate_per_s: Option<f64>) -> bool {
         let offered_per_s = load as f64 * f64::from(self.range.hosts);
         !self.knob.is_open() || rate_per_s.is_some_and(|rate| rate >= offered_per_s * ACHIEVED_MIN)
     }
 
-    /// Returns a step of this search as a point: the load itself is the throughput to maximise. The
-    /// search repeats an undecided run once.
+    /// Returns a step of this search as a point of the curve. The throughput to maximise is the
+    /// load itself. The search repeats an undecided run once.
     pub(super) fn neighbour_point(&self, step: &TuneStep) -> Point {
         Point {
             load: step.load,
@@ -110,7 +113,7 @@ impl Tuning {
         }
     }
 
-    /// Returns the name of the varied parameter, with the streams that have it.
+    /// Returns the name of the varied parameter, with the names of its streams.
     pub fn load_name(&self) -> String {
         self.knob.load_name_of(&self.range.vary)
     }
@@ -135,8 +138,8 @@ impl Tuning {
         self.steps.iter().filter(failed).min_by_key(|step| step.load)
     }
 
-    /// Returns true if a step decides: it was steady or, beside a neighbour, its run passed or
-    /// failed.
+    /// Returns true if a step is decided: it was steady or, if the search varies a neighbour, its
+    /// run passed or failed.
     pub(super) fn is_settled(&self, step: &TuneStep) -> bool {
         match self.neighbour {
             Some(_) => matches!(step.verdict, VerdictKind::Pass | VerdictKind::Fail),
@@ -144,16 +147,18 @@ impl Tuning {
         }
     }
 
-    /// Returns remarks of a search that varies single streams.
+    /// Returns remarks for a search that varies only some streams.
     pub(super) fn neighbour_remarks(&self) -> Vec<String> {
-        let mut remarks =
-            vec![format!("Rates are those of {}, while running.", self.range.vary.join(" and "))];
+        let mut remarks = vec![format!(
+            "The rates are those of {}, over the time in which they ran.",
+            self.range.vary.join(" and ")
+        )];
         let line = self.load_line;
         if let Some(line) = line {
             let times = line.measurements;
             let highest = self.steps.iter().map(|step| step.load).max() <= Some(line.load);
             remarks.push(match (self.confirmed, highest) {
-                (_, true) => "No higher load was tried: pass a higher --max.".to_owned(),
+                (_, true) => "No higher load was measured: pass a higher --max.".to_owned(),
                 (true, _) => {
                     format!("The load was measured {times} times; a higher load was measured too.")
                 }

@@ -1,11 +1,12 @@
-//! Error rates of the comparison, for equal arms and for different ones.
+//! Error rates of the comparison, for equal sides and for different sides.
 
 use crate::synthetic::Source;
 use plimsoll_judge::stats::compare_at;
 
 const COMPARISONS: u32 = 2_000;
 
-/// Returns the share of 2,000 comparisons of `a` against `b` runs that declare a difference.
+/// Compares `a` runs with `b` runs 2,000 times; returns the share of the comparisons that report a
+/// difference.
 fn declared(
     seed: u64,
     (a, b): (usize, usize),

@@ -8,7 +8,7 @@ use plimsoll_judge::stats::{Interval, Refusal, batch_means, settled_from};
 const SERIES: u32 = 2_000;
 const LENGTHS: [usize; 3] = [60, 300, 1_800];
 
-/// Results of 2,000 series.
+/// Summary of the results for 2,000 series.
 #[derive(Debug, Default)]
 struct Tally {
     accepted: u32,
@@ -28,7 +28,7 @@ impl Tally {
 
     /// Checks the coverage. Of the intervals of accepted series, 92.5-97.5 % must contain the true
     /// mean, and at most 5 % of the series may be refused with 30 effective values or more. With
-    /// fewer than ten effective values nearly all are refused; few may be accepted.
+    /// fewer than ten effective values, nearly all series are refused.
     fn check(&self, what: &str, n: usize, n_effective: f64) {
         let coverage = self.coverage();
         println!(
@@ -53,7 +53,7 @@ fn steady_mean(values: &[f64]) -> Result<Interval, Refusal> {
     batch_means(&values[settled_from(values)?..])
 }
 
-/// Judges 2,000 series from `make`, with or without a cut of their warm-up.
+/// Judges 2,000 series from `make`. Their warm-up is removed if requested.
 fn tally(seed: u64, truth: f64, cut: bool, mut make: impl FnMut(&mut Source) -> Vec<f64>) -> Tally {
     let mut source = Source::new(seed);
     let mut tally = Tally::default();
@@ -102,14 +102,15 @@ fn two_modes() {
     }
 }
 
-/// Level of a warm-up relative to its final level, at value `i` of `n`.
+/// Returns the level of a warm-up at value `i` of `n`, relative to its final level.
 #[derive(Clone, Copy, Debug)]
 enum WarmUp {
-    /// From 30 % in a straight line to 100 % after this share of the series.
+    /// The level rises from 30 % in a straight line and reaches 100 % after this share of the
+    /// series.
     Ramp(f64),
-    /// 50 % up to this share of the series.
+    /// The level is 50 % up to this share of the series.
     Step(f64),
-    /// From 30 % exponentially, with this share of the series as its time constant.
+    /// The level rises from 30 % exponentially, with this share of the series as the time constant.
     Decay(f64),
 }
 
@@ -192,7 +193,8 @@ fn a_late_change_of_level_has_no_one_mean() {
 
 #[test]
 fn a_slow_drift_beneath_noise() {
-    // Not AR(1): a lag-1 autocorrelation of 0.27, and 6.4 times fewer effective values than values.
+    // The series is not AR(1): its lag-1 autocorrelation is 0.27, but the number of values is 6.4
+    // times the effective number.
     let result = tally(4, 0.0, false, |source| source.drift_beneath_noise(1_800, 0.9, 0.3));
     result.check("drift beneath noise", 1_800, 1_800.0 / 6.4);
     // With 300 values the drift is only detected in most series, so the limits are a little wider.

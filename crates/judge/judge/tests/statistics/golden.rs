@@ -23,8 +23,8 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
-/// Asserts equality within 1e-9 of the larger of 1 and the value: relative for large figures,
-/// absolute for small.
+/// Asserts that two values are equal. The tolerance is 1e-9, multiplied by the value if the value
+/// is above 1.
 fn assert_close(ours: f64, theirs: f64, what: &str) {
     let error = (ours - theirs).abs() / theirs.abs().max(1.0);
     assert!(error <= 1e-9, "{what}: {ours} is not SciPy's {theirs}");

@@ -4,18 +4,19 @@
 use crate::synthetic::Source;
 use plimsoll_judge::stats::tune::{Goal, Loop, Outcome, Point, STEPS_MAX, Search, Step};
 
-/// System with a known curve.
+/// A system with a known curve.
 #[derive(Clone, Copy, Debug)]
 enum System {
     /// Throughput rises in proportion to threads and bends to a ceiling. The sharpness describes
-    /// the bend, 1 is the softest.
+    /// the bend; 1 is the softest bend.
     Flattens { single: f64, most: f64, sharpness: f64 },
     /// Gunther's universal scalability law: contention and coherence reduce the throughput above
     /// its peak load.
     Falls { single: f64, contention: f64, coherence: f64 },
     /// Throughput rises in proportion to threads up to `at`, and then drops to a share.
     Cliff { single: f64, at: f64, share: f64 },
-    /// Open queue with one server, whose throughput above its capacity drops to a share of it.
+    /// Open queue with one server. If the load exceeds the capacity, the throughput drops to a
+    /// share of the capacity.
     Queue { service_ns: f64, share: f64 },
 }
 
@@ -80,7 +81,8 @@ fn loads(goal: &Goal) -> impl Iterator<Item = f64> + use<> {
     })
 }
 
-/// Searches on a system with noise, as a fraction, on throughput and on latency.
+/// Runs a search on a system whose throughput and latency have noise. The noise is given as a
+/// fraction.
 fn search(system: System, goal: &Goal, noise: f64, seed: u64) -> Outcome {
     let mut source = Source::new(seed);
     let mut search = Search::new(goal.clone()).unwrap();
@@ -145,14 +147,15 @@ const KINDS: [&str; 4] = ["flattening", "falling", "cliff", "open queue"];
 #[test]
 fn the_load_line_is_found_within_five_percent() {
     for (kind, name) in KINDS.into_iter().enumerate() {
-        // The measurement at the answer is itself noisy, so a noise of 3 % needs a wider limit.
+        // The measurement at the resulting load also has noise, so a noise of 3 % requires a wider
+        // limit.
         for (noise, limit) in [(0.0, 0.05), (0.01, 0.05), (0.03, 0.12)] {
             for with_ceiling in [true, false] {
                 let (mut steps, mut worst) = (0, 0.0_f64);
                 for seed in 0..SEEDS {
                     let mut source = Source::new(seed);
                     let system = draw(kind, &mut source);
-                    // From two to twelve times the latency at the smallest load.
+                    // The ceiling is two to twelve times the latency at the smallest load.
                     let (_, unloaded) = system.at(goal(system, None, None).load_min as f64);
                     let ceiling = unloaded * 2.0 * 6.0_f64.powf(source.uniform());
                     let goal = goal(system, with_ceiling.then_some(ceiling), None);
@@ -222,8 +225,8 @@ fn the_knee_is_where_a_sharp_curve_bends() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(500))]
 
-    /// For any measurements, the search ends in time, stays within its range, and answers with a
-    /// measured load.
+    /// With arbitrary measurements, the search ends in time, proposes only loads of its range, and
+    /// returns a measured load.
     #[test]
     fn any_curve_ends_in_time(
         figures in proptest::collection::vec((0.0..1e7_f64, 0.0..1e9_f64, 0..8_u8), 16),

@@ -1,4 +1,4 @@
-//! Seeded series with known truth: noise, transients and modes that storage shows.
+//! Seeded series with known properties: noise, transients and modes like those of storage.
 
 #![allow(dead_code)] // each test binary uses its own part
 
@@ -64,8 +64,8 @@ impl Source {
             .collect()
     }
 
-    /// Returns independent values of two modes 10 standard deviations apart, the upper one with
-    /// probability `upper`. Mean 0.
+    /// Returns independent values with two modes that are 10 standard deviations apart. The upper
+    /// mode has the probability `upper`, and the mean is 0.
     pub fn bimodal(&mut self, n: usize, upper: f64) -> Vec<f64> {
         (0..n)
             .map(|_| {
@@ -75,8 +75,8 @@ impl Source {
             .collect()
     }
 
-    /// Returns values of two modes that switch with the given probabilities per step. The modes
-    /// form a two-state Markov chain; its autocorrelation without the noise is `(1 - up -
+    /// Returns values with two modes that switch at each step with the given probabilities. The
+    /// modes form a two-state Markov chain; its autocorrelation without the noise is `(1 - up -
     /// down)^lag`. Mean 0.
     pub fn switching(&mut self, n: usize, up: f64, down: f64) -> Vec<f64> {
         let upper = up / (up + down);
@@ -92,7 +92,7 @@ impl Source {
     }
 }
 
-/// Returns the effective sample of `n` values of AR(1).
+/// Returns the effective sample size of `n` values of an AR(1) process.
 pub fn ar1_n_effective(n: usize, phi: f64) -> f64 {
     n as f64 * (1.0 - phi) / (1.0 + phi)
 }

@@ -7,9 +7,9 @@ use plimsoll_judge::{Verdict, judge};
 
 const MS: u64 = 1_000_000;
 
-/// Creates five runs around a rate, with a standard deviation of 1 %.
+/// Creates five runs whose rates have this mean and a standard deviation of 1 %.
 fn five(plan_text: &str, rate_per_s: f64, latency_ns: u64) -> Vec<Bundle> {
-    // Five values of mean 0 and standard deviation 1.
+    // Five values with mean 0 and standard deviation 1.
     let noise = [-1.264_9, -0.632_5, 0.0, 0.632_5, 1.264_9];
     let plan = plan(plan_text);
     let of = |(i, z): (usize, f64)| {
@@ -52,7 +52,7 @@ fn a_run_alone_is_told_how_well_it_knows_its_own_rate() {
     let within: Vec<&String> =
         found.remarks.iter().filter(|says| says.contains("block bootstrap")).collect();
     let [says] = within[..] else { panic!("{:?}", found.remarks) };
-    assert!(says.starts_with("A: within its only run the mean rate is from "), "{says}");
+    assert!(says.starts_with("A: the mean rate of the only run is between "), "{says}");
     assert!(says.contains("over 60 intervals"), "{says}");
     let ends = says.split(' ').filter_map(|word| word.parse::<f64>().ok()).collect::<Vec<_>>();
     assert!((ends[0] - 300.0).abs() < 1.0 && (ends[1] - 300.0).abs() < 1.0, "{says}");
@@ -152,7 +152,8 @@ fn a_faster_cpu_is_taken_out_as_an_estimate_beside_the_raw_ratio() {
     assert!((raw - 1.2).abs() < 1e-3 && !estimate, "{raw}");
     let (adjusted, estimate) = ratio("achieved_iops_per_s_cpu_adjusted_estimate");
     assert!((adjusted - 1.0).abs() < 1e-3 && estimate, "{adjusted}");
-    // CPU per I/O: the same CPU time for 1.2 times the I/Os on a core 1.2 times as fast.
+    // CPU per I/O: on a core that is 1.2 times as fast, the same CPU time is enough for 1.2 times
+    // the I/Os.
     let (adjusted, _) = ratio("cpu_ns_per_op_cpu_adjusted_estimate");
     assert!((adjusted - 1.0).abs() < 1e-3, "{adjusted}");
     b.iter_mut().for_each(|bundle| bundle.environment.cpu_score = None);
@@ -229,10 +230,10 @@ fn what_has_to_be_known_and_is_not_calls_no_winner() {
     b[2].observed.interposition = None;
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner.as_deref()), (Outcome::NotShown, None));
-    for part in ["run r2 of B", "--accept stands-between", "B over A 2.000"] {
+    for part in ["run r2 of B", "--accept stands-between", "B divided by A is 2.000"] {
         assert!(found.reason.contains(part), "{}", found.reason);
     }
-    let remark = "B: unknown in 1 of 5 runs: the version that measured did not check";
+    let remark = "B: unknown in 1 of 5 runs: the Plimsoll version of this run did not check";
     assert!(found.remarks.iter().any(|says| says.starts_with(remark)), "{:?}", found.remarks);
     let taken = compared(&a, &b, &["stands-between"]);
     assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));
@@ -259,7 +260,7 @@ fn beside_a_requirement_that_both_meet_no_side_is_called_ahead_either_where_it_i
     assert!(found.reason.contains("(cpu-steal)"), "{}", found.reason);
     b[0].observed.cpu.steal_avg = Some(0.5);
     let found = compared(&a, &b, &[]);
-    assert!(found.reason.contains("not what it claims to be"), "{}", found.reason);
+    assert!(found.reason.contains("not a valid measurement"), "{}", found.reason);
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn one_sweep_a_side_has_ratios_and_nothing_is_called() {
     for (at, ratio) in ratios.iter().enumerate() {
         assert!((ratio / [1.0, 2.0][at / 3] - 1.0).abs() < 2e-3, "{ratios:?}");
     }
-    // Geometric mean of three ones and three twos.
+    // This is the geometric mean of three ones and three twos.
     assert!((found.rate.ratio_mean.unwrap() - 2f64.sqrt()).abs() < 2e-3, "{:?}", found.rate);
     assert_eq!(found.rate.cells, 6);
     let cell = &found.cells[5];
@@ -85,7 +85,7 @@ fn five(rate: impl Fn(usize, usize) -> f64) -> Vec<Bundle> {
 
 #[test]
 fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
-    // 10 % more at 32 KiB, the same at 4 KiB.
+    // The rate is 10 % higher at 32 KiB and equal at 4 KiB.
     let found = compared(&five(|_, _| 300.0), &five(|i, _| [300.0, 330.0][i]), &[]);
     assert_eq!(
         (found.outcome, found.winner.as_deref()),
@@ -100,7 +100,7 @@ fn five_sweeps_a_side_tell_cells_apart_that_differ_and_no_others() {
     // A side that leads in some cells and trails in others is not a winner.
     let mixed = compared(&five(|_, _| 300.0), &five(|i, _| [270.0, 330.0][i]), &[]);
     assert_eq!((mixed.outcome, mixed.winner), (Outcome::Differ, None));
-    assert!(mixed.reason.contains("higher in 3 cells, lower in 3"), "{}", mixed.reason);
+    assert!(mixed.reason.contains("higher in 3 cells and lower in 3"), "{}", mixed.reason);
     let equal = compared(&five(|_, _| 300.0), &five(|_, _| 300.5), &[]);
     assert_eq!(equal.outcome, Outcome::NotSignificant);
 }
@@ -144,7 +144,7 @@ fn unlike_conditions_are_named_and_no_winner_is_called() {
     let fewer = compared(&a[..3], &sweep(|_, _| 600.0, "clients = 2"), &[]);
     assert_eq!((fewer.cells.len(), fewer.outcome), (3, Outcome::TooFewRuns));
     assert!(fewer.differences.is_empty(), "{:?}", fewer.differences);
-    assert!(fewer.remarks.iter().any(|says| says.contains("3 points exist only in B")));
+    assert!(fewer.remarks.iter().any(|says| says.contains("3 points exist only on the side B")));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn what_is_invalid_or_did_not_complete_is_not_compared() {
     assert_eq!(found.cells[0].note, "INVALID on the second side");
     assert_eq!(found.rate.cells, 4, "it is in no mean");
     assert!(found.differences.is_empty(), "{:?}", found.differences);
-    for part in ["1 points of B did not complete", "1 cells are not compared"] {
+    for part in ["1 points of B were not completed", "1 cells are not compared"] {
         assert!(found.remarks.iter().any(|says| says.contains(part)), "{:?}", found.remarks);
     }
     let nothing = compared(&a[..1], &b[2..], &[]);

@@ -8,12 +8,12 @@ use plimsoll_judge::stats::{
 };
 use proptest::prelude::*;
 
-/// Generates values of a damaged record.
+/// Generates values as in a damaged record.
 fn any_series() -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(any::<f64>(), 0..150)
 }
 
-/// Generates values of a measurement, including runs of equal ones.
+/// Generates values as in a measurement, including sequences of equal values.
 fn series() -> impl Strategy<Value = Vec<f64>> {
     let piece = (prop_oneof![Just(0.0), -1e12..1e12_f64, 1e-9..1e9_f64], 0.0..1.0_f64, 1..60_usize);
     prop::collection::vec((piece, prop::collection::vec(-1.0..1.0_f64, 60)), 0..6).prop_map(
@@ -128,8 +128,8 @@ proptest! {
             .collect();
         let result = corrected(&bins, interval).unwrap();
         prop_assert!(result.iter().zip(&bins).all(|(new, old)| new.count >= old.count));
-        // Each operation represents floor(latency / interval) operations in total, but at least
-        // one.
+        // Each measured operation stands for floor(latency / interval) intended operations, but at
+        // least one.
         let expected: u64 = bins.iter().map(|b| b.count * (b.latency_ns / interval).max(1)).sum();
         prop_assert_eq!(result.iter().map(|b| b.count).sum::<u64>(), expected);
     }

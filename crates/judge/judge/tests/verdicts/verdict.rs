@@ -22,7 +22,7 @@ const PLAN: &str = "version = 1\nname = \"made-up\"\n[requirement]\n[target]\npa
     databases = 1\nthreads = 4\ncache = \"8MiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\n\
     min_measure = \"30s\"\n";
 
-/// Class with the same number of I/Os and the same latency in each second.
+/// Creates a class that has the same number of I/Os and the same latency in each second.
 struct Shape {
     name: &'static str,
     group: &'static str,
@@ -321,7 +321,7 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
         .replace("[requirement]\n", "[requirement]\ndb_write_latency_avg = \"2.2ms\"\n");
     let [reads, writes, log] = shapes();
     let again = |shape: &Shape, name, latency_ns| Shape { name, latency_ns, ..*shape };
-    // One system is slower and steady; the other is faster, but so unsteady that its mean is
+    // One system is slow and steady; the other is faster, but so unsteady that its mean is
     // uncertain.
     let slow = |_| 2_100_000;
     let unsteady = |s: u64| if s % 20 == 7 { 15_000_000 } else { 1_300_000 };
@@ -349,11 +349,11 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
     let row = both(slow, unsteady);
     let reported = serde_json::to_value(&row).unwrap();
     assert_eq!((row.ok, reported["measured_ns"].as_u64()), (None, Some(2_100_000)), "{row:?}");
-    for part in ["worst: db0", "db1 with 1.98", "too few or too unsteady samples"] {
+    for part in ["worst: db0", "db1 has 1.98", "the samples are too few or too unsteady"] {
         assert!(row.note.contains(part), "{row:?}");
     }
-    // A database that certainly exceeds the limit decides. The note names it if another has the
-    // larger mean.
+    // A database that certainly exceeds the limit decides the check. If another database has the
+    // larger mean, the note names the deciding database.
     let above = |_| 2_300_000;
     let higher = |s: u64| if s % 20 == 7 { 23_000_000 } else { 1_300_000 };
     let row = both(above, higher);
@@ -363,7 +363,7 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
         (Some(false), Some(2_385_000)),
         "{row:?}"
     );
-    for part in ["worst: db1", "db0 with 2.300 ms is above 2.200 ms"] {
+    for part in ["worst: db1", "db0 has 2.300 ms, above the limit of 2.200 ms"] {
         assert!(row.note.contains(part), "{row:?}");
     }
     let row = both(slow, above);

@@ -10,7 +10,7 @@ pub enum AxisScale {
     Log,
     /// Logarithmic, with marks at powers of two.
     Log2,
-    /// One position per name; values are indices.
+    /// A position for each name; values are indices of names.
     Names(Vec<String>),
 }
 
@@ -22,9 +22,10 @@ pub struct Axis {
     /// Kind of numbers.
     pub unit: Unit,
     pub scale: AxisScale,
-    /// Lower end; `None`: zero, or the smallest value on a logarithmic axis.
+    /// Lower end. If `None`, the axis starts at zero or, on a logarithmic scale, at the smallest
+    /// value.
     pub low: Option<f64>,
-    /// Upper end; `None`: the largest value.
+    /// Upper end. If `None`, the axis ends at the largest value.
     pub high: Option<f64>,
 }
 
@@ -55,12 +56,12 @@ impl Axis {
         matches!(self.scale, AxisScale::Log | AxisScale::Log2)
     }
 
-    /// Fits the axis to its data on `length_px` pixels.
+    /// Fits the axis to its data and to a length of `length_px` pixels.
     pub(super) fn fit(&self, data: (f64, f64), length_px: f64, room_px: f64) -> FittedAxis {
         let count = (length_px / room_px).floor().max(1.0) as usize;
         let (low, high) = self.range(data, count);
         let (divisor, suffix) = match self.unit {
-            // On a logarithmic axis each label has its own unit.
+            // On a logarithmic axis the unit is chosen separately for each label.
             _ if self.is_log() => (1.0, ""),
             Unit::Elapsed => (1.0, ""),
             unit => unit.scale_for(high.abs().max(low.abs()), Letters::Unicode),
@@ -137,7 +138,7 @@ impl Axis {
                 let step = if counted { step.max(1.0) } else { step };
                 ticks::linear(low / divisor, high / divisor, count)
                     .into_iter()
-                    // Counts have no fractions.
+                    // Marks of counts are whole numbers.
                     .filter(|value| {
                         !counted || divisor > 1.0 || (value - value.round()).abs() < 1e-9
                     })
@@ -165,7 +166,7 @@ fn step_label(value: f64, step: f64) -> String {
     crate::number::group_thousands(&format!("{value:.*}", places + more))
 }
 
-/// Formats elapsed time like a clock: `0:30`, `1:00:00`; fractions of a second for short axes.
+/// Formats elapsed time as on a clock (`0:30`, `1:00:00`), on short axes in fractions of a second.
 fn clock_label(ns: f64, high_ns: f64) -> String {
     if high_ns < ticks::PARTS_BELOW_NS {
         let shown = significant(ns / 1e9, 3);
@@ -210,15 +211,15 @@ pub(super) struct FittedAxis {
 }
 
 impl FittedAxis {
-    /// Returns the distance from the start of the axis in pixels. Values outside the range stay at
-    /// the end.
+    /// Returns the distance from the start of the axis in pixels. A value outside the range is
+    /// placed at the nearer end.
     pub fn px(&self, value: f64) -> f64 {
         let share = if self.log {
             if value <= 0.0 { 0.0 } else { (value / self.low).ln() / (self.high / self.low).ln() }
         } else {
             (value - self.low) / (self.high - self.low)
         };
-        // Lines may extend a pixel outside the frame, which clips them.
+        // Lines may extend one pixel outside the frame, where they are clipped.
         share.clamp(-0.01, 1.01) * self.length_px
     }
 }

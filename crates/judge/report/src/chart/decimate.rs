@@ -1,7 +1,7 @@
-//! Reduces a series to what the pixels of a chart can show.
+//! Reduces a series to the points that the pixels of a chart can show.
 //!
-//! Keeps the first, smallest, largest and last point of each pixel column, which draws the same
-//! pixels as all points: U. Jugel, Z. Jerzak, G. Hackenbroich, V. Markl, "M4: A
+//! Keeps the first, smallest, largest and last point of each pixel column. The result is drawn with
+//! the same pixels as the full series: U. Jugel, Z. Jerzak, G. Hackenbroich, V. Markl, "M4: A
 //! Visualization-Oriented Time Series Data Aggregation", PVLDB 7 (2014). A stall of one second in
 //! two hours is never averaged away.
 

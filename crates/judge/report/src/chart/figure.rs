@@ -9,21 +9,23 @@ use super::{heat, marks};
 use crate::escape::{html, json_in_script};
 use crate::number::Unit;
 
-/// Style sheet of charts: palettes for light, dark and print, and classes of the drawings.
+/// Style sheet of charts: palettes for light pages, dark pages and print, and the classes that
+/// drawings use.
 pub const CSS: &str = include_str!("chart.css");
 
-/// Script of charts: read-out at the pointer and zoom along x. Charts are complete without it.
+/// JavaScript of charts: shows the value at the pointer, and zooms along x. Charts are complete
+/// without it.
 pub const JS: &str = include_str!("chart.js");
 
-/// Maximum number of points of a series for the script. Longer series are reduced to extremes,
-/// which the read-out states.
+/// Maximum number of points that the script gets of a series. Longer series are reduced to their
+/// extremes, and the script says so.
 const SCRIPT_POINTS_MAX: usize = 10_000;
 
-/// Width of the narrow drawing, for phones: 390 px minus the page's margins.
+/// Width of the narrow drawing for phones: 390 px minus the page's margins.
 const NARROW_PX: f64 = 360.0;
 /// Minimum height of the narrow drawing, so that marks do not overlap.
 const NARROW_HIGH_PX: f64 = 240.0;
-/// Height of a row's name above the row.
+/// Height of the line with a row's name, which is above the row.
 const NAME_ABOVE_PX: f64 = 16.0;
 
 impl Plot {
@@ -60,7 +62,7 @@ impl Plot {
         out
     }
 
-    /// Returns the chart with the size for a narrow page.
+    /// Returns the chart in the size for a narrow page.
     fn narrow(&self) -> Self {
         let names = match &self.y.scale {
             AxisScale::Names(names) => names.len() as f64,
@@ -119,7 +121,7 @@ impl Plot {
         text
     }
 
-    /// Returns the series of a line chart for the script; `None` for other charts.
+    /// Returns the series of a line chart as input of the script; `None` if the chart has no lines.
     fn script_data(&self, frame: &Frame, narrow: &Frame) -> Option<String> {
         let lines: Vec<(&Series, bool, bool)> = self
             .marks
@@ -195,8 +197,8 @@ fn series_json(series: &Series, steps: bool, filled: bool, out: &mut String) {
     out.push_str("]}");
 }
 
-/// Keeps the smallest and the largest of each `every` neighbouring points, in order. Slow seconds
-/// and stalls stay visible.
+/// Divides the points into groups of `every` neighbours, and keeps the smallest and the largest of
+/// each group, in order. Slow seconds and stalls stay visible.
 fn thin(points: &[(f64, Option<f64>)], every: usize) -> Vec<(f64, Option<f64>)> {
     if every <= 1 {
         return points.to_vec();
@@ -227,8 +229,7 @@ fn join(items: impl Iterator<Item = String>, out: &mut String) {
     }
 }
 
-/// Formats a number with five digits, which is enough for a read-out with four. JSON has no
-/// infinities.
+/// Formats a number with five digits, because the script shows four. JSON has no infinities.
 fn five_digits(value: f64) -> String {
     if !value.is_finite() {
         return "null".to_owned();

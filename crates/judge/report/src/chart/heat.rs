@@ -1,4 +1,4 @@
-//! Heat maps: cells in ten colours of one scale, with a legend.
+//! Heat maps: cells coloured on a scale of ten colours, with a legend.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::plot::HeatMap;
 use crate::escape::html;
 use crate::number::{Letters, Unit};
 
-/// Number of colours; the style sheet has a class for each.
+/// Number of colours. The style sheet has a class for each colour.
 const STEPS: usize = 10;
 
 /// Mapping of values to colours.
@@ -49,8 +49,8 @@ impl Scale {
     }
 }
 
-/// Draws the cells. Neighbours of one colour in a row are merged into one rectangle, and all
-/// rectangles of a colour into one path, so that a map of two hours by forty rows stays small.
+/// Draws the cells. Neighbouring cells of a row with the same colour become one rectangle, and all
+/// rectangles of a colour one path. A map of two hours with forty rows thus stays small.
 pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
     let Some(scale) = Scale::of(map) else { return };
     let columns = map.x_edges.len().saturating_sub(1);
@@ -58,7 +58,7 @@ pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
         return;
     }
     let mut paths = vec![String::new(); STEPS];
-    // A small overlap hides seams between cells, unless the cells show values.
+    // If the cells show no values, they overlap a little, which hides the seams between them.
     let values = map.values && values_fit(map, columns, frame);
     let (gap, lap) = if values { (1.0, 0.0) } else { (0.0, 0.3) };
     for (row, cells) in map.cells.chunks(columns).enumerate() {
@@ -101,15 +101,16 @@ pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
     }
 }
 
-/// Returns true if every value fits into its cell. A narrow drawing relies on the table instead.
+/// Returns true if every value fits into its cell. A narrow drawing without values relies on the
+/// table.
 fn values_fit(map: &HeatMap, columns: usize, frame: &Frame) -> bool {
     let narrowest = map.x_edges.windows(2).map(|edges| frame.x_px(edges[1]) - frame.x_px(edges[0]));
     let room = narrowest.take(columns).fold(f64::INFINITY, f64::min) - 4.0;
     map.cells.iter().flatten().all(|value| text_px(&cell_text(map, *value)) <= room)
 }
 
-/// Formats a value for its cell. The unit of a rate is in the legend; a bandwidth has its full
-/// unit.
+/// Formats a value for its cell. A rate is shown without unit (the legend has it), a bandwidth with
+/// its full unit.
 fn cell_text(map: &HeatMap, value: f64) -> String {
     let text = map.unit.show(value, Letters::Unicode);
     match map.unit {
@@ -198,7 +199,7 @@ mod tests {
         let scale = Scale::of(&map(&[0.9, 4.0])).unwrap();
         assert_eq!((scale.low, scale.high), (0.25, 4.0));
         assert_eq!((scale.step(0.99), scale.step(1.01)), (STEPS / 2 - 1, STEPS / 2));
-        // A single side does not move the middle.
+        // If all values are on one side, the middle of the scale does not move.
         let below = Scale::of(&map(&[0.5, 0.8])).unwrap();
         assert_eq!((below.low, below.high), (0.5, 2.0));
     }

@@ -9,8 +9,8 @@ use crate::escape::html;
 /// Height of a line of text.
 const LINE_PX: f64 = 15.0;
 
-/// Estimates the width of a text at the style sheet's size (11.5 px) in a common sans serif font:
-/// the width of digits and lower-case letters is a little over half of their height.
+/// Estimates the width of a text at the style sheet's size (11.5 px) in a common sans serif font.
+/// Digits and lower-case letters are a little wider than half of their height.
 pub(super) fn text_px(text: &str) -> f64 {
     text.chars()
         .map(|c| if matches!(c, 'i' | 'l' | '.' | ',' | ':' | ' ') { 3.9 } else { 6.9 })
@@ -33,7 +33,7 @@ pub(super) struct Frame {
     pub height: f64,
     pub x: FittedAxis,
     pub y: FittedAxis,
-    /// Names of rows are above the rows inside the frame, to save width.
+    /// To save width, the name of each row is inside the frame, above the row.
     names_above: bool,
     legend_rows: Vec<Vec<(String, u8)>>,
 }
@@ -136,7 +136,7 @@ impl Frame {
         );
     }
 
-    /// Draws names of rows that are above the rows, over crossing lines.
+    /// Draws the names above the rows, on top of lines that cross them.
     pub fn names(&self, out: &mut String) {
         if !self.names_above {
             return;
@@ -144,7 +144,7 @@ impl Frame {
         out.push_str("<g class=\"ticks\">");
         for mark in &self.y.marks {
             let (x, y) = (px(self.left), px(self.y_px(mark.value) - 9.0));
-            // The plate keeps a vertical line from crossing the name.
+            // The rectangle hides a vertical line that would cross the name.
             let _ = write!(
                 out,
                 "<rect class=\"plate\" x=\"{x}\" y=\"{}\" width=\"{}\" height=\"14\"/>\
@@ -180,7 +180,8 @@ impl Frame {
         out.push_str("</g>");
     }
 
-    /// Draws shaded intervals. A name is hidden if the label of a horizontal line needs its space.
+    /// Draws shaded intervals. The name of an interval is hidden if the label of a horizontal line
+    /// needs the space.
     pub fn bands(&self, bands: &[Band], labels: &[LevelLabel], out: &mut String) {
         out.push_str("<g class=\"bands\">");
         for band in bands.iter().filter(|band| band.from.is_finite() && band.to.is_finite()) {
@@ -205,7 +206,7 @@ impl Frame {
                     && label.left_px < from + name_px
                     && label.left_px + label.wide_px > from
             });
-            // If zooming makes enough space, the script shows the name.
+            // The script shows the name if there is enough space after zooming.
             let room_px = if covered { f64::from(u16::MAX) } else { name_px };
             let hidden = if room_px > to - from { " hidden=\"\"" } else { "" };
             let _ = write!(
@@ -223,8 +224,8 @@ impl Frame {
         out.push_str("</g>");
     }
 
-    /// Returns true if labels of horizontal lines belong at the left: a load line or data is at the
-    /// right, and the left is empty.
+    /// Returns true if labels of horizontal lines belong at the left, because the left is empty and
+    /// a load line or data is at the right.
     fn labels_at_left(&self, rules: &[Rule], marks: &[Mark], wide_px: f64) -> bool {
         if rules.iter().any(|rule| rule.kind == RuleKind::LoadLine) {
             return true;
@@ -308,7 +309,7 @@ impl Frame {
                     px(if rule.kind == RuleKind::LoadLine {
                         self.bottom() - 8.0
                     } else if self.names_above {
-                        // The name of the first row occupies this position inside the frame.
+                        // The name of the first row is at this position inside the frame.
                         self.top - 2.0
                     } else {
                         self.top + 12.0
@@ -332,7 +333,7 @@ pub(super) struct LevelLabel {
     first_px: f64,
     left_px: f64,
     wide_px: f64,
-    /// The label is at the left of the frame.
+    /// True if the label is at the left of the frame.
     at_left: bool,
 }
 

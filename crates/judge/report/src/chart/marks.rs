@@ -48,7 +48,7 @@ fn on_canvas(series: &Series, frame: &Frame, steps: bool) -> Vec<Point> {
     let mut stepped = Vec::with_capacity(2 * series.points.len());
     let mut level = None;
     for point in &series.points {
-        // The level lasts until the next point or the start of a gap.
+        // A step extends to the next point or to the start of a gap.
         if let Some(level) = level {
             stepped.push(Some((frame.x_px(point.0), level)));
         }
@@ -59,7 +59,8 @@ fn on_canvas(series: &Series, frame: &Frame, steps: bool) -> Vec<Point> {
     m4(stepped)
 }
 
-/// `M` starts a segment, `L` continues it. A segment of one point becomes a dot (round caps).
+/// `M` starts a segment, `L` continues it. A segment of a single point is drawn as a dot, by its
+/// round caps.
 fn line_path(points: &[Point]) -> String {
     let mut out = String::with_capacity(points.len() * 11);
     let mut pen_down = false;
@@ -137,7 +138,7 @@ fn draw_dots(colour: u8, dots: &[Dot], joined: bool, frame: &Frame, out: &mut St
     out.push_str("</g>");
 }
 
-/// Shapes differ like colours, for colour-blind readers and for print.
+/// Each colour has its own shape, for colour-blind readers and for print.
 fn shape(colour: u8, x: f64, y: f64, out: &mut String) {
     let (x0, y0) = (px(x), px(y));
     let _ = match colour % 4 {

@@ -4,18 +4,18 @@ use super::axis::{Axis, AxisScale};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table};
 
-/// Data of one line. X and y are in the base units of the axes.
+/// Data of a line, with x and y in the base units of the axes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Name in the legend; empty if it has no entry.
+    /// Name in the legend; empty if the line is not in the legend.
     pub name: String,
-    /// Index of the colour, from 0; the palette has eight and repeats.
+    /// Index of the colour, from 0. The palette has eight colours and repeats.
     pub colour: u8,
     /// Points in order of x. `None` is a gap without observations.
     pub points: Vec<(f64, Option<f64>)>,
 }
 
-/// A point for a whole measurement, with intervals.
+/// A point that represents a whole measurement, with intervals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dot {
     pub x: f64,
@@ -31,7 +31,7 @@ pub struct Dot {
 /// A grid of coloured cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatMap {
-    /// Edges of columns, one more than columns. On an axis of names: −0.5, 0.5, 1.5…
+    /// Edges of the columns, including both outer edges. On an axis of names: −0.5, 0.5, 1.5…
     pub x_edges: Vec<f64>,
     /// Edges of the rows, from the bottom.
     pub y_edges: Vec<f64>,
@@ -41,11 +41,11 @@ pub struct HeatMap {
     pub unit: Unit,
     /// Description of the values.
     pub title: String,
-    /// Logarithmic colour scale, for counts over several orders of magnitude.
+    /// True for a logarithmic colour scale, for counts over several orders of magnitude.
     pub log: bool,
-    /// Middle of the colour scale; 1 for ratios.
+    /// Value at the middle of the colour scale; 1 for ratios.
     pub about: Option<f64>,
-    /// Write each value into its cell.
+    /// True to show each value in its cell.
     pub values: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct HeatMap {
 pub enum Mark {
     /// A line through the points.
     Line(Series),
-    /// A line with steps: each value lasts until the next point.
+    /// A line with steps: each value is drawn until the next point.
     Steps(Series),
     /// Like [`Mark::Line`], filled down to the axis.
     Area(Series),
@@ -68,7 +68,7 @@ pub enum Mark {
         colour: u8,
         /// The points.
         dots: Vec<Dot>,
-        /// Connect the points by a line.
+        /// True to connect the points by a line.
         joined: bool,
     },
     /// Coloured cells.
@@ -88,7 +88,7 @@ impl Mark {
         (!name.is_empty()).then_some((name.as_str(), colour % 8))
     }
 
-    /// Calls `each` with every x and y that must be inside the frame.
+    /// Calls `each` for every x and y that must be inside the frame.
     pub(super) fn extent(&self, mut each: impl FnMut(f64, f64)) {
         match self {
             Self::Line(s) | Self::Steps(s) | Self::Area(s) | Self::StepArea(s) => {
@@ -119,7 +119,7 @@ pub struct Band {
     pub to: f64,
     /// Label, shown at the top if there is space.
     pub label: String,
-    /// True for the measured phase, which is not shaded.
+    /// True if this is the measured phase, which is not shaded.
     pub clear: bool,
 }
 
@@ -188,7 +188,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Returns a map over two axes of names as a table, for output without charts.
+    /// Returns a heat map whose axes are names as a table, for output without charts.
     #[must_use]
     pub fn grid(&self) -> Option<Table> {
         let (AxisScale::Names(columns), AxisScale::Names(rows)) = (&self.x.scale, &self.y.scale)

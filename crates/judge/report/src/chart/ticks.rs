@@ -1,11 +1,11 @@
 //! Positions of tick marks.
 //!
 //! Linear axes: P. Heckbert, "Nice Numbers for Graph Labels", Graphics Gems (1990), with 2.5 added
-//! to 1, 2 and 5. Time axes: the divisions of a clock. Logarithmic axes: decades, with 2 and 5
-//! between them if there is space; powers of two for sizes.
+//! to 1, 2 and 5. Time axes: the divisions of a clock. Logarithmic axes: decades, with marks at 2
+//! and 5 between them if there is space, or powers of two for sizes.
 
-/// Returns the step, of 1, 2, 2.5 or 5 times a power of ten, that divides `span` into at most
-/// `count` parts.
+/// Returns the step that divides `span` into at most `count` parts. It is 1, 2, 2.5 or 5 times a
+/// power of ten.
 pub fn nice_step(span: f64, count: usize) -> f64 {
     if !(span.is_finite() && span > 0.0) {
         return 1.0;
@@ -21,7 +21,7 @@ pub fn linear(low: f64, high: f64, count: usize) -> Vec<f64> {
     multiples(low, high, nice_step(high - low, count))
 }
 
-/// Extends `low` and `high` outwards to the next marks.
+/// Returns `low` and `high`, extended outwards to the next marks.
 pub fn loose(low: f64, high: f64, count: usize) -> (f64, f64) {
     let step = nice_step(high - low, count);
     ((low / step + 1e-9).floor() * step, (high / step - 1e-9).ceil() * step)
@@ -33,8 +33,8 @@ const CLOCK_NS: [f64; 21] = [
     3.6e12, 7.2e12, 2.16e13, 4.32e13, 8.64e13,
 ];
 
-/// Below this limit, times are labelled in fractions of seconds, such as `0.5 s`; above it, as on a
-/// clock.
+/// Axes shorter than this are labelled in fractions of seconds, such as `0.5 s`; longer axes are
+/// labelled as on a clock.
 pub const PARTS_BELOW_NS: f64 = 3e9;
 
 /// Returns the marks of an axis of elapsed nanoseconds.
@@ -43,13 +43,13 @@ pub fn clock(low: f64, high: f64, count: usize) -> Vec<f64> {
     let day = CLOCK_NS[CLOCK_NS.len() - 1];
     let step = CLOCK_NS
         .into_iter()
-        // For ranges longer than a few seconds, labels have no fractions.
+        // Ranges longer than a few seconds have labels without fractions.
         .find(|step| *step >= raw && (high < PARTS_BELOW_NS || *step >= 1e9))
         .unwrap_or_else(|| nice_step((high - low) / day, count) * day);
     multiples(low, high, step)
 }
 
-/// Returns the marks of a logarithmic axis of base ten; `true` for those with a label.
+/// Returns the marks of a logarithmic axis of base ten, with `true` for each mark that has a label.
 pub fn decades(low: f64, high: f64, count: usize) -> Vec<(f64, bool)> {
     let first = low.log10().floor() as i32;
     let last = high.log10().ceil() as i32;
@@ -59,7 +59,7 @@ pub fn decades(low: f64, high: f64, count: usize) -> Vec<(f64, bool)> {
     } else {
         &[(1.0, true), (2.0, false), (5.0, false)]
     };
-    // With more decades than labels, only every second or third is labelled.
+    // If there are more decades than labels, only every second or third decade is labelled.
     let every = ((span / count.max(1) as f64).ceil() as i32).max(1);
     let mut marks = Vec::new();
     for exponent in first..=last {

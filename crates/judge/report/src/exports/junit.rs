@@ -1,5 +1,5 @@
-//! The verdict as JUnit XML: a test case for the verdict, for each check and for each rule of the
-//! audit. The gate of a comparison: a test case for the gate and for each figure.
+//! Exports as JUnit XML. A run has a test case for the verdict, for each check, and for each rule
+//! of the audit. The gate of a comparison has a test case for the gate and for each figure.
 //!
 //! An undecided check is `skipped`, never passed. An INCONCLUSIVE verdict is an `error`, because
 //! the run decided nothing.
@@ -106,7 +106,7 @@ pub fn gate_xml(gate: &Gate) -> String {
 }
 
 fn of_check(check: &Check) -> Case {
-    // The names of limit and measured value contain their units.
+    // The names of the limit and of the measured value contain their units.
     let quantity = serde_json::to_value(check.quantity).unwrap_or_default();
     let figures = quantity.as_object().map(|object| {
         let all = object.iter().map(|(name, value)| format!("{name} {value}"));

@@ -9,17 +9,17 @@ use plimsoll_judge::finding::Outcome;
 use crate::run::distribution::{QUANTILES, percentile_ns};
 use crate::run::kinds::Operation;
 
-/// Text under construction, by families of metrics.
+/// Text under construction. It consists of families of metrics.
 #[derive(Debug, Default)]
 pub struct Families(String);
 
 impl Families {
-    /// Starts a family of metrics, `plimsoll_NAME`, of a kind (`gauge`, `counter`, `summary`).
+    /// Starts the family of metrics `plimsoll_NAME`. Its kind is `gauge`, `counter` or `summary`.
     pub fn family(&mut self, name: &str, kind: &str, help: &str) {
         self.0.push_str(&format!("# HELP plimsoll_{name} {help}\n# TYPE plimsoll_{name} {kind}\n"));
     }
 
-    /// Adds a value of the family.
+    /// Adds a value to the family.
     pub fn line(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
@@ -38,12 +38,12 @@ pub fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Escapes the value of a label.
+/// Returns the result in Prometheus' text format.
 pub fn text(bundle: &Bundle, verdict: &Verdict) -> String {
     let run = &bundle.run;
     let plan = run.name.as_str();
     let mut all = Families::default();
-    all.family("run_info", "gauge", "The run and its verdict; always 1.");
+    all.family("run_info", "gauge", "Run and verdict, as labels; the value is always 1.");
     let of = [
         ("plan", plan),
         ("run_id", &run.run_id),
@@ -68,7 +68,7 @@ pub fn text(bundle: &Bundle, verdict: &Verdict) -> String {
             }
         }
     }
-    all.family("rules", "gauge", "Rules of the audit by their outcome.");
+    all.family("rules", "gauge", "Number of the audit's rules with each outcome.");
     let found = |outcome| verdict.findings.iter().filter(|f| f.outcome == outcome).count();
     for (word, count) in [
         ("fail", found(Outcome::Fail)),
@@ -85,8 +85,10 @@ fn classes(all: &mut Families, bundle: &Bundle) {
     let seconds = measured(bundle).map(|phase| phase.duration_ns as f64 / 1e9);
     type Value = fn(&plimsoll_evidence::run::ClassTotals, Option<f64>) -> Option<f64>;
     let families: [(&str, &str, Value); 5] = [
-        ("operations", "Operations of the measurement.", |class, _| Some(class.count as f64)),
-        ("bytes", "Bytes moved by the measurement.", |class, _| Some(class.size_bytes as f64)),
+        ("operations", "Operations during the measurement.", |class, _| Some(class.count as f64)),
+        ("bytes", "Bytes read and written during the measurement.", |class, _| {
+            Some(class.size_bytes as f64)
+        }),
         ("errors", "Operations that failed.", |class, _| Some(class.errors as f64)),
         ("operations_per_second", "Rate.", |class, s| Some(class.count_within() as f64 / s?)),
         ("bytes_per_second", "Bandwidth.", |class, s| Some(class.bytes_within() as f64 / s?)),

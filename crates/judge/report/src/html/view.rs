@@ -10,10 +10,10 @@ use crate::table::{Align, Cell, Table, Tone};
 
 const LETTERS: Letters = Letters::Unicode;
 
-/// Tables with this many columns are set in a smaller font, and may be wider than the text.
+/// Tables with at least this many columns use a smaller font, and may be wider than the text.
 const WIDE: usize = 10;
 
-/// Longer words in a cell (paths, hashes, fields of plans) may be broken anywhere.
+/// Words in a cell that are longer than this (paths, hashes, plan fields) may be broken anywhere.
 const WORD_MAX: usize = 28;
 
 fn tone(tone: Tone) -> &'static str {
@@ -34,7 +34,7 @@ fn align(align: Align) -> &'static str {
     }
 }
 
-/// Converts a sentence; text in backticks is set as code.
+/// Converts a sentence, and marks text in backticks as code.
 pub(super) fn prose(text: &str) -> Value {
     Value::from_safe_string(escape::html_prose(text))
 }
@@ -64,7 +64,7 @@ fn fact(fact: &Fact) -> Value {
     }
 }
 
-/// Converts a section. Blocks for the terminal and tables without rows are omitted.
+/// Converts a section, without tables that have no rows and without blocks for the terminal.
 pub(super) fn section(section: &Section) -> Value {
     context! {
         id => section.id.as_str(),
@@ -73,7 +73,7 @@ pub(super) fn section(section: &Section) -> Value {
     }
 }
 
-/// Findings that are shown without a click: the worst, which decide.
+/// Findings that are visible without a click: the worst findings, which decide the verdict.
 const FINDINGS_OPEN: usize = 3;
 
 fn block(block: &Block) -> Option<Value> {
@@ -127,7 +127,7 @@ fn table(table: &Table) -> Value {
             context! { title => column.title.as_str(), align => align(column.align), unit }
         })
         .collect();
-    // Title of a cell when its row is shown without headings.
+    // Title of a cell if its row is shown without headings.
     let titles: Vec<String> = table
         .columns
         .iter()
@@ -163,8 +163,8 @@ fn table(table: &Table) -> Value {
     }
 }
 
-/// Returns the headings that neighbouring columns share, with their number of columns; empty if no
-/// columns share a heading.
+/// Returns the headings that neighbouring columns share, each with its number of columns; empty if
+/// no columns share a heading.
 fn groups(table: &Table) -> Vec<Value> {
     if table.columns.iter().all(|column| column.group.is_empty()) {
         return Vec::new();

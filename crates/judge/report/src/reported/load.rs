@@ -1,21 +1,21 @@
-//! Tested load of a result, for tables: block size, mix and depth.
+//! Load that a result was measured with, for tables: block size, mix and depth.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Pattern, ToolResult};
 
 use crate::number::{Letters, Unit};
 use crate::table::Cell;
 
-/// Maximum relative width of a size that counts as one size.
+/// Maximum relative difference of sizes that are shown as a single size.
 const ONE_SIZE: f64 = 0.01;
 
-/// Load that a result states, or that follows from its figures.
+/// Load of a result: as the result states it, or derived from its figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TestedLoad {
     /// Smallest and largest size of an operation, in bytes.
     pub size_bytes: Option<(f64, f64)>,
     /// Percentage of reads among reads and writes.
     pub read_percent: Option<f64>,
-    /// Access pattern, if all parts have the same.
+    /// Access pattern, if all parts have the same pattern.
     pub pattern: Option<Pattern>,
     /// Operations in flight, all parts together.
     pub outstanding: Option<f64>,
@@ -25,7 +25,7 @@ impl TestedLoad {
     /// Derives the load of a result.
     pub fn of(result: &ToolResult) -> Self {
         let parts: Vec<&Part> = result.parts.iter().filter(|part| !part.is_total).collect();
-        // A result that prints only totals has no other parts.
+        // A result that contains only totals has no other parts.
         let parts = if parts.is_empty() { result.parts.iter().collect() } else { parts };
         let moves = |operation: &&Operation| match operation.kind {
             Kind::Read | Kind::Write => true,
@@ -46,7 +46,7 @@ impl TestedLoad {
         }
     }
 
-    /// Returns the block size: a single size, or the smallest and the largest.
+    /// Returns the block size, or the smallest and the largest block size.
     pub fn size_cell(&self) -> Cell {
         let show = |bytes: f64| Unit::Size.show(bytes, Letters::Ascii);
         match self.size_bytes {
@@ -85,8 +85,8 @@ fn size(operation: &Operation) -> Option<f64> {
         .or_else(|| quotient(&operation.bandwidth_per_s, &operation.rate_per_s))
 }
 
-/// Returns the measured share of reads, or the stated share if the figures of the result are not
-/// divided into reads and writes.
+/// Returns the measured share of reads. If the figures are not divided into reads and writes,
+/// returns the stated share.
 fn read_percent(parts: &[&Part]) -> Option<f64> {
     let operations = || parts.iter().flat_map(|part| &part.operations);
     let amount = |kind: Kind, of: fn(&Operation) -> Option<f64>| -> Option<f64> {
@@ -102,14 +102,14 @@ fn read_percent(parts: &[&Part]) -> Option<f64> {
         .or_else(|| same(parts.iter().map(|p| p.setting.read_percent.as_ref().map(|f| f.value))))
 }
 
-/// Returns the sum over all parts; `None` if any part lacks its number.
+/// Returns the sum over all parts; `None` if a part does not have this number.
 fn outstanding(parts: &[&Part]) -> Option<f64> {
     let of = |part: &&Part| part.setting.outstanding.as_ref().map(|o| o.most.value);
     let known: Option<Vec<f64>> = parts.iter().map(of).collect();
     known.filter(|depths| !depths.is_empty()).map(|depths| depths.iter().sum())
 }
 
-/// Returns the value, if all elements have the same.
+/// Returns the value that all elements have, if it is the same.
 fn same<T: PartialEq + Copy>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
     let first = values.next()??;
     values.all(|value| value == Some(first)).then_some(first)

@@ -9,9 +9,9 @@ use crate::document::{Block, Document, Headline, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Maximum number of groups of repeats on a terminal; the page and CSV have all.
+/// Maximum number of groups of repeats that a terminal shows. The page and CSV contain all groups.
 const GROUPS_MAX: usize = 30;
-/// Spread of repeats that is highlighted.
+/// Spread of repeats above which the cell is highlighted.
 const SPREAD_WARN: f64 = 0.10;
 
 fn unit(kind: FigureKind) -> Unit {
@@ -30,7 +30,7 @@ fn word(kind: FigureKind) -> &'static str {
     }
 }
 
-/// Returns the spread of repeated results; `None` if there are none.
+/// Returns the spread of repeated results; `None` if no result was repeated.
 pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     let columns = vec![
         Column::words("repeats of", "repeats_of"),
@@ -47,7 +47,7 @@ pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     for group in groups(judged.iter().map(|(result, _)| *result)) {
         let spreads = group.spreads();
         let rate = spreads.iter().any(|spread| spread.figure == FigureKind::RatePerS);
-        // With one I/O size, bandwidth adds nothing to the rate.
+        // If there is only one I/O size, the bandwidth adds no information to the rate.
         for spread in
             spreads.into_iter().filter(|s| !(rate && s.figure == FigureKind::BandwidthBytesPerS))
         {
@@ -76,10 +76,13 @@ pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     let more = rows.len().saturating_sub(GROUPS_MAX);
     table.rows = rows.into_iter().take(GROUPS_MAX).map(|(_, row)| row).collect();
-    let title = "Repeats, the widest spread first (maximum minus minimum, over the mean)";
+    let title = "Repeats, sorted by spread: (maximum − minimum) / mean";
     let mut section = Section::brief("repeats", title).with(Block::Table(table));
     if more > 0 {
-        section = section.with(Block::Words(format!("and {more} more with less spread")));
+        section = section.with(Block::Words(format!(
+            "and {more} more groups of repeats with less \
+            spread"
+        )));
     }
     Some(section)
 }
@@ -109,8 +112,10 @@ pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
     let mut sections = vec![Section::brief("figures", "Figures").with(Block::Table(table))];
     if !sides.alone.is_empty() {
         let list = sides.alone.iter().map(|(side, label)| format!("{}: {label}", names[*side]));
-        sections
-            .push(Section::brief("alone", "On one side only").with(Block::List(list.collect())));
+        sections.push(
+            Section::brief("alone", "Workloads that only one side has")
+                .with(Block::List(list.collect())),
+        );
     }
     if !sides.impossible.is_empty() {
         let list = Block::List(sides.impossible.clone());
@@ -131,9 +136,11 @@ fn cells(label: &str, pair: &Pair, second: &str) -> Vec<Cell> {
         Difference::Better => (format!("{second} is better"), Tone::Good),
         Difference::Worse => (format!("{second} is worse"), Tone::Bad),
         Difference::NotShown => ("within the spread of the runs".to_owned(), Tone::Plain),
-        Difference::TooFew => ("too few runs: at least four per side".to_owned(), Tone::Warn),
+        Difference::TooFew => {
+            ("too few runs: at least four per side are required".to_owned(), Tone::Warn)
+        }
         Difference::Impossible => {
-            ("none: figures of a result are impossible".to_owned(), Tone::Bad)
+            ("not computed: the figures of a result are impossible".to_owned(), Tone::Bad)
         }
     };
     let interval = pair.ratio_interval.map_or_else(Cell::not_applicable, |(low, high)| {
@@ -168,7 +175,7 @@ fn headline(names: [&str; 2], sides: &Sides) -> Headline {
         () => ("NO DIFFERENCE SHOWN", Tone::Plain),
     };
     let reason = match all {
-        0 => "no two results of the sides have the same workload".to_owned(),
+        0 => "no workload was measured on both sides".to_owned(),
         _ => format!(
             "{} is better in {better} and worse in {worse} of {all} figures, beyond the spread of the runs",
             names[1]
@@ -177,7 +184,7 @@ fn headline(names: [&str; 2], sides: &Sides) -> Headline {
     Headline { word: word.into(), tone, reason, figures: Vec::new() }
 }
 
-/// Returns the same as JSON.
+/// Returns the comparison of two sides as JSON.
 pub fn sides_json(names: [&str; 2], sides: &Sides) -> serde_json::Value {
     json!({ "sides": names, "rows": sides.rows, "alone": sides.alone, "impossible": sides.impossible })
 }

@@ -1,5 +1,5 @@
-//! Section of a quickstart: sustained mailboxes by rate and by space, uncertainty, and the next
-//! command.
+//! Section of a quickstart: number of mailboxes that rate and space allow, its uncertainty, and the
+//! next command.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
@@ -11,21 +11,27 @@ use crate::document::{Block, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table};
 
-/// Returns an empty section for other runs.
+/// Returns the section of a quickstart. It is empty for all other runs.
 pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     let Some(capacity) = estimate(bundle, verdict) else { return empty_section() };
-    let mut section = Section::brief("carried", "What this storage would sustain")
-        .with(Block::Table(table(&capacity)))
-        .with(Block::List(words(&capacity)));
+    let mut section = Section::brief(
+        "carried",
+        "Number of mailboxes that this storage would \
+        sustain",
+    )
+    .with(Block::Table(table(&capacity)))
+    .with(Block::List(words(&capacity)));
     section = match (&capacity.next, capacity.promised) {
         (Some(next), Some(mailboxes)) => section.with(Block::Listing {
             caption: format!(
-                "Next, run a test of two hours with {mailboxes} heavy mailboxes, the number that these figures suggest"
+                "Next, run a two-hour test with {mailboxes} heavy mailboxes, as these figures \
+                 suggest"
             ),
             text: next.clone(),
         }),
         _ => section.with(Block::Words(
-            "The space is too small for one mailbox of 1 GiB: name a larger file system with --path."
+            "The space is too small for one mailbox of 1 GiB: select a larger file system with \
+             --path."
                 .to_owned(),
         )),
     };
@@ -73,9 +79,9 @@ fn words(capacity: &MailboxEstimate) -> Vec<String> {
         all.push("The run is INVALID: no figure here can be relied on.".to_owned());
     }
     all.push(format!(
-        "Rate: {rate} transactional I/Os, by four sessions. The 95 % intervals describe this half \
-         minute. They do not apply to data that exceeds the caches, or to storage that is full or \
-         was written to for hours."
+        "Rate: {rate} transactional I/Os from four sessions. The 95 % intervals describe only \
+         this half minute. They do not apply to data that exceeds the caches, or to storage that \
+         is full or was written to for hours."
     ));
     all.push(format!("Space: {free}."));
     if !capacity.limits_broken.is_empty() {

@@ -38,7 +38,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     let total: u64 = condition.iter().map(|(_, phase)| phase.written_bytes).sum();
     let lasted = last.start_ns + last.duration_ns - first.start_ns;
     let mut says = format!(
-        "{} written in {}, before the measurement.",
+        "{} were written in {} before the measurement.",
         Unit::Size.show(total as f64, Letters::Unicode),
         Unit::Elapsed.show(lasted as f64, Letters::Unicode)
     );

@@ -24,7 +24,7 @@ pub(crate) const QUANTILES: [(&str, &str, f64); 7] = [
 
 /// Bins per decade of latency.
 const BINS_PER_DECADE: f64 = 24.0;
-/// Minimum number of I/Os above a shown percentile.
+/// A percentile is shown only if at least this many I/Os are above it.
 const BEYOND_MIN: u64 = 10;
 
 pub(crate) fn section(bundle: &Bundle) -> Section {
@@ -56,14 +56,14 @@ pub(crate) fn percentiles(bundle: &Bundle) -> Table {
         }
     }
     table.note = "From merged histograms of three significant digits; n/a if fewer than ten I/Os \
-                  are above the percentile. Latency counts from the intended start, service time \
-                  from just before submission."
+        are above the percentile. Latency is measured from the intended start, service time from \
+        just before submission."
         .to_owned();
     drop_empty_percentiles(&mut table);
     table
 }
 
-/// Removes the highest percentiles, down to p99, if no row has enough I/Os.
+/// Removes percentiles above p99 for which no row has enough I/Os.
 fn drop_empty_percentiles(table: &mut Table) {
     for key in ["latency_ns_p99999", "latency_ns_p9999", "latency_ns_p999"] {
         let Some(at) = table.columns.iter().position(|column| column.key == key) else { return };
@@ -110,12 +110,13 @@ fn chart(bundle: &Bundle) -> Option<Plot> {
         "distribution",
         "Distribution of latency",
         Axis::log("latency", Unit::Latency),
-        Axis::linear("share of its I/Os", Unit::Share),
+        Axis::linear("share of the I/Os", Unit::Share),
     )
     .size(860.0, 240.0)
     .says(
-        "Each step is the share of I/Os of that kind in one bin; a factor of ten in latency has 24 \
-         bins. Two humps mean two sources of answers, such as a cache and the media.",
+        "Each step shows the share of the I/Os of one kind in one histogram bin; there are 24 \
+         bins per decade of latency. Two humps indicate that data came from two sources, such as \
+         a cache and the media.",
     );
     for (kind, histogram) in drawn(bundle) {
         let (colour, points) = (kind.colour(), bins(&histogram));
@@ -130,12 +131,13 @@ fn tail_chart(bundle: &Bundle) -> Option<Plot> {
         "latency-beyond",
         "Share of I/Os above a latency",
         Axis::log("latency", Unit::Latency),
-        Axis::log("share of its I/Os that took longer", Unit::Share),
+        Axis::log("share of the I/Os that took longer", Unit::Share),
     )
     .size(860.0, 240.0)
     .says(
-        "Share of I/Os of that kind that took longer than the latency on the horizontal axis: p99 \
-         is at 1 %, p99.9 at 0.1 %. A line ends at the last latency with ten I/Os above it.",
+        "For each kind of I/O: the share of its I/Os that took longer than the latency on the \
+         horizontal axis. p99 is at 1 %, p99.9 at 0.1 %. A line ends where fewer than ten I/Os \
+         took longer.",
     );
     for (kind, histogram) in drawn(bundle) {
         let (colour, points) = (kind.colour(), beyond(&histogram));
@@ -166,7 +168,8 @@ fn bins(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     points
 }
 
-/// Returns shares above each edge of the bins, up to the last edge with enough values above.
+/// Returns the share of values above each edge of the bins, up to the last edge that has enough
+/// values above it.
 fn beyond(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     let (first, counts) = counts(histogram);
     let mut left = histogram.len();
@@ -186,10 +189,11 @@ fn edge(bin: i64) -> f64 {
     10f64.powf(bin as f64 / BINS_PER_DECADE)
 }
 
-/// Returns the number of the first bin, and the counts of this and all later bins.
+/// Returns the number of the first bin, and the counts of this bin and all later bins.
 fn counts(histogram: &Histogram<u64>) -> (i64, Vec<u64>) {
     let bin_of = |ns: u64| ((ns.max(1) as f64).log10() * BINS_PER_DECADE).floor() as i64;
-    // A logarithmic axis has no zero. Values below the clock's resolution are in the first bin.
+    // A logarithmic axis has no zero, so zero counts as 1 ns. Values below the clock's resolution
+    // are in the first bin.
     let (first, last) = (bin_of(histogram.min_nz()), bin_of(histogram.max()));
     let mut counts = vec![0u64; (last - first + 1).clamp(1, 1_000) as usize];
     for value in histogram.iter_recorded() {

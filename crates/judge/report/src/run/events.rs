@@ -87,14 +87,14 @@ fn row(figures: &WindowFigures) -> Vec<Cell> {
 
 fn describe_recovery(windows: &Windows) -> String {
     let level = format!(
-        "Recovered means: the rate stays at or above {:.0} % of the rate before, and the p99 at or below \
-         {P99_FACTOR} times the p99 before.",
+        "\"Recovered\" means that the rate stays at or above {:.0} % of the rate before the \
+         event, and the p99 at or below {P99_FACTOR} times the p99 before the event.",
         RATE_SHARE * 100.0
     );
     let action = &windows.action;
     let step = elapsed(windows.interval_ns as f64);
     let says = match &windows.recovery_ns {
-        Ok(0) => format!("Recovered at once after \"{action}\" (accurate to {step})."),
+        Ok(0) => format!("Recovered immediately after \"{action}\" (accurate to {step})."),
         Ok(after_ns) => format!(
             "Recovered {} after \"{action}\" (accurate to {step}).",
             elapsed(*after_ns as f64)
@@ -108,9 +108,9 @@ fn describe_recovery(windows: &Windows) -> String {
     format!("{says} {level}")
 }
 
-/// Explains on a model which stations the event loaded.
+/// For a modelled system: names the stations whose utilisation rose during the event.
 fn describe_stations(stations: &[StationWindows]) -> Option<String> {
-    // Small shares need a decimal: a rise from 0.3 to 0.4 % must not read as from 0 to 0 %.
+    // Small shares have a decimal, so that a rise from 0.3 to 0.4 % is not printed as 0 to 0 %.
     let percent = |share: f64| match share < 0.1 {
         true => format!("{:.1} %", share * 100.0),
         false => format!("{:.0} %", share * 100.0),
@@ -118,7 +118,7 @@ fn describe_stations(stations: &[StationWindows]) -> Option<String> {
     let most = stations.first()?;
     let (before, during) = most.before.zip(most.during)?;
     if during <= before {
-        return Some("No kind of station was busier during the event than before.".to_owned());
+        return Some("No kind of station was busier during the event than before it.".to_owned());
     }
     let mut says = format!(
         "During the event the utilisation rose most at {}: from {} to {}",
@@ -141,7 +141,7 @@ fn describe_stations(stations: &[StationWindows]) -> Option<String> {
     Some(format!("{says}."))
 }
 
-/// Maximum rows of stations: the largest increases.
+/// Maximum number of rows of stations; the rows with the largest increases are shown.
 const STATIONS_MAX: usize = 6;
 
 fn table_of_stations(stations: Vec<StationWindows>) -> Table {
@@ -198,7 +198,7 @@ fn event_row(event: &EventRecord, planned: Option<&Event>) -> Vec<Cell> {
     action_row(&label(event), event.at_ns, event.command.as_ref(), &event.missed, effect)
 }
 
-/// Describes an event on a model.
+/// Describes the effect of an event on a modelled system.
 fn effect(event: &Event) -> String {
     let throttle = event.throttle.as_ref();
     let throttle =
@@ -207,7 +207,7 @@ fn effect(event: &Event) -> String {
     one_line(&effect.unwrap_or_default())
 }
 
-/// Returns the event's name, with the host of a fleet that ran its commands.
+/// Returns the event's name and, in a fleet, the host that ran its commands.
 fn label(event: &EventRecord) -> String {
     match &event.host {
         Some(host) => format!("{} on {host}", event.name),
@@ -229,7 +229,7 @@ fn action_row(
             Cell::text(command.failure.clone()).tone(Tone::Bad)
         }
         (Some(CommandRecord { exit_code: None, .. }), _) => {
-            Cell::text("unknown: it stopped its own host, as expected")
+            Cell::text("unknown: the command stopped its own host, as expected")
         }
         (Some(_), _) => Cell::text("exit code 0"),
         (None, _) => Cell::text("happened"),

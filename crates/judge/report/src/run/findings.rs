@@ -1,4 +1,4 @@
-//! Findings, worst first, and the claims that they do not decide.
+//! Findings, the worst first, and the claims with the rules of each claim.
 
 use plimsoll_judge::claim::{Claim, ClaimStatus};
 use plimsoll_judge::finding::{Finding, Outcome};
@@ -25,7 +25,7 @@ pub(super) fn section(verdict: &Verdict) -> Section {
     section.with(Block::Findings(lines.collect()))
 }
 
-/// If the run makes none of these claims, names the claims that a failed rule refutes.
+/// Names the claims that a failed rule refutes, if the run makes none of these claims.
 fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     let stands = !matches!(verdict.verdict, VerdictKind::Invalid | VerdictKind::Inconclusive);
     if finding.outcome != Outcome::Fail || !stands {
@@ -43,7 +43,8 @@ fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     })
 }
 
-/// Returns the findings, worst first; if there are none, the text `none`.
+/// Returns the findings, the worst first. If there are no findings, the section contains the text
+/// `none`.
 pub(crate) fn list(findings: &[Finding], none: &str) -> Section {
     let section = Section::brief("findings", "Findings");
     if findings.is_empty() {
@@ -58,7 +59,7 @@ pub(crate) fn claims_section(verdict: &Verdict) -> Section {
         .with(passed(verdict))
 }
 
-/// Returns the claims in one line, for the terminal.
+/// Returns the claims on one line, for the terminal.
 pub(crate) fn claims_line(verdict: &Verdict) -> Section {
     let names_of = |status: ClaimStatus| {
         let names = verdict.claims.iter().filter(|(_, s)| **s == status);
@@ -85,10 +86,11 @@ pub(crate) fn claims_line(verdict: &Verdict) -> Section {
     Section::terminal("claims-line", title).with(Block::Facts(facts))
 }
 
-/// Returns facts that the verdict relies on unchecked: declarations, and rules accepted as unknown.
+/// Returns the facts on which the verdict relies without a check: declarations of the plan, and
+/// rules whose unknown outcome the plan accepts.
 fn qualifications(verdict: &Verdict) -> impl Iterator<Item = (&'static str, &[String])> {
     [
-        ("as declared, not measured", verdict.declared.as_slice()),
+        ("declared by the plan, not measured", verdict.declared.as_slice()),
         ("accepted as unknown by the plan", verdict.accepted.as_slice()),
     ]
     .into_iter()
@@ -112,8 +114,8 @@ pub(crate) fn line(finding: &Finding) -> FindingLine {
     }
 }
 
-/// Formats a number of the evidence in the unit at the end of its name; returns the words of the
-/// name, and the number.
+/// Formats a number of the evidence in the unit at the end of its name. Returns the name in words,
+/// and the number.
 fn shown((name, value): (&String, &serde_json::Value)) -> (String, String) {
     let (unit, words) = Unit::of_name(name);
     let value = match (value, value.as_f64()) {
@@ -164,13 +166,13 @@ fn meaning(claim: &str) -> &'static str {
     match claim {
         "requirement" => "the storage sustains the load that the requirement describes",
         "media-read" => "reads came from the media, not from a cache",
-        "cached-read" => "reads came from a cache, as the plan declares",
+        "cached-read" => "reads came from a cache, as the plan states",
         "burst-write" => "writes were accepted at this rate for a short time",
         "sustained-write" => "writes can continue at this rate indefinitely",
         "durable-write" => "acknowledged writes survive a loss of power",
-        "tail-latency" => "the high percentiles of latency are what users would see",
-        "trace-replay" => "the load was the trace's: its operations, their order and times",
-        "in-memory" => "the target is this host's memory, as the plan declares",
+        "tail-latency" => "users would see the high percentiles of latency that were measured",
+        "trace-replay" => "the load had the operations, the order and the times of the trace",
+        "in-memory" => "the target is this host's memory, as the plan states",
         "comparative" => "one system is faster or slower than another",
         _ => "",
     }

@@ -65,23 +65,24 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
         Fact::new("generator, user CPU", time(generator.user_ns)),
         Fact::new("generator, system CPU", time(generator.system_ns)),
         Fact::new("generator, polling", time(spun_ns))
-            .note("part of its CPU time, while no operation was ready"),
-        Fact::new("generator, memory", size(generator.resident_bytes_max)).note("most resident"),
+            .note("part of the generator's CPU time, spent while no operation was ready"),
+        Fact::new("generator, memory", size(generator.resident_bytes_max))
+            .note("maximum resident size"),
         Fact::new("read from storage", size(generator.storage_read_bytes))
-            .note("by the process, according to the kernel"),
+            .note("by the generator process, according to the kernel"),
         Fact::new("written to storage", size(generator.storage_written_bytes)),
     ];
     facts.extend(threads(generator));
     facts.extend(lateness(bundle));
     facts.extend([
         Fact::new(
-            "files in the page cache before",
+            "files in the page cache, before",
             size(observed.page_cache.resident_bytes_before),
         )
         .note(observed.page_cache.files_bytes.map_or(String::new(), |files| {
             format!("of {}", Unit::Size.show(files as f64, Letters::Unicode))
         })),
-        Fact::new("and after", size(observed.page_cache.resident_bytes_after)),
+        Fact::new("files in the page cache, after", size(observed.page_cache.resident_bytes_after)),
         Fact::new("distinct data read", size(profile.working_set_read_bytes)),
         Fact::new("distinct data written", size(profile.working_set_written_bytes)),
         Fact::new("sequential reads", share(profile.read_sequential_share)),
@@ -90,8 +91,8 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
         facts.push(Fact::new("sequential log writes", share(profile.log_sequential_share)));
     }
     facts.extend([
-        Fact::new("data compresses to", share(profile.compressed_share))
-            .note("LZ4 in pieces of 64 KiB"),
+        Fact::new("compressed size of data", share(profile.compressed_share))
+            .note("with LZ4, in chunks of 64 KiB"),
         Fact::new("blocks of zeroes", share(profile.zero_share)),
         Fact::new("repeated blocks", share(profile.duplicate_share)),
     ]);
@@ -130,16 +131,15 @@ fn threads(generator: &Generator) -> Vec<Fact> {
 fn lateness(bundle: &Bundle) -> Vec<Fact> {
     let counters = &bundle.run.counters;
     let about = [
-        ("generator_lag", "generator late by", "by itself"),
-        ("full_queue_lag", "delayed by", "while all slots were busy"),
+        ("generator_lag", "delay by the generator", "operations that the generator delayed"),
+        ("full_queue_lag", "delay by full queue", "operations delayed because all slots were busy"),
     ];
     let each = about.into_iter().filter_map(|(name, label, why)| {
         let of = |what: &str| counters.get(&format!("{name}_{what}")).copied();
         let (count, p99_ns) = (of("operations").filter(|count| *count > 0)?, of("ns_p99")?);
         let show = |ns: u64| Unit::Latency.show(ns as f64, Letters::Unicode);
         let (median, most) = (show(of("ns_p50")?), show(of("ns_max")?));
-        let note =
-            format!("99th percentile of {count} {why}; half by up to {median}, at most {most}");
+        let note = format!("99th percentile of {count} {why}; median {median}, maximum {most}");
         Some(Fact::new(label, Cell::number(Unit::Latency, p99_ns as f64)).note(note))
     });
     each.collect()
@@ -185,7 +185,7 @@ fn devices(bundle: &Bundle) -> Table {
             ]
         })
         .collect();
-    table.note = "Other programs on the same device are in these counts.".to_owned();
+    table.note = "These counts include other programs that use the same device.".to_owned();
     table
 }
 
@@ -202,7 +202,7 @@ pub(super) fn environment(bundle: &Bundle) -> Section {
         Fact::new("distribution", text(&environment.distribution)),
         Fact::new("kernel", text(&environment.kernel)),
         Fact::new("CPU", text(&environment.cpu_model)),
-        Fact::new("CPUs", number(environment.cpus)).note("that the run may use"),
+        Fact::new("CPUs", number(environment.cpus)).note("available to the run"),
         Fact::new("memory", size(environment.memory_bytes)),
         Fact::new("memory available", size(environment.memory_available_bytes))
             .note("at the start"),

@@ -1,5 +1,5 @@
 //! Section about a modelled system: sources of reads, stations, and the time that operations spent
-//! at each.
+//! at each station.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ErrorBand, ModelStatistics};
@@ -14,7 +14,8 @@ use crate::document::{Block, Depth, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Maximum rows of stations. Similar stations share a row, so this is enough for a whole system.
+/// Maximum number of rows of stations. Similar stations share a row, so this is enough for a whole
+/// system.
 const STATIONS_MAX: usize = 40;
 /// Utilisation above which a station has long queues in any open network.
 const BUSY: f64 = 0.75;
@@ -28,8 +29,8 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
         .with(Block::List(errors(bundle, inside)))
 }
 
-/// Describes the model's errors against published systems, and the conditions under which it was
-/// never checked.
+/// Describes the model's errors relative to published systems, and the conditions under which the
+/// model was never checked.
 fn errors(bundle: &Bundle, inside: &ModelStatistics) -> Vec<String> {
     let Some(record) = &inside.record else {
         return vec![
@@ -43,19 +44,19 @@ fn errors(bundle: &Bundle, inside: &ModelStatistics) -> Vec<String> {
     };
     let bands: Vec<String> = record.bands.iter().map(band).collect();
     let mut says = vec![format!(
-        "Modelled over published, least to largest (number of published figures): {}.",
+        "Ratios of modelled to published figures, smallest to largest (number of figures): {}.",
         bands.join("; ")
     )];
     says.extend(record.unchecked(bundle.plan.workload.kind(), &inside.set));
     says
 }
 
-/// Returns the full section.
+/// Returns the section for the full report.
 pub(super) fn section(bundle: &Bundle) -> Section {
     explain(bundle, Depth::Full)
 }
 
-/// Returns the full section at a given depth.
+/// Returns the complete section, for the outputs that `depth` selects.
 pub fn explain(bundle: &Bundle, depth: Depth) -> Section {
     let Some((inside, window_ns)) = known(bundle) else { return empty_section() };
     let title = format!("Inside the model {}", inside.model);
@@ -84,7 +85,7 @@ fn limit(most: &Stations) -> String {
     }
     // Utilisation law: the station is saturated at 1 / utilisation times this load.
     format!(
-        "The bottleneck is {}: it would be saturated at {:.2} times this load of the same mix.",
+        "The bottleneck is {}: it would be saturated at {:.2} times this load with the same mix.",
         most.busiest,
         1.0 / utilisation
     )
@@ -132,7 +133,7 @@ fn places(inside: &ModelStatistics) -> Table {
     if remote > 0 {
         let all: u64 = reads.iter().map(|(_, tally, _)| tally.ios).sum();
         let share = 100.0 * remote as f64 / all.max(1) as f64;
-        table.note = format!("{share:.1} % of the reads needed another node");
+        table.note = format!("{share:.1} % of the reads needed data from another node");
     }
     table
 }
@@ -140,7 +141,7 @@ fn places(inside: &ModelStatistics) -> Table {
 fn path_table(path: &plimsoll_evidence::model_statistics::Path) -> Table {
     let (mean_ns, parts) = contributions(path);
     let mut table = Table::new(
-        &format!("Where the time of {} goes", one_of(&path.operation)),
+        &format!("Time breakdown of {}", one_of(&path.operation)),
         vec![
             Column::words("station", "station"),
             Column::of(Unit::Latency, "waiting", "waited_ns"),
@@ -157,8 +158,7 @@ fn path_table(path: &plimsoll_evidence::model_statistics::Path) -> Table {
         ]);
     }
     table.note = format!(
-        "{} of mean latency on the critical path of {} operations; parts below half a percent are \
-         left out",
+        "mean latency {}, from the critical paths of {} operations; parts below 0.5 % are left out",
         Unit::Latency.show(mean_ns, Default::default()),
         path.traced
     );
@@ -184,9 +184,9 @@ fn station_table(inside: &ModelStatistics, window_ns: u64) -> Table {
             Column::numbers("servers", "servers"),
             Column::of(Unit::Share, "mean", "utilisation").under("utilisation"),
             Column::of(Unit::Share, "busiest", "utilisation_max").under("utilisation"),
-            Column::numbers("inside", "customers"),
+            Column::numbers("customers", "customers"),
             Column::of(Unit::Rate, "visits", "visits_per_s"),
-            Column::of(Unit::Latency, "time of a visit", "time_ns"),
+            Column::of(Unit::Latency, "time per visit", "time_ns"),
         ],
     );
     for group in stations(inside, window_ns).into_iter().take(STATIONS_MAX) {

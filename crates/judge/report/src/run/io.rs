@@ -1,6 +1,7 @@
 //! The I/O tables, per database, in the order of Jetstress reports.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
 use plimsoll_judge::figures::{Pick, is_counted_elsewhere, measured, rate_per_s};
 
 use super::distribution::percentile_ns;
@@ -30,7 +31,9 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     }
     let caption = "Upkeep I/O performance";
     let mut upkeep = small(bundle, caption, &of("upkeep"));
-    upkeep.note = "Checkpoints, headers, formatting of log files, and flushes, which make earlier writes durable and move no bytes.".to_owned();
+    upkeep.note = "Checkpoints, headers, formatting of log files, and flushes. A flush makes \
+        earlier writes durable and transfers no data."
+        .to_owned();
     section.with(Block::Table(upkeep)).with(Block::Table(total(bundle)))
 }
 
@@ -79,7 +82,8 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
 fn beside(bundle: &Bundle) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let sessions = bundle.run.engine.sessions;
-    pairs.push(("threads".to_owned(), sessions.to_string()));
+    let known = bundle.run.driver != Driver::Foreign || sessions > 0;
+    pairs.extend(known.then(|| ("threads".to_owned(), sessions.to_string())));
     if let Some(rate) = rate_per_s(bundle, Pick::Transactional).filter(|_| sessions > 0) {
         let each = Unit::Rate.show(rate / f64::from(sessions), Letters::Unicode);
         pairs.push(("I/Os per thread".to_owned(), each));
@@ -98,7 +102,7 @@ fn beside(bundle: &Bundle) -> Vec<(String, String)> {
     pairs
 }
 
-/// Returns the name of an instance, or its number if it has none.
+/// Returns the name of an instance, or its number if it has no name.
 pub(super) fn instance_name(bundle: &Bundle, instance: u32) -> String {
     match bundle.run.instances.get(instance as usize) {
         Some(instance) => instance.name.clone(),
@@ -123,7 +127,7 @@ fn instance_title(bundle: &Bundle) -> &'static str {
     if bundle.plan.workload.mailbox().is_some() { "database" } else { "instance" }
 }
 
-/// Returns latencies, rates and sizes of each kind.
+/// Returns a table with the latencies, rates and sizes of each kind of I/O.
 fn full(bundle: &Bundle, caption: &str, kinds: &[Kind]) -> Table {
     let title = instance_title(bundle);
     let mut columns = vec![Column::words(title, title)];
@@ -156,7 +160,8 @@ fn full(bundle: &Bundle, caption: &str, kinds: &[Kind]) -> Table {
     table
 }
 
-/// Returns rate, bandwidth, size and latency of one kind; no rows if it did not occur.
+/// Returns rate, bandwidth, size and latency of one kind of I/O. Returns no rows if there was no
+/// such I/O.
 fn small(bundle: &Bundle, caption: &str, kinds: &[Kind]) -> Table {
     let title = instance_title(bundle);
     let mut columns = vec![Column::words(title, title)];
@@ -196,7 +201,7 @@ fn small(bundle: &Bundle, caption: &str, kinds: &[Kind]) -> Table {
     table
 }
 
-/// Returns all I/O of the measured phase, with maintenance and upkeep.
+/// Returns totals of all I/O in the measured phase, including maintenance and upkeep.
 pub(crate) fn total(bundle: &Bundle) -> Table {
     let mut table = Table::new(
         "Total I/O performance",

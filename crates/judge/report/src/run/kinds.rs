@@ -11,7 +11,7 @@ use plimsoll_plan::Workload;
 pub(crate) enum Operation {
     Read,
     Write,
-    /// Makes earlier writes durable; moves no bytes.
+    /// Makes earlier writes durable; transfers no data.
     Flush,
 }
 
@@ -26,7 +26,7 @@ impl Operation {
         }
     }
 
-    /// Returns the plural for reports.
+    /// Returns the name in reports, in the plural.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Read => "reads",
@@ -35,7 +35,7 @@ impl Operation {
         }
     }
 
-    /// Returns the word for CSV keys.
+    /// Returns the name in CSV keys.
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -50,7 +50,7 @@ fn flushes(name: &str) -> bool {
     name.ends_with("flush") || name.ends_with(".sync")
 }
 
-/// Reads, writes or flushes of a group, of one instance or all.
+/// The reads, writes or flushes of a group of classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub group: String,
@@ -113,7 +113,8 @@ pub(crate) fn kind(bundle: &Bundle, group: &str, operation: Operation) -> Kind {
 }
 
 impl Kind {
-    /// Returns true for the I/O that limits apply to: the workload's own, and a mail store's log.
+    /// Returns true if limits apply to this kind of I/O. They apply to the I/O of the workload
+    /// itself, and to the log of a mail store.
     pub fn is_judged(&self) -> bool {
         matches!(self.group.as_str(), "transactional" | "durable" | "first_byte" | "log")
     }
@@ -135,7 +136,7 @@ impl Kind {
         }
     }
 
-    /// Returns totals of the measured phase, of one instance or all.
+    /// Returns totals of the measured phase, for one instance or for all instances.
     pub fn totals(&self, bundle: &Bundle, instance: Option<u32>) -> Totals {
         let mut totals = Totals::default();
         for class in &bundle.run.classes {
@@ -146,8 +147,8 @@ impl Kind {
         totals
     }
 
-    /// Returns the merged latencies of the measured phase: from the intended start, or service
-    /// times.
+    /// Returns a merged histogram of the measured phase: latencies from the intended start, or
+    /// service times.
     pub fn histogram(&self, bundle: &Bundle, service: bool) -> Option<Histogram<u64>> {
         let mut merged = plimsoll_evidence::latency::histogram();
         for class in bundle.run.classes.iter().filter(|class| self.includes(class)) {
@@ -189,7 +190,7 @@ impl Totals {
         per_second(bundle, self.sums.count_within())
     }
 
-    /// Returns the mean latency; `None` without I/Os, and if their latency was not measured.
+    /// Returns the mean latency; `None` if there are no I/Os or their latency was not measured.
     pub fn latency_ns_avg(&self) -> Option<f64> {
         mean(self.sums.latency_ns, self.sums.count).filter(|ns| *ns > 0.0)
     }
@@ -199,7 +200,7 @@ impl Totals {
         mean(self.service_ns_sum, self.served)
     }
 
-    /// Returns the mean size; `None` without I/Os, and for flushes.
+    /// Returns the mean size; `None` if there are no I/Os or they are flushes.
     pub fn size_bytes_avg(&self) -> Option<f64> {
         mean(self.sums.size_bytes, self.sums.count).filter(|size| *size > 0.0)
     }

@@ -6,7 +6,7 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table};
 
-/// Returns the table of one host; empty if nothing was observed or moved.
+/// Returns the table of one host; empty if no interface was observed or there was no traffic.
 pub(super) fn table(bundle: &Bundle) -> Table {
     let mut table = Table::new("Network interfaces, by the kernel's counters", columns().into());
     let Some(links) = &bundle.observed.links else { return table };
@@ -32,8 +32,8 @@ pub(crate) fn table_of_hosts<'a>(hosts: impl Iterator<Item = (&'a str, &'a Bundl
     table
 }
 
-const PROGRAMS: &str =
-    "Counts include other programs. Bytes that pass several interfaces count in each.";
+const PROGRAMS: &str = "The counts include traffic of other programs. Bytes that pass through several interfaces are \
+     counted at each.";
 
 fn columns() -> [Column; 7] {
     [
@@ -59,7 +59,7 @@ fn row(one: &Interface) -> Vec<Cell> {
     let speed = one.speed_bits_per_s.map(|speed| match (one.duplex.as_deref(), one.hardware) {
         (Some("half"), _) => format!("{}, half duplex", bits(speed)),
         (_, Some(true)) => bits(speed),
-        // Virtual drivers report a fixed number.
+        // Virtual drivers report a fixed speed.
         _ => format!("{} nominal", bits(speed)),
     });
     let below = one.below.as_ref().map(|below| below.join(", "));

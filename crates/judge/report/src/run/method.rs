@@ -25,13 +25,13 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
         (_, true) => format!(
             "Closed loop of {}: an operation starts when the previous one has ended. A stall of \
              the storage therefore delays the load too, and the operations that were not issued \
-             are missing from the percentiles (coordinated omission). Latency counts from the time \
-             at which the operation was due to start.",
+             are missing from the percentiles (coordinated omission). Latency is measured from \
+             the time at which the operation was due to start.",
             super::threads(engine.sessions)
         ),
         (_, false) => "Open loop: operations start at their scheduled times whether or not \
-                       earlier ones have ended. Latency counts from the scheduled time, so that a \
-                       stall counts for every operation that it delays."
+            earlier ones have ended. Latency is measured from the scheduled time, so that a stall \
+            adds to the latency of every operation that it delays."
             .to_owned(),
     });
     if run.driver != Driver::Model {
@@ -43,21 +43,21 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
         );
     }
     notes.push(
-        "Service time counts from just before the I/O is submitted to the kernel until its \
+        "Service time is the time from just before an I/O is submitted to the kernel until its \
          completion arrives."
             .to_owned(),
     );
     if run.driver == Driver::Model {
         notes.push(
-            "The storage system is modelled, in virtual time: these figures predict, and measure \
-             nothing."
+            "The storage system is modelled, in virtual time: these figures are predictions, not \
+             measurements."
                 .to_owned(),
         );
     }
     if let Some(requirement) = &bundle.plan.requirement {
         notes.push(format!(
-            "A maximum latency is the largest mean of intervals of {}, as in Jetstress; the \
-             largest single I/O is shown beside it but not judged.",
+            "A maximum latency is the largest mean over intervals of {}, as in Jetstress. The \
+             largest single I/O is also shown, but it is not judged.",
             elapsed(requirement.latency_max_of_ns as f64)
         ));
     }
@@ -67,7 +67,7 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
              percentiles are never averaged. A percentile is shown if at least ten I/Os are above \
              it.",
             "A 95 % interval is computed from the means of ten batches of the measured phase. It \
-             is left out if the samples depend on each other too much. A mean passes if its \
+             is left out if the samples are too strongly correlated. A mean passes if its \
              interval, or each of the ten batch means, is within the limit.",
             "Unknown means not observed. It never counts as zero or as passed. A claim that is not \
              shown may still be true; this evidence does not prove it.",
@@ -81,14 +81,14 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
         engine.threads
     ));
     if !engine.ring_features.is_empty() {
-        notes.push(format!("The ring has {}.", engine.ring_features.join(", ")));
+        notes.push(format!("Features of the ring: {}.", engine.ring_features.join(", ")));
     }
     if !engine.ring_refusals.is_empty() {
         notes.push(format!("The kernel did not provide {}.", engine.ring_refusals.join("; ")));
     }
     if let Some(polling) = &engine.polling {
         notes.push(match polling.longest_ns {
-            0 => format!("Waiting threads slept at once: {}.", polling.why_not),
+            0 => format!("Waiting threads slept without polling: {}.", polling.why_not),
             longest_ns => format!(
                 "Waiting threads polled for completions for up to {} before they slept.",
                 Unit::Latency.show(longest_ns as f64, Letters::Unicode)
@@ -98,14 +98,14 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
     let clock = &engine.clock;
     if !clock.source.is_empty() {
         notes.push(format!(
-            "Clock: {}, steps of {}, {:.1} ns per reading.",
+            "Clock: {}, with a resolution of {} and {:.1} ns per reading.",
             clock.source,
             Unit::Latency.show(clock.resolution_ns as f64, Letters::Unicode),
             clock.cost_ps as f64 / 1e3
         ));
     }
     notes.push(format!(
-        "KiB, MiB and GiB are powers of 1,024; kB, MB and GB powers of 1,000. Judged by rules \
+        "KiB, MiB and GiB are powers of 1,024; kB, MB and GB are powers of 1,000. Judged by rules \
          version {}.",
         verdict.rules_version
     ));
@@ -114,7 +114,7 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
 
 fn paths(bundle: &Bundle) -> Table {
     let mut table = Table::new(
-        "Past the page cache?",
+        "Direct I/O, by path",
         vec![
             Column::words("path", "path"),
             Column::words("direct I/O", "direct"),
@@ -148,17 +148,21 @@ pub(super) fn ledger(bundle: &Bundle) -> Section {
     };
     let mut facts = vec![
         Fact::new("line in the ledger", Cell::count(ledger.position)),
-        Fact::new("SHA-256 of the line before", Cell::text(ledger.previous_sha256.clone())),
+        Fact::new("SHA-256 of the previous line", Cell::text(ledger.previous_sha256.clone())),
         Fact::new("SHA-256 of the plan", Cell::text(bundle.run.plan_sha256.clone())),
     ];
     if let Some(unix_ns) = ledger.began_unix_ns {
-        facts.insert(1, Fact::new("the ledger began", Cell::text(began(bundle, ledger, unix_ns))));
+        facts.insert(
+            1,
+            Fact::new("start of the ledger", Cell::text(began(bundle, ledger, unix_ns))),
+        );
     }
     let words = Block::Words(tries(ledger));
     Section::full("ledger", "Ledger").with(words).with(Block::Facts(facts))
 }
 
-/// Describes the time of the ledger's first line. Earlier runs are not in the ledger.
+/// Describes the time of the ledger's first line. The ledger does not contain runs before this
+/// time.
 fn began(bundle: &Bundle, ledger: &LedgerPosition, unix_ns: u64) -> String {
     let before = bundle.run.started_unix_ns.saturating_sub(unix_ns);
     match (ledger.position, before / 86_400_000_000_000) {
@@ -188,12 +192,12 @@ fn tries(ledger: &LedgerPosition) -> String {
     match earlier {
         0 => "This is the first run of this plan on this machine.".to_owned(),
         1 => format!(
-            "This is run 2 of this plan on this machine; the one before {}.",
+            "This is run 2 of this plan on this machine; the previous run {}.",
             if ledger.earlier_runs_not_completed == 1 { "did not complete" } else { "completed" }
         ),
         _ => format!(
-            "This is run {} of this plan on this machine; of the {earlier} before it {} did not \
-             complete.",
+            "This is run {} of this plan on this machine; of the {earlier} earlier runs, {} did \
+             not complete.",
             earlier + 1,
             match ledger.earlier_runs_not_completed {
                 0 => "none".to_owned(),

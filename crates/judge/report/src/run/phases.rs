@@ -1,4 +1,4 @@
-//! Table of phases, and failed checks of data.
+//! Table of phases, and table of failed data checks.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Phase, PhaseKind};
@@ -65,7 +65,7 @@ fn row(phase: &Phase) -> Vec<Cell> {
 /// Lists pages with wrong contents.
 fn damage(bundle: &Bundle) -> Table {
     let mut table = Table::new(
-        "Failed checks of data",
+        "Failed data checks",
         vec![
             Column::words("target", "target"),
             Column::of(Unit::Count, "page", "page"),
@@ -89,7 +89,8 @@ fn damage(bundle: &Bundle) -> Table {
         .collect();
     let shown = bundle.run.checks.damage.len() as u64;
     if bundle.run.checks.errors > shown {
-        table.note = format!("The first {shown} of {} are listed.", bundle.run.checks.errors);
+        table.note =
+            format!("The first {shown} of {} errors are listed.", bundle.run.checks.errors);
     }
     table
 }

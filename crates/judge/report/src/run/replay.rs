@@ -8,10 +8,10 @@ use crate::document::{Block, Fact, Section};
 use crate::number::{Letters, Unit, elapsed};
 use crate::table::Cell;
 
-/// Digits of a hash that are shown.
+/// Number of digits of a hash that are shown.
 const HASH_DIGITS: usize = 12;
 
-/// Returns the section; empty without a trace.
+/// Returns the section; empty if the run did not replay a trace.
 pub(super) fn section(bundle: &Bundle) -> Section {
     let Some(replay) = bundle.observed.replay.as_deref() else { return empty_section() };
     let mut facts = vec![trace(replay), requested(replay), places(replay)];
@@ -37,7 +37,7 @@ fn trace(replay: &Replay) -> Fact {
     let stage = trace.stage.as_ref().map_or(String::new(), |stage| format!(", events {stage}"));
     let volumes = match trace.volumes_count {
         1 => String::new(),
-        n => format!(", {n} devices or files, one after the other"),
+        n => format!(", {n} devices or files, concatenated"),
     };
     Fact::new("trace", Cell::text(trace.file.clone()))
         .note(format!("{}{stage}{volumes}, sha256 {hash}…", trace.format))
@@ -78,35 +78,36 @@ fn requested(replay: &Replay) -> Fact {
 fn places(replay: &Replay) -> Fact {
     let mapping = &replay.mapping;
     let share = |n: u64| n as f64 / replay.operations.max(1) as f64 * 100.0;
-    let mut note = format!("{:.1} % of the operations moved", share(mapping.moved));
+    let mut note =
+        format!("{:.1} % of the operations were moved to another offset", share(mapping.moved));
     for (n, what) in [
-        (mapping.folded, "overlap other addresses of the trace"),
-        (mapping.rounded, "rounded to the boundary"),
+        (mapping.folded, "share their offset with other addresses of the trace"),
+        (mapping.rounded, "were rounded to the block size"),
     ] {
         if n > 0 {
             note.push_str(&format!(", {:.1} % {what}", share(n)));
         }
     }
     let text = format!(
-        "{}: {} of addresses, {} touched, on {}",
+        "{}: {} of addresses, of which at most {} were accessed, on a target of {}",
         mapping.rule,
         size(mapping.extent_bytes),
-        size(mapping.touched_bytes),
+        size(mapping.touched_bytes.min(mapping.extent_bytes)),
         size(mapping.target_bytes)
     );
-    Fact::new("places", Cell::text(text)).note(note)
+    Fact::new("addresses", Cell::text(text)).note(note)
 }
 
 fn began(replay: &Replay, begun: &TraceBegun) -> Vec<Fact> {
     let never = match begun.never {
         0 => String::new(),
-        n => format!(", {n} never began"),
+        n => format!(", {n} never started"),
     };
     let took = begun.took_ns.map_or(String::new(), |ns| format!(" in {}", elapsed(ns as f64)));
     let order = match (begun.threads, replay.trace.out_of_order) {
         (0 | 1, 0) => "in the order of the trace".to_owned(),
         (0 | 1, n) => format!("in the order of time; {n} were recorded out of order"),
-        (n, _) => format!("by {n} threads, so that their order is not kept"),
+        (n, _) => format!("by {n} threads, so the order is not preserved"),
     };
     let all = if replay.due.flushes > 0 { "operations and flushes" } else { "operations" };
     let text = format!("{} {all}{took}{never}", begun.operations);
@@ -120,8 +121,10 @@ fn began(replay: &Replay, begun: &TraceBegun) -> Vec<Fact> {
             latency(lag.wait_ns_p99),
             latency(lag.wait_ns_max)
         );
-        facts
-            .push(Fact::new("lag", Cell::text(text)).note("starts after their times in the trace"));
+        facts.push(Fact::new("lag", Cell::text(text)).note(
+            "delay of the starts after their times \
+                in the trace",
+        ));
     }
     facts
 }
@@ -132,7 +135,7 @@ fn left_out(replay: &Replay) -> String {
         trace.left_out.iter().map(|(what, count)| format!("{count} {what}")).collect();
     for (n, what) in [
         (trace.unreadable_lines, "lines that cannot be read"),
-        (replay.mapping.outside, "operations beyond the target"),
+        (replay.mapping.outside, "operations beyond the end of the target"),
     ] {
         if n > 0 {
             parts.push(format!("{n} {what}"));

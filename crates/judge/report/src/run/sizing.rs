@@ -88,7 +88,7 @@ fn throughput(bundle: &Bundle, verdict: &Verdict) -> Vec<Fact> {
     facts
 }
 
-/// Formats a counter of the run in the unit at the end of its name.
+/// Formats a counter of the run. The end of the counter's name determines the unit.
 fn counter(name: &str, count: u64) -> Fact {
     let words = |name: &str| name.replace('_', " ").replace(" cpu", " CPU");
     let number = |unit: Unit| Cell::number(unit, count as f64);
@@ -128,7 +128,7 @@ fn required_note(bundle: &Bundle) -> String {
     }
 }
 
-/// Compares the load with published figures for Exchange. For information only.
+/// Compares the load with published figures for Exchange. These ratios are for information only.
 fn ratios(bundle: &Bundle) -> Vec<Fact> {
     let of = |group: &str, operation: Operation| -> Totals {
         kind(bundle, group, operation).totals(bundle, None)
@@ -146,15 +146,15 @@ fn ratios(bundle: &Bundle) -> Vec<Fact> {
         show(
             "database reads to writes",
             ratio(reads.sums.count, writes.sums.count),
-            "to 1; published 1.5 to 2",
+            "to 1; published ratios: 1.5 to 2",
         ),
         show(
             "database to log I/Os",
             ratio(reads.sums.count + writes.sums.count, log.sums.count),
-            "to 1; published 8 to 12 (2007), 2.7 to 3.8 (2010)",
+            "to 1; published ratios: 8 to 12 (2007), 2.7 to 3.8 (2010)",
         ),
         Fact::new("average log write", Cell::maybe(Unit::Size, log.size_bytes_avg()))
-            .note("published goal 6 to 8 KiB"),
+            .note("published goal: 6 to 8 KiB"),
     ]
 }
 
@@ -210,7 +210,7 @@ pub(super) fn parameters(bundle: &Bundle) -> Section {
     if let Ok(resolved) = bundle.plan.to_toml() {
         section = section.with(Block::Listing {
             caption: format!(
-                "The plan as run, every default filled in (resolved.toml, SHA-256 {})",
+                "The plan as run, with all defaults (resolved.toml, SHA-256 {})",
                 bundle.run.plan_sha256
             ),
             text: resolved,
@@ -225,12 +225,12 @@ fn mailbox(store: &Mailbox) -> Vec<Fact> {
     let mix = &store.mix;
     let percent = |p: f64| Unit::Share.show(p / 100.0, Letters::Unicode);
     let pace = match store.pace {
-        Pace::Free => "free: as fast as the threads can",
+        Pace::Free => "free: each thread issues operations as fast as it can",
         Pace::Target => "target: open loop at the required rate",
     };
     let maintenance = store.maintenance.as_ref().map_or("off".to_owned(), |m| {
         format!(
-            "{} every {} and database",
+            "{} every {}, for each database",
             Unit::Size.show(m.read_bytes as f64, Letters::Unicode),
             Unit::Latency.show(m.interval_ns as f64, Letters::Unicode)
         )
@@ -238,7 +238,7 @@ fn mailbox(store: &Mailbox) -> Vec<Fact> {
     vec![
         Fact::new("mailboxes", Cell::count(store.mailboxes)),
         Fact::new(
-            "I/Os per second and mailbox",
+            "I/Os per second per mailbox",
             Cell::number(Unit::Plain, store.iops_per_mailbox_per_s),
         ),
         Fact::new("mailbox size", size(store.mailbox_size_bytes)),
@@ -261,7 +261,7 @@ fn mailbox(store: &Mailbox) -> Vec<Fact> {
         Fact::new("lazy commits", Cell::number(Unit::Share, store.lazy_commit_share)),
         Fact::new("durable commits by", text(store.durability.word().to_owned())),
         Fact::new("page", size(store.page_size_bytes)),
-        Fact::new("page cache", size(store.cache_bytes)).note("in all"),
+        Fact::new("page cache", size(store.cache_bytes)).note("for all databases"),
         Fact::new("checkpoint depth", size(store.checkpoint_depth_bytes)),
         Fact::new(
             "log files",

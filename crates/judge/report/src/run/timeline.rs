@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::{ClassTotals, PhaseKind};
+use plimsoll_evidence::run::{ClassTotals, Driver, EndKind, Phase, PhaseKind};
 use plimsoll_evidence::series::{Data, drained_class};
 use plimsoll_judge::Verdict;
 use plimsoll_judge::events::Windows;
@@ -15,9 +15,12 @@ use crate::chart::{Axis, Band, Mark, Plot, Rule, Series};
 use crate::document::{Block, Section};
 use crate::number::{Letters, Unit};
 
-/// Number of points above which a plain line is drawn instead of steps.
+/// Maximum number of points that are drawn as steps. More points are drawn as a plain line.
 const STEPS_MAX: usize = 150;
-/// If the measurement is a smaller fraction of the run, charts show only it and the warm-up.
+/// Maximum number of added idle intervals. Beyond it, each gap is one interval.
+const IDLE_MAX: u64 = 100_000;
+/// If the measurement is a smaller fraction of the run, charts show only the measurement and the
+/// warm-up.
 const SHARE_OF_RUN_MIN: f64 = 0.3;
 
 /// One interval of one kind of I/O.
@@ -39,7 +42,7 @@ pub(crate) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
         let slots = slots(bundle, window, |class| kind.includes(class));
         KindTimeline { kind, slots }
     };
-    // Upkeep has few I/Os; they are in the tables.
+    // Upkeep has few I/Os; they are only in the tables.
     let shown = |kind: &Kind| kind.group != "upkeep" && kind.group != "phase";
     let all: Vec<KindTimeline> = kinds(bundle).into_iter().filter(shown).map(timed).collect();
     if all.iter().all(|timed| timed.slots.is_empty()) {
@@ -55,8 +58,8 @@ pub(crate) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
         .with(Block::Chart(Box::new(largest)))
 }
 
-/// Adds up rows of classes by interval, for the shown time. The final flush when a store closes is
-/// excluded, because it would dominate the scale.
+/// Adds up the rows of the classes for each interval of the shown time. The final flush of a
+/// closing store is excluded, because it would dominate the scale.
 fn slots(
     bundle: &Bundle,
     (low, high): (f64, f64),
@@ -87,8 +90,8 @@ fn slots(
         slot.bytes += bytes;
         slot.max_ns = slot.max_ns.max(max_ns);
     }
-    let mut slots = merge_short(slots.into_values().collect());
-    // The last interval includes I/Os cut off by the end of the measurement.
+    let mut slots = merge_short(with_idle(bundle, slots.into_values().collect()));
+    // The last interval includes I/Os that were still running at the end of the measurement.
     for row in &bundle.series {
         if let (Some(class), Data::Class { max_ns, .. }) = (drained_class(&row.name), row.data)
             && names.contains(&class)
@@ -98,6 +101,47 @@ fn slots(
         }
     }
     slots
+}
+
+/// Adds the intervals in which no I/O completed: a run of Plimsoll records no rows for them. Other
+/// tools may have lost their rows, so what is missing there is unknown.
+fn with_idle(bundle: &Bundle, slots: Vec<Slot>) -> Vec<Slot> {
+    if bundle.run.driver == Driver::Foreign {
+        return slots;
+    }
+    let interval_ns = bundle.plan.evidence.interval_ns.max(1);
+    let mut all: Vec<Slot> = Vec::with_capacity(slots.len());
+    let mut left = IDLE_MAX;
+    let mut idle = |all: &mut Vec<Slot>, phase: u32, from_ns: u64, to_ns: u64| {
+        // The start of an interval may deviate a little.
+        let gap_ns = to_ns.saturating_sub(from_ns);
+        let count = gap_ns.saturating_add(interval_ns / 2) / interval_ns;
+        let count = count.min(left.max(1));
+        left = left.saturating_sub(count);
+        for i in 0..count {
+            let start_ns = from_ns + gap_ns / count * i;
+            all.push(Slot { start_ns, duration_ns: gap_ns / count, phase, ..Slot::default() });
+        }
+    };
+    let is_loaded = |phase: &&Phase| matches!(phase.kind, PhaseKind::WarmUp | PhaseKind::Measure);
+    let phase_of = |slot: &Slot| bundle.run.phases.get(slot.phase as usize).filter(is_loaded);
+    for slot in slots {
+        if let Some(phase) = phase_of(&slot) {
+            let before = all.last().filter(|last: &&Slot| last.phase == slot.phase);
+            let from_ns = before.map_or(phase.start_ns, |last| last.start_ns + last.duration_ns);
+            idle(&mut all, slot.phase, from_ns, slot.start_ns);
+        }
+        all.push(slot);
+    }
+    // The last rows of a run that failed may be missing.
+    if bundle.run.end.kind == EndKind::Completed
+        && let Some(last) = all.last().copied()
+        && let Some(phase) = phase_of(&last)
+    {
+        let to_ns = phase.start_ns + phase.duration_ns;
+        idle(&mut all, last.phase, last.start_ns + last.duration_ns, to_ns);
+    }
+    all
 }
 
 /// Merges an interval shorter than half of the previous one into it: a rate over a few milliseconds
@@ -119,8 +163,9 @@ fn merge_short(slots: Vec<Slot>) -> Vec<Slot> {
     merged
 }
 
-/// Returns the length of the means to which a limit on the maximum applies, if the measurement has
-/// enough of them; 0 for the recorded intervals.
+/// A limit on a maximum applies to the largest mean of an interval. Returns the length of this
+/// interval if the measurement has enough such intervals. Otherwise returns 0, which selects the
+/// recorded intervals.
 fn judged_width_ns(bundle: &Bundle) -> u64 {
     const MEANS_MIN: u64 = 30;
     let (Some(requirement), Some(measure)) = (&bundle.plan.requirement, bundle.run.measure())
@@ -131,7 +176,8 @@ fn judged_width_ns(bundle: &Bundle) -> u64 {
     if width_ns > 0 && measure.duration_ns / width_ns >= MEANS_MIN { width_ns } else { 0 }
 }
 
-/// Adds up neighbouring intervals of a phase to this length, from the start of the phase.
+/// Combines neighbouring intervals of a phase into intervals of this length, from the start of the
+/// phase.
 fn widen(slots: &[Slot], width_ns: u64) -> Vec<Slot> {
     if width_ns == 0 {
         return slots.to_vec();
@@ -157,7 +203,7 @@ fn widen(slots: &[Slot], width_ns: u64) -> Vec<Slot> {
     merge_short(wide)
 }
 
-/// Returns the points of a series, with gaps for missing intervals.
+/// Returns the points of a series, with gaps for intervals that are unknown.
 fn points(
     slots: &[Slot],
     steps: bool,
@@ -166,7 +212,7 @@ fn points(
     let mut points = Vec::with_capacity(slots.len() + 2);
     let mut end_ns: Option<u64> = None;
     for slot in slots {
-        // Intervals may be off by a little.
+        // The start of an interval may deviate a little.
         if let Some(end) = end_ns
             && slot.start_ns > end + slot.duration_ns / 4
         {
@@ -199,7 +245,7 @@ impl KindTimeline {
         mark(&self.kind.label, self.kind.colour(), &self.slots, of)
     }
 
-    /// Returns true for the I/O that limits apply to.
+    /// Returns true if limits apply to this kind of I/O.
     fn is_judged(&self) -> bool {
         self.kind.is_judged()
     }
@@ -244,7 +290,7 @@ fn bands(bundle: &Bundle, (low, high): (f64, f64)) -> Vec<Band> {
         label: part.window.word().to_owned(),
         clear: part.window != Window::During,
     });
-    // The windows are the measured phase.
+    // The windows around the event replace the band of the measured phase.
     let mut bands: Vec<Band> =
         phases.filter(|band| !band.clear).chain(parts).filter(shown).collect();
     bands.sort_by(|a, b| a.from.total_cmp(&b.from));
@@ -260,7 +306,8 @@ fn rate_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis, verdict: &Verdic
         let slots = slots(bundle, window, |class| class.group == "transactional");
         plot = plot.mark(mark("transactional, reads and writes", 6, &slots, per_second));
     }
-    // A durable write is already among the writes, a first byte belongs to a read.
+    // These classes count no additional I/Os: a durable write is already one of the writes, and a
+    // first byte belongs to a read.
     let counted = |group: &str| matches!(group, "durable" | "first_byte");
     for timed in all.iter().filter(|timed| !counted(&timed.kind.group)) {
         plot = plot.mark(timed.mark(per_second));
@@ -269,7 +316,7 @@ fn rate_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis, verdict: &Verdic
         let shown = Unit::Rate.show_round(required, Letters::Unicode);
         plot = plot.rule(Rule::target(required, format!("required, transactional: {shown}")));
     }
-    plot.says("Completed I/Os of each interval.")
+    plot.says("I/Os completed in each interval.")
 }
 
 fn latency_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis) -> Plot {
@@ -311,7 +358,7 @@ fn latency_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis) -> Plot {
         0 => "Mean of each interval, on a logarithmic axis.".to_owned(),
         ns => format!(
             "Means over {}, on a logarithmic axis: a limit on the maximum is compared with the \
-             largest of them.",
+             largest of these means.",
             crate::number::elapsed(ns as f64)
         ),
     })
@@ -328,7 +375,8 @@ fn largest_plot(all: &[KindTimeline], time: Axis) -> Plot {
     for timed in all.iter().filter(|timed| timed.is_judged()) {
         plot = plot.mark(timed.mark(largest));
     }
-    plot.says("Stalls that averages hide. Shown but not judged.").size(860.0, 220.0)
+    plot.says("This chart shows stalls that averages hide. Its values are not judged.")
+        .size(860.0, 220.0)
 }
 
 /// Returns a sparkline of the rate, for the terminal.

@@ -18,7 +18,7 @@ const FIGURES_MAX: usize = 4;
 pub struct ComparisonDrawing<'a>(pub &'a Comparison);
 
 impl ComparisonDrawing<'_> {
-    /// Returns the chart of ratios with intervals.
+    /// Returns the chart of the ratios with their intervals.
     pub fn plot(&self) -> Plot {
         let names: Vec<String> = self.0.metrics.iter().rev().map(|m| m.name.clone()).collect();
         let height = 76.0 + 30.0 * names.len() as f64;
@@ -35,7 +35,8 @@ impl ComparisonDrawing<'_> {
         )
         .size(860.0, height.max(140.0))
         .says(format!(
-            "Each point is a mean over {}'s. An interval that crosses the line shows no difference.",
+            "Each point is the ratio of a mean to the mean of {}. If its interval crosses the \
+             line, no difference is shown.",
             self.0.names.first().map_or("the first", String::as_str)
         ));
         for (at, name) in self.0.names.iter().enumerate().skip(1) {
@@ -66,7 +67,7 @@ impl ComparisonDrawing<'_> {
         ratios.filter(|ratio| *ratio > 0.0).any(|ratio| !(0.25..=4.0).contains(&ratio))
     }
 
-    /// Returns the lower end of the axis, a little below the smallest ratio and 1.
+    /// Returns the lower end of the axis: a little below the smallest ratio, and below 1.
     fn least(&self) -> Option<f64> {
         let ends = self
             .0
@@ -78,7 +79,7 @@ impl ComparisonDrawing<'_> {
         Some(((least - 0.05) * 20.0).floor() / 20.0)
     }
 
-    /// Returns the text that all metrics share, to show it once below the table.
+    /// Returns the text that is the same for all metrics. It is shown once below the table.
     fn common_text(&self) -> Option<&str> {
         let (first, more) = self.0.metrics.split_first()?;
         let alike = !more.is_empty() && more.iter().all(|metric| metric.says == first.says);
@@ -94,12 +95,12 @@ impl ComparisonDrawing<'_> {
             self.wide_table(common.is_some())
         };
         if let Some(says) = common {
-            table.note = format!("every difference: {says}");
+            table.note = format!("all differences: {says}");
         }
         table
     }
 
-    /// `common`: every metric has the same text, which is shown below the table.
+    /// `common`: true if every metric has the same text, which is then shown below the table.
     fn wide_table(&self, common: bool) -> Table {
         let mut columns = vec![Column::words("metric", "metric")];
         for (at, name) in self.0.names.iter().enumerate() {
@@ -109,8 +110,10 @@ impl ComparisonDrawing<'_> {
             columns.push(Column::numbers("spread", &key("spread_share")).under(name).rank(1));
             if at > 0 {
                 columns.push(Column::numbers("ratio", &key("ratio")).under(name));
-                columns
-                    .push(Column::numbers("95 % of the ratio", &key("ratio_interval")).under(name));
+                columns.push(
+                    Column::numbers("95 % interval of the ratio", &key("ratio_interval"))
+                        .under(name),
+                );
             }
         }
         columns.push(Column::remarks("difference", "says"));
@@ -119,7 +122,7 @@ impl ComparisonDrawing<'_> {
         table
     }
 
-    /// Returns the table with a row per metric and side.
+    /// Returns the table with a row for each metric of each side.
     fn long_table(&self, common: bool) -> Table {
         let over = format!("over {}", self.0.names.first().map_or("the first", String::as_str));
         let columns = vec![
@@ -168,7 +171,8 @@ impl ComparisonDrawing<'_> {
         cells
     }
 
-    /// Returns the first metric of each side for the headline, and the ratio of two sides.
+    /// Returns the figures of the headline: the first metric of each side and, if there are two
+    /// sides, their ratio.
     pub fn figures(&self) -> Vec<Fact> {
         let Some(metric) = self.0.metrics.first().filter(|_| self.0.names.len() <= FIGURES_MAX)
         else {
@@ -189,8 +193,8 @@ impl ComparisonDrawing<'_> {
         figures
     }
 
-    /// Returns the tone of a ratio: coloured only if the figure is decided and its interval
-    /// excludes 1.
+    /// Returns the tone of a ratio. It is coloured only if the comparison of this figure is decided
+    /// and its interval excludes 1.
     fn tone(&self, metric: &Metric, side: &SideFigure) -> Tone {
         let higher = match side.ratio_interval.filter(|_| is_decided(self.0, metric)) {
             Some([low, _]) if low > 1.0 => true,
@@ -200,14 +204,14 @@ impl ComparisonDrawing<'_> {
         if higher == metric.higher_is_better { Tone::Good } else { Tone::Bad }
     }
 
-    /// Returns chart and table of the figures.
+    /// Returns the chart and the table of the figures.
     pub fn section(&self) -> Section {
         Section::brief("metrics", "Side by side")
             .with(Block::Chart(Box::new(self.plot())))
             .with(Block::Table(self.table()))
     }
 
-    /// Returns the conditions that differ, with the value of each side.
+    /// Returns the table of conditions that differ, with the value of each side.
     pub fn differences(&self) -> Section {
         let mut table = Table::new("", vec![Column::words("condition", "condition")]);
         for (at, name) in self.0.names.iter().enumerate() {
@@ -236,7 +240,7 @@ fn letter(at: usize) -> char {
 }
 
 /// Formats values of a condition in the unit at the end of its name: `measure_ns` 600000000000 is
-/// 10 min. Values that would look equal after formatting stay unformatted.
+/// 10 min. Different values that would look equal after formatting are not formatted.
 fn with_units(name: &str, values: &[String]) -> Vec<String> {
     let unit = match Unit::of_name(name).0 {
         Unit::Plain | Unit::Share => return values.to_vec(),
@@ -263,20 +267,20 @@ fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
     decides && metric.sides.iter().any(|side| side.significant == Some(true))
 }
 
-/// Returns the unit of a figure by its key. An estimate has the unit of its figure.
+/// Returns the unit of the figure with this key. An estimate of a figure has the same unit.
 pub fn unit(key: &str) -> Unit {
     match figure(key).map(|figure| figure.unit) {
         Some(FigureUnit::PerSecond) => Unit::Rate,
         Some(FigureUnit::BytesPerSecond) => Unit::Bandwidth,
         Some(FigureUnit::Nanoseconds) => Unit::Latency,
         Some(FigureUnit::Share) => Unit::Share,
-        // A latency of a class, of all hosts.
+        // The latency of a class over all hosts.
         None if key.contains("latency_ns_") => Unit::Latency,
         None => Unit::Plain,
     }
 }
 
-/// Returns the figure with a key, of any workload.
+/// Returns the figure with this key, whatever its workload.
 pub(crate) fn figure(key: &str) -> Option<&'static Figure> {
     let key = key.strip_suffix("_cpu_adjusted_estimate").unwrap_or(key);
     metrics::all().find(|figure| figure.key == key)

@@ -10,7 +10,7 @@ use crate::number::{Letters, Unit, group_counts};
 use crate::run::checks::label;
 use crate::table::{Cell, Column, Table, Tone, Value};
 
-/// Steps of a search by ascending load, with conclusions.
+/// Steps of a search, sorted by ascending load, with the conclusions.
 pub struct Curve<'a> {
     tuning: &'a Tuning,
     /// Name of the load: `threads`, `queue depth`, `offered I/Os per second`.
@@ -18,9 +18,10 @@ pub struct Curve<'a> {
     /// Display names of the latencies.
     latency_names: Vec<String>,
     steps: Vec<&'a TuneStep>,
-    /// Index of the step that is the load line: the highest rate sustained within every ceiling.
+    /// Index of the step at the load line: the highest rate that was sustained within every
+    /// ceiling.
     load_line: Option<usize>,
-    /// Index of the step with the lowest load that achieves the requirement.
+    /// Index of the step with the lowest load that meets the requirement.
     fewest: Option<usize>,
 }
 
@@ -29,8 +30,8 @@ impl<'a> Curve<'a> {
     pub fn of(tuning: &'a Tuning) -> Self {
         let mut steps: Vec<&TuneStep> = tuning.steps.iter().collect();
         steps.sort_by_key(|step| step.load);
-        // A load that was measured several times has several steps. It is represented by the step
-        // that is nearest to their mean.
+        // If a load was measured several times, the step whose rate is nearest to the mean of these
+        // steps represents the load.
         let nearest = |at: Option<MeasuredLoad>| {
             let at = at?;
             let off = |step: &TuneStep| {
@@ -53,7 +54,10 @@ impl<'a> Curve<'a> {
             Axis::log("latency", Unit::Latency),
         )
         .size(860.0, 340.0)
-        .says(format!("Labels are the load ({}). Bars are 95 % intervals.", self.load_name));
+        .says(format!(
+            "The labels show the load ({}). The bars are 95 % intervals.",
+            self.load_name
+        ));
         for (i, name) in self.latency_names.iter().enumerate() {
             plot = self.marks(name, i as u8, &|step| Self::dot(step, i)).fold(plot, Plot::mark);
         }
@@ -81,7 +85,7 @@ impl<'a> Curve<'a> {
                     let (y, y_range) = height(step)?;
                     Some(Dot { x: step.load as f64, y, y_range, ..Dot::default() })
                 };
-                let plot = Plot::new(id, &format!("{title} against {}", self.load_name), x(), y)
+                let plot = Plot::new(id, &format!("{title} over {}", self.load_name), x(), y)
                     .size(860.0, 240.0);
                 self.marks(title, 0, &dot).fold(plot, Plot::mark)
             };
@@ -95,8 +99,8 @@ impl<'a> Curve<'a> {
         ]
     }
 
-    /// Returns a line through one step of each load, and points without a label for its other
-    /// measurements.
+    /// Returns a line through one step for each load, and unlabelled points for the other
+    /// measurements of a load.
     fn marks(
         &self,
         name: &str,
@@ -208,7 +212,7 @@ impl<'a> Curve<'a> {
         cells
     }
 
-    /// Returns load line and required load for the headline.
+    /// Returns the figures of the headline: the load line and the required load.
     pub fn figures(&self) -> Vec<Fact> {
         let load = |at: Option<usize>| Some(self.steps.get(at?)?.load as f64);
         let mut figures = Vec::new();
@@ -225,7 +229,7 @@ impl<'a> Curve<'a> {
         figures
     }
 
-    /// Returns remarks, charts and table.
+    /// Returns the section with remarks, charts and table.
     pub fn section(&self) -> Section {
         let mut section = Section::brief("curve-section", "Throughput and latency");
         let remarks = &self.tuning.remarks;

@@ -1,11 +1,12 @@
-//! Points of a sweep with one pattern and queue depth, as a map over I/O size and read share.
+//! Points of a sweep that have the same pattern and queue depth, as a map over I/O size and read
+//! share.
 
 use plimsoll_judge::sweep::IoShape;
 
 use crate::chart::{Axis, HeatMap, Mark, Plot};
 use crate::number::{Letters, Unit};
 
-/// Points with one pattern and queue depth.
+/// Points with the same pattern and queue depth.
 pub struct ShapeGroup<'a, P> {
     shape: &'a IoShape,
     /// The points, in the order of the sweep.
@@ -17,7 +18,7 @@ pub struct ShapeGroup<'a, P> {
 }
 
 impl<'a, P: AsRef<IoShape>> ShapeGroup<'a, P> {
-    /// Groups points, in order of appearance.
+    /// Groups the points, in order of their first appearance.
     pub fn all(points: &'a [P]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for point in points {
@@ -46,14 +47,14 @@ impl<'a, P: AsRef<IoShape>> ShapeGroup<'a, P> {
         format!("{}, queue depth {}", self.shape.pattern, self.shape.queue_depth)
     }
 
-    /// Returns an identifier of the group's part `part` in a page.
+    /// Returns the identifier of a part of the group on a page.
     pub fn id(&self, part: &str) -> String {
         let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let pattern: String = self.shape.pattern.chars().map(letter).collect();
         format!("{part}-{pattern}-{}", self.shape.queue_depth)
     }
 
-    /// Returns the point of a size and read share.
+    /// Returns the point with a size and read share.
     pub fn at(&self, size_bytes: u64, read_percent: f64) -> Option<&'a P> {
         let here = |point: &&&'a P| {
             let shape = (**point).as_ref();
@@ -62,8 +63,8 @@ impl<'a, P: AsRef<IoShape>> ShapeGroup<'a, P> {
         self.points.iter().find(here).copied()
     }
 
-    /// Returns a map of a figure, as colour and text: I/O size by read share. `scale` has the unit,
-    /// the legend, and the value at the middle of the colours.
+    /// Returns a map of a figure over I/O size and read share, as colours and text. `scale`
+    /// contains the unit, the legend, and the value at the middle of the colours.
     pub fn map(
         &self,
         part: &str,
@@ -105,7 +106,7 @@ pub fn size(bytes: u64) -> String {
     if bytes == 0 { "mixed".to_owned() } else { Unit::Size.show(bytes as f64, Letters::Unicode) }
 }
 
-/// Returns values in ascending order, each once.
+/// Returns the distinct values in ascending order.
 pub fn sorted<T: PartialOrd + Copy>(mut values: Vec<T>) -> Vec<T> {
     values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     values.dedup_by(|a, b| a == b);

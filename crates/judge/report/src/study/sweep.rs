@@ -76,15 +76,15 @@ impl SweepDrawing<'_> {
         };
         let plot = Plot::new(
             &group.id(&format!("lines-{}", of.key())),
-            &format!("{}: {} against size", group.name(), of.title()),
+            &format!("{}: {} over I/O size", group.name(), of.title()),
             x,
             y,
         );
         plot_lines(plot, &group.points, of, |point| point.shape.size_bytes as f64)
     }
 
-    /// Returns charts of rate and latency over the queue depth, with a line per read share, for
-    /// each pattern and size. Empty with a single depth.
+    /// Returns charts of rate and latency over the queue depth for each pattern and size, with a
+    /// line for each read share. Returns no charts if the sweep has a single depth.
     pub fn depth_plots(&self) -> Vec<Plot> {
         let depths = sorted(self.0.points.iter().map(|point| point.shape.queue_depth).collect());
         if depths.len() < 2 {
@@ -105,7 +105,7 @@ impl SweepDrawing<'_> {
         let x = Axis { scale: AxisScale::Log2, ..Axis::linear("queue depth", Unit::Plain) };
         let plot = Plot::new(
             &format!("depth-{}-{pattern}-{size_bytes}", of.key()),
-            &format!("{pattern} {}: {} against queue depth", size(size_bytes), of.title()),
+            &format!("{pattern} {}: {} over queue depth", size(size_bytes), of.title()),
             x,
             match of {
                 PointFigure::Latency => Axis::log(of.title(), of.unit()),
@@ -123,7 +123,7 @@ impl SweepDrawing<'_> {
     pub fn scatter(&self) -> Plot {
         let mut plot = Plot::new(
             "sweep-scatter",
-            "Bandwidth and latency, every point",
+            "Bandwidth and latency of every point",
             Axis::log("bandwidth", Unit::Bandwidth),
             Axis::log("average latency", Unit::Latency),
         )
@@ -159,7 +159,8 @@ impl SweepDrawing<'_> {
                 Column::numbers("average latency", "latency_ns_avg"),
                 Column::of(Unit::Rate, "reads per second", "read_rate_per_s").rank(3),
                 Column::of(Unit::Rate, "writes per second", "write_rate_per_s").rank(3),
-                Column::of(Unit::Rate, "metadata per second", "metadata_rate_per_s").rank(3),
+                Column::of(Unit::Rate, "metadata operations per second", "metadata_rate_per_s")
+                    .rank(3),
                 Column::numbers("p50", "latency_ns_p50").rank(4),
                 Column::numbers("p99", "latency_ns_p99"),
                 Column::numbers("p99.9", "latency_ns_p999").rank(4),
@@ -173,7 +174,7 @@ impl SweepDrawing<'_> {
         table
     }
 
-    /// Returns the table without columns that no point uses.
+    /// Returns the table without the columns that are empty for all points.
     fn shown_table(&self) -> Table {
         let mut table = self.table();
         let has_metadata =
@@ -196,13 +197,13 @@ impl SweepDrawing<'_> {
     /// Returns the report of a sweep.
     pub fn document(&self) -> Document {
         let measured = self.0.points.iter().filter(|point| point.rate_per_s.is_some()).count();
-        let reason = format!("{measured} of {} points have figures.", self.0.points.len());
+        let reason = format!("{measured} of {} points have measured figures.", self.0.points.len());
         let mut sections = Vec::new();
         let facts: Vec<Fact> = self.0.key_figures.iter().map(fact).collect();
         let (top, others): (Vec<Fact>, Vec<Fact>) =
             facts.iter().cloned().partition(|fact| fact.name.starts_with("top "));
         if !facts.is_empty() {
-            // The page has the notes of the headline's figures, the terminal has not.
+            // The page shows the notes of the headline's figures, but the terminal does not.
             let section = if others.is_empty() { Section::terminal } else { Section::brief };
             sections.push(section("remember", "Key figures").with(Block::Facts(facts)));
         }
@@ -309,14 +310,14 @@ fn row(point: &SweepPoint) -> Vec<Cell> {
 fn fact(kept: &KeyFigure) -> Fact {
     let rate = Cell::number(Unit::Rate, kept.rate_per_s);
     let bandwidth = Cell::number(Unit::Bandwidth, kept.bandwidth_bytes_per_s);
-    // The figure of the section's name is first.
+    // The first figure is the one that the section is named after.
     let (cell, other) =
         if kept.name.contains("bandwidth") { (bandwidth, rate) } else { (rate, bandwidth) };
     let latency = kept.latency_ns_avg.map_or(String::new(), |ns| {
         format!(", {} on average", Unit::Latency.show(ns as f64, Letters::Unicode))
     });
     let other = other.show(None, Letters::Unicode);
-    // The point at which it was reached is in brackets in the name, and too long for a heading.
+    // The name ends with the point of this figure in brackets, which is too long for a heading.
     let (name, point) = match kept.name.strip_suffix(')').and_then(|name| name.split_once(" (")) {
         Some((name, point)) => (name, format!("{point}: ")),
         None => (kept.name.as_str(), String::new()),

@@ -1,5 +1,5 @@
-//! Renders a table as text: aligned columns if they fit, otherwise with wrapped text columns,
-//! otherwise as a list of named values per row.
+//! Renders a table as text. If aligned columns do not fit, text columns are wrapped. If these do
+//! not fit either, each row becomes a list of named values.
 
 use super::Style;
 use super::paint::{Colour, paint};
@@ -11,14 +11,15 @@ use crate::table::{Align, Cell, Table};
 const GAP: usize = 2;
 /// Space before the first column.
 const INDENT: usize = 2;
-/// Minimum width of a value next to its name in a list; otherwise it is printed below.
+/// Minimum width of a value next to its name in a list. With less space, the value is printed below
+/// the name.
 const RECORD_MIN: usize = 16;
-/// Text columns are wrapped to this width, or to a slightly longer word.
+/// Text columns are wrapped to this width, or to the length of a slightly longer word.
 const FOLDED_MIN: usize = 14;
-/// Longer words (paths, hashes) are broken.
+/// Words longer than this (paths, hashes) are broken.
 const WORD_MAX: usize = 24;
 
-/// Renders a table; empty for a table without rows.
+/// Renders a table. A table without rows becomes an empty text.
 pub fn grid(table: &Table, style: &Style) -> String {
     if table.rows.is_empty() && table.totals.is_empty() {
         return String::new();
@@ -36,7 +37,7 @@ pub fn grid(table: &Table, style: &Style) -> String {
             cells.draw(&widths, table, style, &mut out);
             break;
         }
-        // Drop the last column of the highest rank.
+        // Drop the last of the columns with the highest rank.
         let least = shown.iter().copied().filter(|i| table.columns[*i].rank > 0);
         let Some(least) = least.max_by_key(|i| (table.columns[*i].rank, *i)) else {
             Cells::of(table, &(0..table.columns.len()).collect::<Vec<_>>(), style)
@@ -97,12 +98,13 @@ impl Cells {
         }
     }
 
-    /// Returns column widths that fit into `room`; `None` if even wrapped columns do not fit.
+    /// Returns column widths that fit into `room` columns; `None` if even wrapped text does not
+    /// fit.
     fn fit(&self, room: usize) -> Option<Vec<usize>> {
         let cell_width = |i: usize| {
             self.rows.iter().filter_map(|row| row.get(i)).map(|(text, _)| width(text)).max()
         };
-        // A heading can wrap to its longest word or the widest cell.
+        // A heading can be wrapped to the width of its longest word or of the widest cell.
         let mut widths: Vec<usize> = self
             .headings
             .iter()
@@ -133,7 +135,7 @@ impl Cells {
 
     fn draw(&self, widths: &[usize], table: &Table, style: &Style, out: &mut String) {
         let headings: Vec<_> = self.headings.iter().map(|h| (h.clone(), Colour::Faint)).collect();
-        // The last line of wrapped headings is next to the rule.
+        // Headings are bottom-aligned: the last line of a wrapped heading is just above the rule.
         self.draw_row(&headings, widths, true, style, out);
         for (i, row) in self.rows.iter().enumerate() {
             if i == table.rows.len() && i > 0 {

@@ -2,8 +2,8 @@
 
 use crate::number::Letters;
 
-/// Renders values in at most `columns` characters, from zero to the largest. Each character is the
-/// mean of its values; a gap is a space.
+/// Renders values in at most `columns` characters, on a scale from zero to the largest value. Each
+/// character shows the mean of its values; a gap is a space.
 pub fn spark(values: &[Option<f64>], columns: usize, letters: Letters) -> String {
     let steps: Vec<char> = match letters {
         Letters::Unicode => "▁▂▃▄▅▆▇█".chars().collect(),

@@ -1,7 +1,7 @@
 //! Line wrapping.
 
-/// Returns the width of a text on a terminal. East Asian wide characters count two, combining marks
-/// none: Unicode Standard Annex 11, by blocks.
+/// Returns the width of a text on a terminal. East Asian wide characters count as two columns and
+/// combining marks as none, by block of Unicode Standard Annex 11.
 pub fn width(text: &str) -> usize {
     text.chars()
         .map(|c| match u32::from(c) {
@@ -20,8 +20,8 @@ pub fn width(text: &str) -> usize {
         .sum()
 }
 
-/// Wraps a text at spaces into lines of at most `columns`. Longer words are broken. An empty text
-/// gives one empty line.
+/// Wraps a text at spaces into lines of at most `columns` columns. Longer words are broken. An
+/// empty text becomes one empty line.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = vec![String::new()];

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// Result of verifying the evidence of one or several runs.
+/// Result of verifying the evidence of one run or of several runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct EvidenceVerification {
-    /// All checks passed, and there are no doubts.
+    /// True if all checks passed and there are no doubts.
     pub intact: bool,
     /// Result of each run.
     pub runs: Vec<RunVerification>,
@@ -13,7 +13,7 @@ pub struct EvidenceVerification {
     pub doubts: Vec<String>,
     /// Checks that were impossible on this host.
     pub not_checked: Vec<String>,
-    /// Doubts and skipped checks as lines of text. A line that applies to several runs appears
+    /// Doubts and skipped checks as lines of text. A line that applies to several runs appears only
     /// once.
     #[serde(skip)]
     pub lines: Vec<String>,
@@ -27,7 +27,7 @@ pub struct RunVerification {
     pub seal_sha256: String,
     /// Verdict derived from the evidence.
     pub verdict: String,
-    /// The evidence does not contradict itself.
+    /// True if the evidence does not contradict itself.
     pub agrees_with_itself: bool,
     /// State of `verdict.json`.
     pub verdict_json: &'static str,
@@ -39,7 +39,7 @@ pub struct RunVerification {
     pub ledger_position: Option<u64>,
     /// Time of the ledger's first line.
     pub ledger_began_unix_ns: Option<u64>,
-    /// Contradiction in the evidence.
+    /// Contradiction in the evidence, in words.
     #[serde(skip)]
     pub contradiction: Option<String>,
     /// Ledger entry, in words.
@@ -55,8 +55,9 @@ impl EvidenceVerification {
     pub fn text(&self) -> String {
         let mut text = match self.intact {
             true => "INTACT: the evidence is unchanged since its run\n\n".to_owned(),
-            false => "NOT CONFIRMED: a check failed, or something could not be confirmed here\n\n"
-                .to_owned(),
+            false => {
+                "NOT CONFIRMED: a check failed, or could not be made on this host\n\n".to_owned()
+            }
         };
         if let [run] = &self.runs[..] {
             text.push_str(&run.text());
@@ -64,7 +65,7 @@ impl EvidenceVerification {
             let held = self.runs.iter().filter(|run| run.ledger_position.is_some());
             text.push_str(&format!("  runs         {}\n", self.runs.len()));
             text.push_str("  seals        all valid\n");
-            text.push_str(&format!("  ledger       contains {} of them\n", held.count()));
+            text.push_str(&format!("  ledger       contains {} of these runs\n", held.count()));
         }
         for line in &self.lines {
             text.push_str(&format!("\n  {line}\n"));
@@ -81,7 +82,7 @@ impl RunVerification {
         };
         let facts = [
             ("run", self.run_id.clone()),
-            ("seal", format!("holds, SHA-256 {}", self.seal_sha256)),
+            ("seal", format!("valid, SHA-256 {}", self.seal_sha256)),
             ("evidence", evidence.to_owned()),
             ("verdict", format!("{}; verdict.json {}", self.verdict, self.verdict_json)),
             ("report", format!("report.html {}", self.report_html)),

@@ -1,6 +1,6 @@
-//! A small, strict parser of our markup: tags, attributes, nesting.
+//! A small, strict parser of the report's markup: tags, attributes and nesting.
 
-/// Elements of HTML that have no end tag.
+/// HTML elements that have no end tag.
 const VOID: [&str; 4] = ["meta", "link", "br", "hr"];
 
 /// The sequence of tags (`<p>`, `</p>`) without attribute values, and all attribute values.

@@ -42,7 +42,7 @@ pub struct Sample {
     pub read_ms: f64,
     /// I/Os per second of each database.
     pub rate_per_s: f64,
-    /// A second in the middle has a stall.
+    /// There is a stall in a second in the middle.
     pub stall: bool,
     /// Direct I/O was not available.
     pub buffered: bool,
@@ -70,7 +70,7 @@ pub const LONG: Sample = Sample {
     buffered: false,
 };
 
-/// Short enough for tests, long enough for its charts to be lines.
+/// The length is short enough for tests, and long enough that the charts are lines.
 pub const QUARTER: Sample = Sample { measure_s: 900, ..LONG };
 
 /// Returns the plan of a sample.
@@ -217,10 +217,10 @@ struct Spec {
     name: &'static str,
     group: &'static str,
     is_read: bool,
-    /// Fraction of the database's rate.
+    /// Rate, as a fraction of the database's rate.
     share: f64,
     size_bytes: u64,
-    /// Latency relative to a database read.
+    /// Latency, relative to the latency of a database read.
     factor: f64,
 }
 
@@ -306,7 +306,7 @@ impl ClassData {
                 let count = if stalled { 2 } else { (rate + chance.share()) as u64 };
                 let (mut sum_ns, mut max_ns) = (0, 0);
                 for _ in 0..count {
-                    // Hyperexponential: most I/Os are fast, a few are slow.
+                    // The distribution is hyperexponential: most I/Os are fast, and a few are slow.
                     let slow = if chance.share() < 0.04 { 4.0 } else { 0.9 };
                     let draw = -(1.0 - chance.share()).ln() * slow * 0.7 + 0.25;
                     let stall_ms = if stalled { 900.0 } else { 0.0 };

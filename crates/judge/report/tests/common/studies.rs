@@ -59,7 +59,7 @@ pub fn search() -> Tuning {
     }
 }
 
-/// Six sizes by five mixes, one point missing.
+/// A sweep of six sizes and five mixes, without one of the points.
 pub fn sweep() -> Sweep {
     let mut points = Vec::new();
     for (column, kib) in [4u64, 8, 16, 32, 64, 128].into_iter().enumerate() {
@@ -116,8 +116,8 @@ pub fn key_figure(name: &str, rate_per_s: f64, bandwidth_bytes_per_s: f64) -> Ke
     KeyFigure { name, label, rate_per_s, bandwidth_bytes_per_s, latency_ns_avg: None }
 }
 
-/// Two file systems: one metric clearly better, one without a significant difference, one clearly
-/// worse.
+/// Two file systems: one metric is clearly better, one metric has no significant difference, and
+/// one metric is clearly worse.
 pub fn comparison() -> Comparison {
     let side = |mean: f64, half: f64, ratio: Option<(f64, f64, f64)>| SideFigure {
         values: Vec::new(),

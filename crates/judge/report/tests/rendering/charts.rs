@@ -94,7 +94,8 @@ proptest! {
     }
 }
 
-/// A series of two hours in seconds is reduced to the pixels, and the slowest second stays visible.
+/// A series of two hours with a point per second is reduced to the pixels, but the slowest second
+/// stays visible.
 #[test]
 fn a_long_series_is_small_and_keeps_its_peak() {
     let points = (0..7_200)

@@ -181,7 +181,7 @@ fn words_of_our_own_are_explained_where_they_first_appear() {
     }
 }
 
-/// A name that tries to escape from text, attributes, scripts and styles.
+/// A name that tries to break out of text, attributes, scripts and styles.
 const HOSTILE: &str = "\"'><img src=x onerror=alert(1)></script></style><!--&\u{1b}[31m\u{7}";
 
 fn hostile(mut bundle: Bundle) -> Bundle {
@@ -234,7 +234,7 @@ fn an_owner_is_shown_where_the_plan_names_one() {
     assert!(text.contains("owner"), "{text}");
 }
 
-/// A page with hostile names has the same tags as one with harmless names.
+/// A page with hostile names has the same tags as a page with harmless names.
 #[test]
 fn names_cannot_break_out() {
     let mut benign = hostile(common::bundle(QUICK));
@@ -242,7 +242,8 @@ fn names_cannot_break_out() {
     assert!(!attacked.contains("<img"));
     assert!(!attacked.contains('\u{1b}'));
     let verdict = judge(&benign);
-    // Two counters with the same name become one; the harmless page must do the same.
+    // Two counters with the same name become one counter, so only the name of the run is replaced by
+    // a harmless name.
     benign.run.name = "harmless".into();
     let harmless = plimsoll_report::html(&benign, &verdict).unwrap();
     assert_eq!(skeleton(&attacked).unwrap().tags, skeleton(&harmless).unwrap().tags);
@@ -262,7 +263,7 @@ fn hostile_names_stay_data_in_every_export() {
     assert_eq!(fio["fio version"], format!("plimsoll-{HOSTILE}"));
 }
 
-/// A run that ended before its measurement has a report.
+/// A run that ended before its measurement also has a report.
 #[test]
 fn a_run_without_a_measurement_has_a_report() {
     let mut bundle = common::bundle(QUICK);
@@ -288,7 +289,7 @@ fn a_run_without_a_measurement_has_a_report() {
     plimsoll_report::fio_json(&bundle);
 }
 
-/// The estimate of a quickstart is in every format of its report, and in no other run's report.
+/// Every format of a quickstart's report contains the estimate, and no other run's report does.
 #[test]
 fn a_quickstart_says_what_the_storage_would_carry() {
     let mut bundle = common::bundle(QUICK);
@@ -298,7 +299,7 @@ fn a_quickstart_says_what_the_storage_would_carry() {
         [text, page(bundle), plimsoll_report::markdown(bundle, &verdict)]
     };
     for form in forms(&bundle) {
-        assert!(!form.contains("What this storage would sustain"), "{form}");
+        assert!(!form.contains("Number of mailboxes that this storage would sustain"), "{form}");
     }
     bundle.plan.name = "quickstart".into();
     for mount in &mut bundle.environment.mounts {
@@ -307,7 +308,7 @@ fn a_quickstart_says_what_the_storage_would_carry() {
     // 621 I/Os per second would be 3,100 heavy mailboxes, but the space is too small for them.
     for form in forms(&bundle) {
         for says in [
-            "What this storage would sustain",
+            "Number of mailboxes that this storage would sustain",
             "heavy",
             "space",
             "95 % intervals",

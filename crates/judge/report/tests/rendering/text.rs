@@ -1,6 +1,9 @@
 //! The terminal's summary, compared exactly.
 
 use crate::common::{self, QUICK, Sample};
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
+use plimsoll_evidence::series::{Data, Row};
 use plimsoll_judge::judge;
 use plimsoll_report::number::Letters;
 use plimsoll_report::{Style, text};
@@ -54,4 +57,25 @@ fn every_width_holds() {
             assert!(plimsoll_report::text::width(line) <= width, "{width}: {line}");
         }
     }
+}
+
+#[test]
+fn an_interval_without_an_answer_has_a_rate_of_zero() {
+    let spark = |bundle: &Bundle| {
+        let drawn = text(bundle, &judge(bundle), &Style::default());
+        let line = drawn.lines().find(|line| line.contains("transactional I/Os, measured phase"));
+        line.unwrap_or_else(|| panic!("{drawn}")).to_owned()
+    };
+    let mut bundle = common::bundle(QUICK);
+    assert!(!spark(&bundle).contains(" 0/s –"), "{}", spark(&bundle));
+    let measure = bundle.run.measure().unwrap().clone();
+    let middle_ns = measure.start_ns + measure.duration_ns / 2;
+    let is_silent = |row: &Row| {
+        matches!(row.data, Data::Class { .. }) && row.start_ns.abs_diff(middle_ns) < 2_000_000_000
+    };
+    bundle.series.retain(|row| !is_silent(row));
+    assert!(spark(&bundle).contains(" 0/s –"), "{}", spark(&bundle));
+    // The rows of another tool may be lost.
+    bundle.run.driver = Driver::Foreign;
+    assert!(!spark(&bundle).contains(" 0/s –"), "{}", spark(&bundle));
 }

@@ -7,7 +7,7 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use super::{ChecksOut, GoalOut, Outcome, RowOut, ScoresOut};
 
-/// Rows listed for a missed goal. Further rows are only counted.
+/// Maximum number of rows that are listed for a missed goal. Further rows are only counted.
 const ROWS_NAMED: usize = 8;
 
 pub(super) fn document(result: &Outcome) -> Document {
@@ -40,14 +40,14 @@ pub(super) fn document(result: &Outcome) -> Document {
             &predicted.checks,
         ));
         sections.push(
-            Section::brief("predicted", "Predicted rows, not used by the fit")
+            Section::brief("predicted", "Predicted rows, which the fit did not use")
                 .with(Block::Table(rows_table(&predicted.rows))),
         );
     }
     let of = if result.fits {
         predicted_or_fitted(result)
     } else {
-        (result.fitted, " on the rows that it was fitted to.")
+        (result.fitted, " on the fitted rows.")
     };
     let reason = format!(
         "{}: median error {:.1} % of the rate and {:.1} % of the latency{}",
@@ -74,9 +74,9 @@ pub(super) fn document(result: &Outcome) -> Document {
     }
 }
 
-/// States whether interpolation predicts rows better than the model: those of the predicted table,
-/// otherwise those of the fitted one. Without fits that leave rows out, it compares the errors of
-/// the fitted rows, although those of new rows are larger.
+/// States whether interpolation predicts rows better than the model: the rows of the predicted
+/// table, or otherwise those of the fitted table. If there are no fits that leave rows out, the
+/// errors of the fitted rows are compared, although errors of new rows are larger.
 fn interpolation_text(result: &Outcome) -> Option<String> {
     let inside = result.predicted.as_ref().and_then(|p| p.interpolated.as_ref());
     let predicted = inside.map(|inside| (inside.model, inside.scores));
@@ -93,8 +93,8 @@ fn interpolation_text(result: &Outcome) -> Option<String> {
     let better: Vec<&str> = better.map(|(name, ..)| *name).collect();
     (!better.is_empty()).then(|| {
         format!(
-            "Between measured rows, interpolation is better than the model ({}): use `plimsoll model \
-             predict` there. Only the model predicts other systems and loads.",
+            "Between measured rows, interpolation is better than the model ({}): use `plimsoll \
+             model predict` for such rows. Only the model predicts other systems and loads.",
             better.join(", ")
         )
     })
@@ -108,7 +108,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Table of goals and reached values.
+/// Returns a table of goals and reached values.
 fn goals_table(goals: &[GoalOut]) -> Table {
     let mut table = Table::new(
         "",
@@ -145,15 +145,15 @@ pub(super) fn goal_text(goal: &plimsoll_model::fit::goals::Goal, copying: Option
     let measure = match (goal.measure, copying) {
         (Measure::Median, _) => "median error".to_owned(),
         (Measure::P90, _) => "p90 error".to_owned(),
-        (Measure::OfCopying, None) => "median error over that of copying".to_owned(),
+        (Measure::OfCopying, None) => "median error, relative to that of copying".to_owned(),
         (Measure::OfCopying, Some(copying)) => {
-            format!("median error over that of copying, {}", percent(copying))
+            format!("median error, relative to that of copying ({})", percent(copying))
         }
     };
     format!("{rows}, {figure}: {measure}")
 }
 
-/// Explains each missed goal, and names the blocks that the model lacks.
+/// Explains each missed goal, and lists the effects that the model lacks.
 fn gaps_section(result: &Outcome) -> Option<Section> {
     let mut says: Vec<String> = result.goals.iter().flat_map(gap_text).collect();
     if says.is_empty() {
@@ -163,7 +163,8 @@ fn gaps_section(result: &Outcome) -> Option<Section> {
         says.push(format!("Missing in {}: {missing}", result.model));
     } else {
         says.push(format!(
-            "{} does not state what it lacks: add `missing` to its [model] table.",
+            "{} does not list the effects that it does not model: add `missing` to its [model] \
+             table.",
             result.model
         ));
     }
@@ -174,7 +175,7 @@ fn gap_text(goal: &GoalOut) -> Vec<String> {
     let Some(gap) = &goal.gap else { return Vec::new() };
     let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
     let mut says = vec![format!(
-        "{}: {}, and the goal is at most {}: {:.1} points too high.",
+        "{}: the value is {}, but the goal is at most {}: {:.1} percentage points too high.",
         goal.says,
         percent(goal.reached),
         percent(goal.limit),
@@ -185,10 +186,14 @@ fn gap_text(goal: &GoalOut) -> Vec<String> {
         named.map(|row| format!("{} ({})", row.row, signed(row.error))).collect();
     let more = match gap.rows.len().saturating_sub(ROWS_NAMED) {
         0 => String::new(),
-        n => format!(" and {n} more"),
+        n => format!(" and {n} more rows"),
     };
     if !named.is_empty() {
-        says.push(format!("Rows beyond {}: {}{more}.", percent(gap.row_limit), named.join("; ")));
+        says.push(format!(
+            "Rows with an error above {}: {}{more}.",
+            percent(gap.row_limit),
+            named.join("; ")
+        ));
     }
     let side = |error: f64| if error < 0.0 { "low" } else { "high" };
     let group = |group: &super::GroupOut| {
@@ -201,8 +206,8 @@ fn gap_text(goal: &GoalOut) -> Vec<String> {
     };
     let groups: Vec<String> = gap.groups.iter().map(group).collect();
     says.push(match groups.is_empty() {
-        true => "No I/O size or mix is off in one direction.".to_owned(),
-        false => format!("Off in one direction: {}.", groups.join("; ")),
+        true => "No I/O size or mix has errors mainly in one direction.".to_owned(),
+        false => format!("Errors mainly in one direction: {}.", groups.join("; ")),
     });
     says
 }
@@ -210,7 +215,7 @@ fn gap_text(goal: &GoalOut) -> Vec<String> {
 fn predicted_or_fitted(result: &Outcome) -> (ScoresOut, &'static str) {
     match &result.predicted {
         Some(predicted) => (predicted.scores, " on rows that the fit did not use."),
-        None => (result.fitted, " on the rows that it was fitted to."),
+        None => (result.fitted, " on the fitted rows."),
     }
 }
 
@@ -221,11 +226,11 @@ fn scores_table(result: &Outcome) -> Table {
     let count = inside.map_or(0, |inside| inside.rows);
     let rows = [
         (format!("fitted, {} free parameter{plural}", result.free_parameters), Some(result.fitted)),
-        ("each left out in turn".to_owned(), result.left_out),
-        ("each interpolated from the others".to_owned(), result.interpolated),
+        ("each row left out of the fit in turn".to_owned(), result.left_out),
+        ("each row interpolated from the other rows".to_owned(), result.interpolated),
         ("predicted".to_owned(), predicted.map(|predicted| predicted.scores)),
         ("copied from the fitted table".to_owned(), predicted.and_then(|p| p.copied)),
-        (format!("predicted, the {count} rows between its own"), inside.map(|i| i.model)),
+        (format!("predicted, the {count} rows between fitted rows"), inside.map(|i| i.model)),
         (format!("interpolated, the same {count} rows"), inside.map(|i| i.scores)),
     ];
     let known = rows.into_iter().filter_map(|(name, scores)| Some((name, scores?)));
@@ -300,13 +305,13 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
     if checks.identity_residual_median.is_finite() {
         let unit = if checks.bandwidth_unit_bytes == 1e6 { "10^6" } else { "2^20" };
         says.push(format!(
-            "Bandwidth is data operations x I/O size + operations x {:.0} bytes of protocol, in units \
-             of {unit} bytes: median residual {:.3} %.",
+            "The bandwidth column equals data operations x I/O size + operations x {:.0} protocol \
+             bytes, in units of {unit} bytes: the median residual is {:.3} %.",
             checks.protocol_bytes_per_op,
             100.0 * checks.identity_residual_median
         ));
         for (row, residual) in &checks.identity_odd_rows {
-            says.push(format!("The bandwidth of {row} is off by {:+.1} %.", 100.0 * residual));
+            says.push(format!("The bandwidth of {row} deviates by {:+.1} %.", 100.0 * residual));
         }
     } else {
         says.push("The table has no bandwidth column that could be checked.".to_owned());
@@ -320,36 +325,37 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
         most.unwrap_or_default()
     ));
     for (row, n) in &checks.concurrency_impossible_rows {
-        says.push(format!("{row} has {n:.0} in flight, which is impossible."));
+        says.push(format!("{row} has {n:.0} operations in flight, which is impossible."));
     }
     let gigabytes = |bytes: f64| bytes / 1e9;
     let limit = checks.network_limit_bytes_per_s.map_or(String::new(), |limit| {
         let over = checks.network_bytes_per_s_max > limit;
         let word = if over { "MORE than" } else { "within" };
-        format!(", {word} the {:.2} GB/s of the model's ports", gigabytes(limit))
+        format!(", {word} the bandwidth of the model's ports ({:.2} GB/s)", gigabytes(limit))
     });
     says.push(format!(
-        "The busiest row moves {:.2} GB/s one way{limit}.",
+        "The busiest row transfers {:.2} GB/s in one direction{limit}.",
         gigabytes(checks.network_bytes_per_s_max)
     ));
     if let Some(deviation) = checks.repeat_deviation_median {
         says.push(format!(
-            "{} rows have the same size, pattern, mix and operations in flight as another. Their \
-             rates are {} from the mean of such rows in the median: no model and no interpolation \
-             of these settings can be closer.",
+            "{} rows have the same size, pattern, mix and operations in flight as another row. \
+             The median deviation of their rates from the mean of such rows is {}: no model and \
+             no interpolation of these settings can be more accurate.",
             checks.rows_repeated,
             percent(deviation)
         ));
     }
     if !checks.columns_passed_over.is_empty() {
         says.push(format!(
-            "These columns of the table are not used by a fit and were ignored: {}.",
+            "These columns of the table were ignored, because a fit does not use them: {}.",
             checks.columns_passed_over.join(", ")
         ));
     }
     if checks.rows_left_out > 0 {
         says.push(format!(
-            "Rows that were left out, because they are INVALID or lack a figure that the fit needs: {}.",
+            "Number of rows that were left out, because they are INVALID or lack a figure that \
+             the fit needs: {}.",
             checks.rows_left_out
         ));
     }
@@ -362,7 +368,7 @@ mod tests {
     use super::*;
     use plimsoll_report::text::Style;
 
-    /// A default goal by its index, with the reached value.
+    /// Returns the default goal with this index, with the value that was reached.
     fn goal(at: usize, reached: f64, gap: Option<GapOut>) -> GoalOut {
         let goal = goals_of(&[]).unwrap_or_default()[at];
         let copying = (goal.measure == Measure::OfCopying).then_some(0.43);

@@ -1,11 +1,11 @@
-//! A measured table: axes, which a cell names, and figures, which are predicted.
+//! A measured table. It has axes, whose values a cell states, and figures, which are predicted.
 
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::cells::{Cells, Line, TableError};
 use plimsoll_runner::error::RunnerError;
 
-/// Columns that are axes without being named as such.
+/// Names of columns that are axes by default.
 const AXES: [&str; 16] = [
     "io_kib",
     "size_kib",
@@ -25,15 +25,16 @@ const AXES: [&str; 16] = [
     "layout",
 ];
 const FIGURE_ENDS: [&str; 5] = ["_per_s", "_ms", "_us", "_ns", "iops"];
-/// A part of the names of latencies in the tables of `plimsoll sweep`, such as `latency_ns_p99`.
+/// Text in the names of latency columns in the tables of `plimsoll sweep`, such as
+/// `latency_ns_p99`.
 const LATENCY_PART: &str = "latency_ns_";
 
 #[derive(Debug)]
 pub struct MeasuredTable {
     pub(super) axes: Vec<Axis>,
-    /// Axes whose value is the same in all rows.
+    /// Axes that have the same value in all rows.
     constants: BTreeMap<String, String>,
-    /// Position of each row.
+    /// Position of each row on the axes.
     pub(super) points: Vec<Vec<f64>>,
     pub(super) figures: Vec<Figure>,
     /// Columns that are neither axes nor figures.
@@ -42,7 +43,7 @@ pub struct MeasuredTable {
     pub(super) invalid_rows: usize,
 }
 
-/// A figure and its rows; rows without it are left out.
+/// A figure and the rows that have it.
 #[derive(Debug)]
 pub(super) struct Figure {
     pub(super) name: String,
@@ -59,13 +60,14 @@ pub(super) struct Axis {
 
 #[derive(Debug)]
 enum Scale {
-    /// Numbers in order. A percentage or share is linear, any other number above 0 logarithmic.
+    /// Numbers, in ascending order. A percentage or share is on a linear scale, any other number
+    /// above 0 on a logarithmic scale.
     Numbers { sorted: Vec<f64>, is_logarithmic: bool },
-    /// Words. Each has a dimension of its own.
+    /// Words. Each word has a separate dimension.
     Words(Vec<String>),
 }
 
-/// Position of a cell.
+/// Position of a cell on the axes.
 #[derive(Debug)]
 pub(super) struct Position {
     pub(super) point: Vec<f64>,
@@ -78,7 +80,7 @@ fn parse_number(text: &str) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
-/// True for equal numbers, or equal words in any case.
+/// Returns true for equal numbers, or for words that are equal except for upper and lower case.
 fn is_same(a: &str, b: &str) -> bool {
     match (parse_number(a), parse_number(b)) {
         (Some(a), Some(b)) => a == b,
@@ -108,7 +110,7 @@ impl Axis {
         Self { name: name.to_owned(), scale }
     }
 
-    /// Measured values in order.
+    /// Returns the measured values, in ascending order.
     pub(super) fn values(&self) -> Vec<String> {
         match &self.scale {
             Scale::Numbers { sorted, .. } => sorted.iter().map(f64::to_string).collect(),
@@ -129,7 +131,7 @@ impl Axis {
                 let word = text.to_lowercase();
                 if !words.contains(&word) {
                     return Err(format!(
-                        "`{name}` is {text}, and was measured with {}",
+                        "`{name}` is {text}, but it was measured only with {}",
                         words.join(", ")
                     ));
                 }
@@ -147,14 +149,19 @@ impl Axis {
                 let place = (scaled(number) - scaled(low)) / (scaled(high) - scaled(low));
                 point.push(place);
                 let outside = !(low..=high).contains(&number);
-                Ok(outside.then(|| format!("{name} is {number}, and {low} to {high} was measured")))
+                Ok(outside.then(|| {
+                    format!(
+                        "{name} is {number}, but only {low} to {high} was \
+                    measured"
+                    )
+                }))
             }
         }
     }
 }
 
 impl MeasuredTable {
-    /// Reads a table. `more_axes` are columns that are axes too.
+    /// Reads a table. `more_axes`: additional columns that are axes.
     ///
     /// # Errors
     /// The table is malformed, or has no axis or no figure.
@@ -179,7 +186,7 @@ impl MeasuredTable {
             line.text("verdict").is_some_and(|verdict| verdict.eq_ignore_ascii_case("INVALID"))
         };
         let invalid_rows = cells.lines().filter(is_invalid).count();
-        // A row without an axis is a fill, or a total.
+        // A row without a value for an axis is a fill or a total, so it is left out.
         let lines: Vec<Line<'_>> =
             cells.lines().filter(|line| with_axes(line) && !is_invalid(line)).collect();
         let mut constants = BTreeMap::new();
@@ -247,7 +254,7 @@ impl MeasuredTable {
                 )));
             }
             if cell.insert(name.clone(), value).is_some() {
-                return Err(wrong(format!("`{name}` is there twice")));
+                return Err(wrong(format!("`{name}` is given twice")));
             }
         }
         let mut position = Position { point: Vec::new(), outside: None };
@@ -264,7 +271,8 @@ impl MeasuredTable {
 fn figure(name: &str, lines: &[Line<'_>]) -> Result<Figure, TableError> {
     let mut figure = Figure { name: name.to_owned(), rows: Vec::new(), values: Vec::new() };
     for (row, line) in lines.iter().enumerate() {
-        // Without writes, a column about writes is empty or 0: there is nothing to interpolate.
+        // If a row has no writes, columns about writes are empty or 0, so there is nothing to
+        // interpolate.
         if line.text(name).is_some_and(|text| text.eq_ignore_ascii_case("unknown")) {
             continue;
         }

@@ -29,7 +29,7 @@ pub(super) fn document(found: &Outcome) -> Document {
     }
 }
 
-/// The first figure of a cell as a sentence.
+/// Returns the first figure of a cell, as a sentence.
 fn first(found: &Outcome, cell: &CellOut) -> String {
     let Some(figure) = found.figures.first() else { return String::new() };
     let Some(value) = cell.figures.get(&figure.name) else { return String::new() };
@@ -117,21 +117,26 @@ fn remarks(found: &Outcome) -> Vec<String> {
     let no_better: Vec<&str> = no_better.map(|figure| figure.name.as_str()).collect();
     if !no_better.is_empty() {
         remarks.push(format!(
-            "A copy of the nearest row is as good as the interpolation of {}.",
+            "A copy of the nearest row is at least as accurate as the interpolation of {}.",
             no_better.join(", ")
         ));
     }
     if !found.columns_ignored.is_empty() {
         remarks.push(format!(
-            "Columns that are neither axes nor figures: {}. --axis makes a column an axis.",
+            "Columns that are neither axes nor figures: {}. Use --axis to treat a column as an \
+             axis.",
             found.columns_ignored.join(", ")
         ));
     }
     if !found.figures_ignored.is_empty() {
-        remarks.push(format!("Too few rows to predict: {}.", found.figures_ignored.join(", ")));
+        remarks.push(format!(
+            "Figures with too few rows for a prediction: {}.",
+            found.figures_ignored.join(", ")
+        ));
     }
     if found.invalid_rows > 0 {
-        remarks.push(format!("INVALID rows, which were left out: {}.", found.invalid_rows));
+        remarks
+            .push(format!("Number of INVALID rows, which were left out: {}.", found.invalid_rows));
     }
     remarks
 }

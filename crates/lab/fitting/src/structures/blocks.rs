@@ -1,12 +1,12 @@
-//! Structures that are tried for a new model, with their blocks and free parameters.
+//! The structures that are tried for a new model, with their blocks and free parameters.
 
 /// Blocks of a model, with the free parameters that the table may determine.
 pub(super) struct Structure {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
     pub(super) entry: &'static str,
-    /// Name and lines of each block. `LANES` is replaced by a number, and `VARIATION` by a value with
-    /// its source.
+    /// Name and lines of each block. In the lines, `LANES` is replaced by a number, and `VARIATION`
+    /// by a value with its source.
     pub(super) blocks: &'static [(&'static str, &'static str)],
     /// Unit of the number that replaces `LANES`; empty without one.
     pub(super) lanes: &'static str,
@@ -26,12 +26,12 @@ pub(super) struct Parameter {
     pub(super) block: &'static str,
     pub(super) field: &'static str,
     pub(super) bounds: (f64, f64),
-    /// Operations that the parameter concerns.
+    /// Operations that the parameter affects.
     pub(super) of: Operations,
 }
 
 impl Parameter {
-    /// Returns true for the variation of the service times.
+    /// Returns true if the parameter is the variation of the service times.
     pub(super) fn is_variation(&self) -> bool {
         self.field == VARIATION.field
     }
@@ -57,8 +57,8 @@ const fn parameter(
 const READ_US: Parameter = parameter("drive", "read_us", (1.0, 1e5), Operations::Reads);
 const WRITE_US: Parameter = parameter("drive", "write_us", (1.0, 1e5), Operations::Writes);
 
-/// Coefficient of variation of the service times, which decides how early a queue forms; 1 is
-/// exponential.
+/// Coefficient of variation of the service times. It determines how early a queue forms; 1
+/// corresponds to an exponential distribution.
 const VARIATION: Parameter = parameter("drive", "variation_ratio", (0.03, 1.5), Operations::All);
 
 const DURABLE_US: Parameter =
@@ -71,7 +71,7 @@ const WRITE_BYTES: Parameter =
 const DRIVE: (&str, &str) =
     ("drive", "kind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nmedia = \"ssd\"\n");
 
-/// Drive without a limit of bytes, behind a block that has one.
+/// A drive without a bandwidth limit, behind a block that has such a limit.
 const DRIVE_BEHIND: (&str, &str) = (
     "drive",
     "kind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nmedia = \"ssd\"\n\
@@ -89,7 +89,7 @@ pub(super) const STRUCTURES: [Structure; 6] = [
     },
     Structure {
         name: "link and drive",
-        says: "a flash drive behind a network link, which limits the bytes each way",
+        says: "a flash drive behind a network link, which limits the bandwidth in each direction",
         entry: "link",
         blocks: &[
             ("link", "kind = \"link\"\nfrom = \"chosen\"\nbelow = \"drive\"\nports = 1\n"),
@@ -107,7 +107,7 @@ pub(super) const STRUCTURES: [Structure; 6] = [
     },
     Structure {
         name: "path and drive",
-        says: "a flash drive behind a path that adds a constant time, as of a virtual disk",
+        says: "a flash drive behind a path that adds a constant time, such as a virtual disk",
         entry: "path",
         blocks: &[
             (
@@ -130,7 +130,7 @@ pub(super) const STRUCTURES: [Structure; 6] = [
     },
     Structure {
         name: "limit and drive",
-        says: "a flash drive behind a limit of operations and bytes, as of a cloud volume",
+        says: "a flash drive with limits on IOPS and bandwidth, such as a cloud volume",
         entry: "limit",
         blocks: &[
             ("limit", "kind = \"limit\"\nfrom = \"chosen\"\nbelow = \"drive\"\n"),

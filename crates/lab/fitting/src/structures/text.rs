@@ -9,7 +9,10 @@ pub(super) fn document(found: &Outcome) -> Document {
     let mut document = found.fit.document();
     let mut says = vec![
         format!("Chosen: {} ({}).", found.structure, found.says),
-        format!("Clients: {}, from rate x latency of the rows (Little's law).", found.clients),
+        format!(
+            "Clients: {}, computed as rate x latency of the rows (Little's law).",
+            found.clients
+        ),
     ];
     if let Some(closest) = found.shipped.first() {
         says.push(format!(
@@ -19,7 +22,7 @@ pub(super) fn document(found: &Outcome) -> Document {
             closest.title,
             100.0 * closest.scores.ops_error_median,
             100.0 * closest.scores.latency_error_median,
-            if found.shipped_is_closer() { ": it is closer than the new model" } else { "" }
+            if found.shipped_is_closer() { ", so it is closer than the new model" } else { "" }
         ));
     }
     let structures = found.structures.iter().map(|structure| {

@@ -33,7 +33,7 @@ fn a_sound_result_fails_no_rule_and_shows_no_claim() {
     for claim in ["media-read", "durable-write", "tail-latency"] {
         assert_eq!(json["claims"][claim], "not shown", "{claim}");
     }
-    // A file alone cannot prove a claim of this kind.
+    // A result file alone cannot prove a claim of this kind.
     sandbox.run(&["audit", "r.json", "--claim", "media-read"]).expect(3);
 }
 
@@ -43,7 +43,7 @@ fn the_page_cache_and_a_broken_law_show_in_a_result_file() {
     std::fs::write(sandbox.path("cached.json"), result("0", 600, 799_000)).unwrap();
     let ran = sandbox.run(&["audit", "cached.json", "--json"]).expect(3);
     let json = ran.json();
-    // 600 requests of random reads cannot be 2.5 GB; the page cache may have merged them.
+    // 600 device requests of a random load cannot move 2.5 GB; the page cache may have merged them.
     assert_eq!((&json["headline"], failed(&json)), (&"INVALID".into(), Vec::new()));
     assert_eq!(json["figures"]["findings"][0]["rule"], "device-moved");
     std::fs::write(sandbox.path("direct.json"), result("1", 600, 799_000)).unwrap();
@@ -51,7 +51,7 @@ fn the_page_cache_and_a_broken_law_show_in_a_result_file() {
     assert_eq!(failed(&json), ["bytes-balance"]);
     std::fs::write(sandbox.path("law.json"), result("1", 600_100, 900_000)).unwrap();
     let ran = sandbox.run(&["audit", "law.json"]).expect(3);
-    ran.says("9.00 in flight; clients × depth is 8");
+    ran.says("9.00 operations in flight; clients × depth is 8");
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn a_table_is_checked_row_by_row() {
     assert_eq!(rows[2], ["littles-law", "link-exceeded"]);
 }
 
-/// The table layout that vendors' testers publish: a fill without a size, rates of reads and writes
-/// next to a total that includes metadata operations, and latencies to 0.1 ms.
+/// A table as testers of vendors publish it: a fill without a size, rates of reads and writes, a
+/// total that includes metadata operations, and latencies to 0.1 ms.
 #[test]
 fn a_published_table_with_operations_on_names_fails_no_rule() {
     let sandbox = Sandbox::new();
@@ -83,7 +83,7 @@ fn a_published_table_with_operations_on_names_fails_no_rule() {
     let arguments = ["audit", "t.csv", "--outstanding", "480", "--link", "5GB/s"];
     let ran = sandbox.run(&arguments).expect(0);
     ran.says("NO RULE FAILED 3 rows");
-    // In flight: 14, 354 and 210 of the 480 declared.
+    // Operations in flight according to the rows: 14, 354 and 210 of the declared 480.
     ran.says("littles-law (rows: 3)");
     let rows = sandbox.run(&[&arguments[..], &["--json"]].concat()).json();
     let law = |row: usize| {
@@ -92,7 +92,7 @@ fn a_published_table_with_operations_on_names_fails_no_rule() {
         law.collect::<Vec<_>>()
     };
     assert_eq!([law(0), law(1), law(2)], [["unknown"], ["warn"], ["unknown"]]);
-    // More operations in flight than possible are impossible, whatever is declared.
+    // More operations in flight than the result allows are impossible, whatever is declared.
     sandbox.run(&["audit", "t.csv", "--outstanding", "300"]).expect(3).says("INVALID 1 of 3 rows");
 }
 
@@ -166,8 +166,9 @@ fn a_claim_without_a_file_is_held_against_physics() {
     let with = |more: &[&'static str]| sandbox.run(&[&claim[..], more].concat());
     let ran = with(&[]).expect(0);
     ran.says("CONSISTENT");
-    ran.says("Cannot be determined from this");
-    // 4.1 GB/s need both directions of a link of 3.1 GB/s each way.
+    ran.says("Rules that this result cannot decide");
+    // The link carries 3.1 GB/s in each direction, so 4.1 GB/s are only possible in both directions
+    // together.
     let drives = ["--link", "25Gb/s", "--drives", "24", "--media", "ssd"];
     let ran = with(&drives).expect(3);
     ran.says("DOUBTFUL");
@@ -180,7 +181,7 @@ fn a_claim_without_a_file_is_held_against_physics() {
     ran.says("littles-law");
     sandbox.run(&["audit", "--iops", "many"]).expect(2).says("--iops");
     sandbox.run(&["audit", "--size", "4 parsecs"]).expect(2).says("--size");
-    sandbox.run(&["audit", "--link", "5GB/s"]).expect(2).says("nothing to audit");
+    sandbox.run(&["audit", "--link", "5GB/s"]).expect(2).says("there is no result to audit");
 }
 
 #[test]
@@ -264,12 +265,12 @@ fn what_is_no_result_is_refused_with_a_reason() {
     sandbox.run(&["audit", "r.json", "--media", "tape"]).expect(2).says("is not a kind of media");
 }
 
-/// A job in fio's JSON: its options and its read and write sections.
+/// A job in fio's JSON: its options, and its read and write sections.
 fn job(name: &str, options: &str, sides: &str) -> String {
     format!(r#"{{"jobname": "{name}", "error": 0, "job options": {{{options}}}, {sides}}}"#)
 }
 
-/// A section with a number of 4 KiB operations at a mean latency over some milliseconds.
+/// A section with a number of 4 KiB operations and their mean latency, over some milliseconds.
 fn side(word: &str, operations: u64, latency_ns: u64, runtime_ms: u64) -> String {
     let bytes = operations * 4096;
     format!(
@@ -306,7 +307,7 @@ fn what_buffers_held_is_not_known_from_a_result() {
     assert_eq!(outcome(&verdict, "data-content"), "unknown");
     assert_eq!(outcome(&verdict, "bytes-balance"), "pass", "{verdict}");
     assert_eq!(outcome(&verdict, "rate-capped"), serde_json::Value::Null, "no rate is known");
-    // If only a third of the bytes reached the device, a layer reduced them.
+    // If only a third of the bytes reached the device, a layer reduced the data.
     let write = job("a", options, &side("write", 3_000_000, 799_000, 300_000));
     let (code, verdict) = audited(&[write], r#"{"name": "sda", "write_ios": 1000000}"#);
     assert_eq!(
@@ -322,8 +323,8 @@ fn a_disk_that_read_nothing_refutes_reads_past_the_page_cache() {
     let read = || job("a", options, &side("read", 600_000, 799_000, 60_000));
     let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 0, "write_ios": 7}"#);
     assert_eq!((code, failed(&verdict)), (3, vec!["bytes-balance".to_owned()]), "{verdict}");
-    // With more device requests than operations, the requests are parts of operations. This permits
-    // no conclusion about other load or caches.
+    // If there are more device requests than operations, requests are parts of operations. They
+    // then show nothing about other load or caches.
     let (code, verdict) = audited(&[read()], r#"{"name": "sda", "read_ios": 2400000}"#);
     assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
     assert_ne!(outcome(&verdict, "noisy-neighbour"), "fail");
@@ -340,7 +341,7 @@ fn the_law_of_queues_is_asked_of_each_job_with_its_flushes() {
     ];
     let (_, verdict) = audited(&jobs, "");
     assert_eq!(outcome(&verdict, "littles-law"), "pass", "{verdict}");
-    // A write of 20 us, each followed by a flush of 80 us: one operation in flight.
+    // A write takes 20 us, and the flush after it 80 us: one operation is in flight.
     let options = r#""rw": "write", "bs": "4k", "ioengine": "psync", "filename": "/x", "size": "1g",
         "fdatasync": "1""#;
     let sides = format!(
@@ -366,7 +367,7 @@ fn failed_operations_count_and_other_engines_are_read() {
     let options = r#""rw": "randread", "bs": "4k", "iodepth": "8", "ioengine": "rbd", "pool": "p",
         "rbdname": "r""#;
     let read = job("a", options, &side("read", 600_000, 799_000, 60_000));
-    // Activity of this host's disk is no evidence for this result.
+    // Activity on this host's disk is not evidence for this result.
     let (code, verdict) = audited(&[read], r#"{"name": "sda", "read_ios": 0}"#);
     assert_eq!((code, failed(&verdict)), (0, vec![]), "{verdict}");
 }
@@ -402,7 +403,7 @@ fn a_job_that_cannot_be_converted_is_judged_by_its_figures() {
     assert_eq!(json["audit"]["verdict"], "CONSISTENT");
     let ran = sandbox.run(&["audit", "d", "--table"]).expect(0);
     ran.says("1 CONSISTENT");
-    // The table states what was tested.
+    // The table states which load was tested.
     for words in ["mix", "depth", "64 KiB sequential reads 4"] {
         ran.says(words);
     }
@@ -438,5 +439,19 @@ fn honest_results_exit_with_0_in_every_form() {
         std::fs::write(sandbox.path(name), text).unwrap();
         sandbox.run(&["audit", name]).expect(0);
         sandbox.run(&["audit", name, "--table"]).expect(0);
+    }
+}
+
+#[test]
+fn a_table_states_nothing_that_it_does_not_contain() {
+    let sandbox = Sandbox::new();
+    let table = "io_kib,read_percent,ops_per_s,latency_ms\n4,0,1000,1\n8,0,900,1.1\n";
+    std::fs::write(sandbox.path("t.csv"), table).unwrap();
+    let rows = sandbox.run(&["audit", "t.csv", "--json"]).json();
+    let findings = rows[0]["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|finding| finding["rule"] != "rate-capped"), "{findings:#?}");
+    for rule in ["conditioned", "io-errors", "check-failed", "cache-state"] {
+        let finding = findings.iter().find(|finding| finding["rule"] == rule).unwrap();
+        assert_eq!(finding["evidence"], serde_json::json!({}), "{finding:#}");
     }
 }

@@ -1,4 +1,4 @@
-//! Each case of `judge/import/tests/cases` through the program: headline and exit code of
+//! Each case of `judge/import/tests/cases`, tested through the program: headline and exit code of
 //! `audit FILE` and `audit --table`, and the plan or note of `plan import`.
 
 use std::path::PathBuf;
@@ -10,8 +10,8 @@ fn case(name: &str) -> String {
     cases.join(name).display().to_string()
 }
 
-/// Results with their headlines. The exit code of a consistent one is 0, of all others 3.
-const RESULTS: [(&str, &str); 32] = [
+/// Results and their headlines. The exit code is 0 for a consistent result, and 3 for all others.
+const RESULTS: [(&str, &str); 40] = [
     ("elbencho-latency-zero.txt", "CONSISTENT"),
     ("elbencho-live.csv", "CONSISTENT"),
     ("elbencho-rmfiles.txt", "IMPOSSIBLE"),
@@ -20,7 +20,15 @@ const RESULTS: [(&str, &str); 32] = [
     ("fio-client-status-interval.json", "CONSISTENT"),
     ("fio-clients.json", "CONSISTENT"),
     ("fio-clients.txt", "CONSISTENT"),
+    ("fio-dev-zero.json", "INVALID"),
+    ("fio-dropped-clone.json", "DOUBTFUL"),
+    ("fio-falloc.json", "CONSISTENT"),
     ("fio-fdatasync.json", "CONSISTENT"),
+    ("fio-kb-base.json", "CONSISTENT"),
+    ("fio-kb-base.txt", "CONSISTENT"),
+    ("fio-runtime-zero.json", "IMPOSSIBLE"),
+    ("fio-samples-doubled.json", "IMPOSSIBLE"),
+    ("fio-vsync.json", "CONSISTENT"),
     ("fio-fsync4.json", "CONSISTENT"),
     ("fio-gtod-reduce.json", "CONSISTENT"),
     ("fio-loops.json", "CONSISTENT"),

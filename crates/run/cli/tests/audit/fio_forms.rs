@@ -1,5 +1,5 @@
-//! One run of the installed fio in every form and through every way of the program: the same
-//! figures, headline and exit code, and the same outcome of each rule.
+//! One run of the installed fio in every output format, through every interface of the program:
+//! figures, headline, exit code and the outcome of each rule must be equal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::fio_runs::{self, Forms};
 use crate::support::Sandbox;
 use crate::support::port::free_port;
 
-/// Rounding of the text's figures.
+/// Tolerance for the rounding of printed figures.
 const ROUNDED: f64 = 0.02;
 
 fn has_fio() -> bool {
@@ -25,7 +25,7 @@ fn has_fio() -> bool {
     has
 }
 
-/// Returns the headline of the page for a pasted text.
+/// Returns the headline of the web page for a pasted text.
 fn page(name: &str, text: &str) -> String {
     match audit_text(name, text, &DeclaredSystem::default()).unwrap() {
         AuditedText::Run(judged) => {
@@ -44,13 +44,16 @@ fn page(name: &str, text: &str) -> String {
 /// Outcomes of the rules: `pass`, `fail`, or `unknown`.
 type Outcomes = BTreeMap<String, &'static str>;
 
-/// Rules that may be unknown in a form, because it does not print the figures that they need: the
-/// end of the file name, the rule, and the missing figures.
-const UNPRINTED: [(&str, &str, &str); 7] = [
+/// Rules that may be unknown in a format that does not contain their figures: the end of the file
+/// name, the rule, and the missing figures.
+const UNPRINTED: [(&str, &str, &str); 10] = [
     ("txt", "rate-limit", "the options of the job"),
     ("txt", "device-moved", "whether the job used O_DIRECT"),
     ("json", "parts-and-totals", "totals of a group of jobs"),
     ("terse", "parts-and-totals", "totals of a group of jobs"),
+    ("json", "lost-parts", "the number of jobs in a group"),
+    ("terse", "lost-parts", "the number of jobs"),
+    ("terse", "interval-within-total", "the number of threads and of samples"),
     ("terse", "littles-law", "the depth"),
     ("terse", "rate-limit", "the options of the job"),
     ("terse", "device-moved", "whether the job used O_DIRECT, and its pattern"),
@@ -65,7 +68,8 @@ fn outcomes(row: &Value) -> Outcomes {
     passed.chain(unknown).chain(list("findings").map(|rule| (rule, "fail"))).collect()
 }
 
-/// Requires that each rule has one outcome, or is unknown in forms that lack its figures.
+/// Requires that each rule has the same outcome in all formats. In formats that lack its figures,
+/// it may be unknown.
 fn rules_agree(options: &str, forms: &[(&str, Outcomes)]) {
     let rules = &forms[0].1;
     assert!(rules.len() > 20, "{options}: {rules:?}");
@@ -82,7 +86,7 @@ fn rules_agree(options: &str, forms: &[(&str, Outcomes)]) {
     }
 }
 
-/// Returns the row of the only result of a form.
+/// Returns the row of the only result in a file.
 fn row(sandbox: &Sandbox, (name, text): (&str, &str), code: Option<i32>) -> Value {
     let directory = sandbox.path("one");
     std::fs::create_dir_all(&directory).unwrap();
@@ -97,7 +101,8 @@ fn row(sandbox: &Sandbox, (name, text): (&str, &str), code: Option<i32>) -> Valu
     row.clone()
 }
 
-/// Checks one form in all ways, and returns its rate, bandwidth and mean latency, and its rules.
+/// Checks one format through all interfaces. Returns its rate, bandwidth and mean latency, and its
+/// rules.
 fn judged(
     sandbox: &Sandbox,
     options: &str,
@@ -152,7 +157,7 @@ fn all_forms_of_a_run_have_one_verdict_everywhere() {
         let all: Vec<_> = names.into_iter().zip(all.map(|(_, outcomes)| outcomes)).collect();
         rules_agree(options, &all);
     }
-    // Terse output does not name the engine.
+    // Terse output does not contain the engine.
     let options = "--rw=randread --bs=4k --ioengine=null --time_based";
     let Forms { text, json_plus, .. } = fio_runs::run(options, &sandbox.data());
     for (name, text) in [("r.txt", &text), ("r.json", &json_plus)] {
@@ -160,7 +165,7 @@ fn all_forms_of_a_run_have_one_verdict_everywhere() {
     }
 }
 
-/// A server of fio, ended with the value.
+/// A fio server, which ends when this value is dropped.
 struct Server(Child);
 
 impl Drop for Server {
@@ -183,7 +188,7 @@ fn client(port: u16, form: &str, directory: &Path) -> String {
         if ran.status.success() && output.len() > 300 {
             break;
         }
-        // The server may not listen yet.
+        // The server may not accept connections yet.
         std::thread::sleep(Duration::from_millis(200));
     }
     output
@@ -208,7 +213,7 @@ fn the_forms_of_a_client_have_the_verdict_of_the_others() {
     rules_agree("client", &all);
 }
 
-/// Runs all option sets of the other test, among them cached reads, with `PLIMSOLL_FIO_RUNS=all`.
+/// With `PLIMSOLL_FIO_RUNS=all`, runs all option sets of the other test, including cached reads.
 #[test]
 fn each_rule_has_one_outcome_in_all_forms() {
     if !has_fio() {
@@ -216,7 +221,7 @@ fn each_rule_has_one_outcome_in_all_forms() {
     }
     let sandbox = Sandbox::new();
     let cached = "--rw=randread --bs=4k --ioengine=psync --pre_read=1 --time_based --runtime=3";
-    // Terse lines print the figures of all operations together as those of reads.
+    // Terse lines print the sum of all operations in the columns of reads.
     let divided = fio_runs::sets().filter(|set| !set.contains("unified_rw_reporting=1"));
     for options in [cached].into_iter().chain(divided) {
         let ran = fio_runs::run(options, &sandbox.data());

@@ -1,8 +1,8 @@
-//! Real runs of the installed fio: no form of an honest result is accused, and all forms of a run
-//! get the same verdict.
+//! Real runs of the installed fio: an honest result is rejected in no format, and all formats of a
+//! run get the same verdict.
 //!
-//! Takes the first ten option sets of `fio-runs.txt`, or all of them with `PLIMSOLL_FIO_RUNS=all`.
-//! Prints the job that it ran. Does nothing if fio is missing.
+//! Uses the first ten option sets of `fio-runs.txt`, or all of them with `PLIMSOLL_FIO_RUNS=all`.
+//! Prints each job that it runs. Does nothing if fio is missing.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,9 +13,9 @@ use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts};
 use plimsoll_judge::finding::Outcome;
 
 const SETS: &str = include_str!("fio-runs.txt");
-/// Number of option sets without the environment variable.
+/// Number of option sets if the environment variable is not set.
 const DEFAULT_SETS: usize = 10;
-/// fio ends itself after one or two seconds.
+/// fio stops after one or two seconds.
 const SECONDS_MAX: &str = "60";
 
 /// Outputs of one run, by format.
@@ -27,7 +27,7 @@ pub(crate) struct Forms {
 }
 
 impl Forms {
-    /// Divides output that fio wrote in all forms at once.
+    /// Splits output that fio printed in all formats at the same time.
     pub(crate) fn of(output: &str) -> Self {
         let (mut forms, mut in_json) = (Self::default(), false);
         for line in output.lines() {
@@ -134,7 +134,7 @@ fn no_form_of_a_real_run_is_accused() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Output of a buffered job whose median read took 1 us, in three forms.
+/// Output of a buffered job whose median read took 1 us, in three formats.
 const CACHED: &str = include_str!("fio-cached.txt");
 
 #[test]

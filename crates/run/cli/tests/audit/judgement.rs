@@ -1,11 +1,11 @@
 //! Unproven statements do not pass: requirements, claims and declarations that the judgement once
-//! accepted by mistake. Each is a plan on a model, whose truth is known, or on files.
+//! accepted by mistake. Each test uses a plan on a model, whose truth is known, or on files.
 
 use crate::support::metrics::metrics;
 use crate::support::{CommandOutput, Sandbox, found};
 use serde_json::Value;
 
-/// Runs a `[workload.matrix]` plan on a modelled volume with 3,000 operations per second; 30 s of
+/// Runs a `[workload.matrix]` plan on a modelled volume with 3,000 operations per second. 30 s of
 /// model time take 1 s.
 fn modelled(requirement: &str, more: &str) -> CommandOutput {
     modelled_for(requirement, more, "30s", "30s")
@@ -57,8 +57,8 @@ fn a_capacity_that_the_run_cannot_show_is_refused() {
         std::fs::write(sandbox.path("plan.toml"), text).unwrap();
         sandbox.run(&["run", "plan.toml", "--json", "-q"])
     };
-    plan("900TiB", "verify = true").expect(2).says("the plan lays out 4MiB");
-    plan("4MiB", "verify = false").expect(2).says("nothing is read back at the end");
+    plan("900TiB", "verify = true").expect(2).says("the plan writes only 4MiB");
+    plan("4MiB", "verify = false").expect(2).says("the run does not read the data back at the end");
     let verdict = plan("4MiB", "verify = true").json();
     assert_eq!(check(&verdict, "capacity")["ok"], true, "{verdict}");
     assert_eq!(check(&verdict, "capacity")["measured_bytes"], 4 << 20);
@@ -69,7 +69,7 @@ fn half_a_minute_is_the_least_that_passes_whatever_the_plan_asks() {
     let verdict = modelled_for("iops = 1000", "", "1s", "100ms").expect(3).json();
     assert_eq!(verdict["verdict"], "INCONCLUSIVE", "{verdict}");
     assert_eq!(found(&verdict, "measured-too-short"), "unknown");
-    // And no plan may accept that as unknown.
+    // A plan must not accept this rule as unknown.
     let accepts = "accept_unknown = [\"measured-too-short\"]";
     let ran = modelled_for("iops = 1000", accepts, "1s", "100ms");
     assert!([2, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
@@ -96,7 +96,8 @@ fn a_claim_beside_a_requirement_takes_none_of_its_rules_away() {
 
 #[test]
 fn a_counter_that_grows_does_not_show_where_reads_came_from() {
-    // The uptime, declared as a counter of flash reads, and then as a cache counter that stayed 0.
+    // The plan declares the uptime as a counter of flash reads, and then as a cache counter that
+    // stayed 0.
     for names in [
         "\"read_source.ssd\" = \"uptime\"",
         "\"read_source.ssd\" = \"uptime\"\n\"read_source.cache\" = \"nothing\"",

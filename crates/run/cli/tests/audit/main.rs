@@ -1,4 +1,4 @@
-//! `plimsoll audit`, and what the judgement refuses to believe.
+//! `plimsoll audit`, and results that the judgement must not accept.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]

@@ -26,9 +26,9 @@ use crate::session::describe_torn;
 
 /// Interval of samples.
 const SAMPLE_NS: u64 = 1_000_000_000;
-/// Interval of checks whether the command has exited.
+/// Interval at which the thread checks whether the command has exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Number of polls that child processes have to exit after the command.
+/// Number of polls during which child processes may still exit after the command.
 const SETTLE_POLLS: u32 = 25;
 /// Delay before a signal from the terminal is forwarded. The command has usually received it too.
 const TERMINAL_DELAY_NS: u64 = 2_000_000_000;
@@ -49,8 +49,8 @@ pub(super) struct CommandRecord {
 }
 
 impl RunningCommand {
-    /// Starts the command and records the run in the ledger. If the command does not start, there
-    /// is no run. If the ledger cannot be written, the command is killed.
+    /// Starts the command and records the run in the ledger. If the command does not start, no run
+    /// is recorded. If the ledger cannot be written, the command is killed.
     pub(super) fn begin(
         observation: &Observation,
         entry: &Start<'_>,
@@ -77,7 +77,7 @@ impl RunningCommand {
         i32::try_from(self.child.id()).unwrap_or(0)
     }
 
-    /// Observes it until it exits.
+    /// Observes the command until it exits.
     pub(super) fn observe(
         mut self,
         mut observer: Observer,
@@ -125,7 +125,7 @@ impl RunningCommand {
         let parsed = parsed.map(|file| result::read(file, writes)).transpose()?;
         let result = observation.result.as_deref().zip(parsed.as_ref());
         let result = result.map(|(file, parsed)| result::describe(file, parsed, times));
-        // A result without its own times may be about any part of the command, so all I/O of the
+        // A result that states no times may describe any part of the command, so all I/O of the
         // command counts.
         let timed = parsed.as_ref().is_some_and(|parsed| parsed.run.started_unix_ns > 0);
         let measured_ns = result.as_ref().and_then(|result| result.measured_ns);
@@ -149,18 +149,20 @@ impl RunningCommand {
 
 fn start(command: &[String]) -> Result<Child, RunnerError> {
     let [program, arguments @ ..] = command else {
-        return Err(RunnerError::usage("no command to observe"));
+        return Err(RunnerError::usage("no command was given to observe"));
     };
     // The command's output goes to stderr; stdout is reserved for Plimsoll's output.
     adopt_orphans();
     let child = Command::new(program).args(arguments).stdout(std::io::stderr()).spawn();
     child.map_err(|error| {
-        RunnerError::usage(format!("cannot start {program}: {error}"))
-            .hint("write the command after --, with its full path or as found in PATH")
+        RunnerError::usage(format!("cannot start {program}: {error}")).hint(
+            "append the command after --, with its full path, or with a name that is found \
+                in PATH",
+        )
     })
 }
 
-/// Waits for child processes of the command that outlived it. Processes that do not end are
+/// Waits for child processes of the command that outlived it. Processes that still do not end are
 /// reported.
 fn settle(processes: &mut CommandWatch) {
     for _ in 0..SETTLE_POLLS {
@@ -176,7 +178,7 @@ fn settle(processes: &mut CommandWatch) {
 fn finish(mut observer: Observer, command: observed::Command, times: CommandTimes) -> Observed {
     let is_data = |file: &&OpenedFile| {
         let result = command.result.as_ref();
-        // A result without file names is about all files.
+        // A result without file names is assumed to describe all files.
         let all = result.is_none_or(|result| result.about.is_empty());
         file.there && !file.device && (all || result.is_some_and(|result| result.is_about(file)))
     };
@@ -193,7 +195,8 @@ fn finish(mut observer: Observer, command: observed::Command, times: CommandTime
 }
 
 /// Forwards the operator's signals to the command: the first unchanged, the second as SIGKILL. A
-/// signal from the terminal is delayed, because many tools end without a result at the second one.
+/// signal from the terminal is delayed, because many tools end without a result when they receive a
+/// second signal.
 #[derive(Default)]
 struct SignalForwarder {
     first_ns: Option<u64>,
@@ -210,7 +213,7 @@ impl SignalForwarder {
             self.forwarded = true;
             let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             if let (Some(process), Some(signal)) = (process, Signal::from_named_raw(number)) {
-                // The command may have just exited.
+                // This fails if the command has just exited.
                 let _ = rustix::process::kill_process(process, signal);
             }
         }

@@ -13,21 +13,21 @@ use plimsoll_report::Style;
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::reported::figures_text;
 
-/// Maximum size of a result file. Larger files are data.
+/// Maximum size of a result file. Larger files are assumed to be data.
 const RESULT_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of listed files and results.
 const LISTED_MAX: usize = 5;
-/// Resolution of file times: the kernel's tick.
+/// Resolution of file times, which is the kernel's timer tick.
 const TICK: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// A detected result of the command, with its audit.
+/// A result of the command that was detected, with its audit.
 pub struct DetectedResult {
     file: PathBuf,
     result: ToolResult,
     audit: Audit,
 }
 
-/// Finds new results of known formats among the words of the command line.
+/// Finds new result files of known formats among the words of the command line.
 pub fn find_results(
     command: &[String],
     since: SystemTime,
@@ -84,7 +84,7 @@ pub fn format(
     }
     for DetectedResult { file, result, audit } in results.iter().take(LISTED_MAX) {
         text.push_str(&format!(
-            "\n{} ({}), found on the command line\n",
+            "\n{} ({}), a result file that the command line names\n",
             file.display(),
             result.source.format
         ));
@@ -102,8 +102,7 @@ fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
             format!("{} read and {} written", size(read_bytes), size(written_bytes))
         },
     );
-    lines
-        .push(format!("processes: {}; moved to and from storage: {moved}", command.processes_seen));
+    lines.push(format!("processes: {}; I/O to storage: {moved}", command.processes_seen));
     for file in command.files.iter().take(LISTED_MAX) {
         lines.push(describe_file(file));
     }
@@ -113,8 +112,8 @@ fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
     }
     if command.files.is_empty() {
         lines.push(
-            "it opened no block device and no file of 1 MiB or more: if a server does its I/O, name the \
-             server's data with --path"
+            "the command opened no block device and no file of 1 MiB or more: if a server process \
+             performs the I/O, specify the server's data with --path"
                 .into(),
         );
     }
@@ -126,7 +125,10 @@ fn lines(command: &Command, paths: &[PathBuf]) -> Vec<String> {
         let place =
             if file.device { Some(Path::new(&file.path)) } else { Path::new(&file.path).parent() };
         let place = place.unwrap_or(Path::new("/")).display();
-        lines.push(format!("{} is outside of every --path: add --path {place}", file.path));
+        lines.push(format!(
+            "{} is not in any directory given with --path: add --path {place}",
+            file.path
+        ));
     }
     lines
 }

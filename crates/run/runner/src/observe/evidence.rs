@@ -11,8 +11,8 @@ use super::command::CommandRecord;
 use super::{NAME, Observation};
 use crate::error::RunnerError;
 
-/// Plan text for an observed command. It includes the command, so that another command counts as
-/// another plan.
+/// Plan text for an observed command. It includes the command, so that a different command counts
+/// as a different plan.
 pub(super) fn plan_text(observation: &Observation) -> String {
     let path = observation.paths.first().map_or(".".to_owned(), |path| path.display().to_string());
     let quoted = toml_text(&path);
@@ -36,7 +36,7 @@ pub(super) fn combine(plan: &Plan, record: &CommandRecord) -> Bundle {
     };
     let tool_observed = std::mem::replace(&mut evidence.observed, record.observed.clone());
     let observed = &mut evidence.observed;
-    // Facts that only the tool knows. Our own process did not generate the load.
+    // These facts are known only to the tool, because Plimsoll did not generate the load.
     observed.generator = tool_observed.generator;
     observed.issuers = tool_observed.issuers;
     observed.workload = tool_observed.workload;
@@ -56,7 +56,7 @@ pub(super) fn combine(plan: &Plan, record: &CommandRecord) -> Bundle {
     evidence
 }
 
-/// Writes everything but the seal.
+/// Writes all files of the bundle except the seal.
 pub(super) fn write(
     writer: &BundleWriter,
     evidence: &Bundle,

@@ -1,4 +1,5 @@
-//! The result file of an observed command: its times, contents and the files that it names.
+//! The result file of an observed command: its times, its contents, and the files to which it
+//! refers.
 
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -6,11 +7,11 @@ use std::time::UNIX_EPOCH;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::ResultFile;
 use plimsoll_import::detect::{Format, detect};
-use plimsoll_import::foreign;
+use plimsoll_import::{foreign, text};
 
 use crate::error::RunnerError;
 
-/// Resolution of file times: the kernel's tick.
+/// Resolution of file times, which is the kernel's timer tick.
 const TICK_NS: u64 = 20_000_000;
 
 /// Start, end and duration of a command.
@@ -24,10 +25,14 @@ pub(super) struct CommandTimes {
 /// Reads a result. `writes`: the command was observed to write (true) or only read (false).
 pub(super) fn read(file: &Path, writes: Option<bool>) -> Result<Bundle, RunnerError> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        RunnerError::environment(format!("cannot read the result {name}: {error}"))
-            .hint("have the command write it: --output-format=json+ --output=FILE")
-    })?;
+    let wrong = |why: &str| {
+        RunnerError::environment(format!("cannot read the result {name}: {why}")).hint(
+            "let the command write this file, for example with fio's options \
+                --output-format=json+ --output=FILE",
+        )
+    };
+    let bytes = std::fs::read(file).map_err(|error| wrong(&error.to_string()))?;
+    let text = text::decode(&bytes).ok_or_else(|| wrong("it is not text"))?;
     let read = match detect(text.as_bytes()) {
         Some(Format::FioJson) => foreign::fio::read(&text, &name)
             .or_else(|error| foreign::fio::read_figures(&text, &name).map_err(|_| error)),
@@ -64,8 +69,8 @@ fn written_ns(file: &Path) -> Option<u64> {
     u64::try_from(written.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
-/// Returns the files of a path in a result: one, or several separated by colons. A name with a
-/// variable is replaced by its directory.
+/// Returns the files to which a path in a result refers. The path may contain several files,
+/// separated by colons. A name with a variable is replaced by its directory.
 fn target_files(named: &str) -> Vec<String> {
     if Path::new(named).exists() {
         return vec![canonical(named)];
@@ -79,8 +84,8 @@ fn target_files(named: &str) -> Vec<String> {
     whole.filter(|part| !part.is_empty()).map(|part| canonical(&part)).collect()
 }
 
-/// Resolves links, like the list of a process's open files. The name of a missing file does not
-/// change.
+/// Resolves symbolic links, because the list of a process's open files has resolved names. The name
+/// of a missing file does not change.
 fn canonical(path: &str) -> String {
     let path = Path::new(path);
     let known = path.canonicalize().ok().or_else(|| {

@@ -1,10 +1,11 @@
 //! fio's device statistics (`disk_util`).
 //!
-//! Since 3.36 they have the transferred sectors. Before that they have only requests. Large
-//! operations are split into several requests, and the page cache merges small operations into
-//! large requests, so requests do not give bytes. With O_DIRECT, fewer requests than operations are
-//! significant: each operation that reaches the device is a request, or was merged into another
-//! request. The counters may miss the end of a short run.
+//! Since fio 3.36 they contain the number of transferred sectors. Earlier versions report only the
+//! number of requests. Large operations are split into several requests, and the page cache merges
+//! small operations into large requests, so the number of bytes does not follow from requests. With
+//! O_DIRECT, it is significant if there are fewer requests than operations: each operation that
+//! reaches the device is a request, or was merged into another request. The counters may miss the
+//! end of a short run.
 
 use serde_json::Value;
 
@@ -12,22 +13,22 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::DeviceTotals;
 
-use super::{engine_of, number, text_at};
+use super::{NS_PER_MS, engine_of, number, text_at};
 
 const SECTOR_BYTES: u64 = 512;
-/// Factor for requests of the file system itself.
+/// Factor that allows for requests of the file system itself.
 const REQUESTS_SLACK: f64 = 1.05;
 
 /// Minimum run time. In shorter runs the counters may miss most of the run.
 const COUNTED_NS_MIN: u64 = 2_000_000_000;
 
-/// Imports the first device, which has the files; the devices under it follow it in the list. For a
-/// stacked device, the sum of its members is used if it is larger, because some drivers have no
-/// counters.
+/// Imports the first device, which contains the files. Its underlying devices follow in the list.
+/// For a stacked device, the sum of its members is used if it is larger, because some drivers have
+/// no counters.
 pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let disks = root.get("disk_util").and_then(Value::as_array);
     let Some(disk) = disks.and_then(|disks| disks.first()) else { return };
-    // Other engines do not use the kernel's block layer.
+    // The remaining engines do not use the kernel's block layer.
     let through_blocks = |job: &Value| super::is_local(&engine_of(root, job));
     if !jobs.iter().all(through_blocks) {
         return;
@@ -36,11 +37,22 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let direct = |job: &Value| super::switch(root, job, "direct") == Some(true);
     // The page cache reads ahead and merges operations into large requests.
     let countable = long && jobs.iter().all(direct);
-    let side = |is_read| Side::of(bundle, disk, is_read, countable);
+    let total_ms = jobs.iter().map(super::jobs::runtime_ms).max().unwrap_or(0);
+    let side = |is_read| {
+        let word = if is_read { "read" } else { "write" };
+        let of = |job: &Value| job.get(word).map_or(0, |side| number(side, "runtime") as u64);
+        let time_ms = jobs.iter().map(of).max().unwrap_or(0);
+        // The counters may miss a short phase at the end of a run, such as a verification.
+        let brief = time_ms > 0
+            && time_ms < total_ms / 2
+            && time_ms.saturating_mul(NS_PER_MS) < COUNTED_NS_MIN;
+        let side = Side::of(bundle, disk, is_read, countable && !brief);
+        Side { bytes: side.bytes.filter(|_| !brief), ..side }
+    };
     let (read, write) = (side(true), side(false));
     let (Some(read_bytes), Some(written_bytes)) = (read.bytes, write.bytes) else {
-        let why =
-            "this version of fio counts the device's requests, which may be parts of operations";
+        let why = "this version of fio counts requests of the device, which may be only parts of \
+             operations";
         let remedy = "fio 3.36 or later, or `plimsoll observe`";
         bundle.observed.unknown.push(ObservationGap::of_storage("moved", why.into(), remedy));
         return;
@@ -58,7 +70,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     });
 }
 
-/// Device I/O of one direction.
+/// Device I/O in one direction.
 struct Side {
     requests: u64,
     /// Bytes; `None` if unknown.
@@ -83,7 +95,7 @@ impl Side {
         };
         let (operations, bytes) = (of(|class| class.count), of(|class| class.size_bytes));
         let bytes = match operations {
-            // I/O of other processes on the device is not compared.
+            // If other processes used the device, there is no comparison.
             0 => Some(0),
             _ if !countable => None,
             _ if seen as f64 > operations as f64 * REQUESTS_SLACK => None,

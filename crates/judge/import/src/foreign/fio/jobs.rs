@@ -12,8 +12,8 @@ use plimsoll_evidence::tool_result::{Figure, Kind, Part, Stage};
 use super::super::class;
 use super::{ASYNCHRONOUS, NS_PER_MS, SYNCHRONOUS, engine_of, number, option, text_at};
 
-/// Options with which the queue is not always full.
-const LOWERS_DEPTH: [&str; 7] = [
+/// Options that may leave the queue partly empty.
+const LOWERS_DEPTH: [&str; 9] = [
     "iodepth_low",
     "iodepth_batch",
     "iodepth_batch_submit",
@@ -21,12 +21,14 @@ const LOWERS_DEPTH: [&str; 7] = [
     "iodepth_batch_complete_max",
     "latency_target",
     "serialize_overlap",
+    "io_submit_mode",
+    "read_iolog",
 ];
 
-/// Options with which rate × latency differs from the number in flight. fio counts a flush in
-/// addition to its write, the reads of a verification have their own time, and a ramp resets the
-/// counters while operations are in flight. The audit's law ([`crate::fio::json`]) has an allowance
-/// for each of them.
+/// Options because of which rate × latency differs from the number of operations in flight. fio
+/// counts a flush in addition to its write, measures verification reads separately, and resets its
+/// counters after a ramp while operations are in flight. The audit's rule ([`crate::fio::json`])
+/// has an allowance for each of these effects.
 const MIXES_COUNTS: [&str; 8] = [
     "fsync",
     "fdatasync",
@@ -38,11 +40,12 @@ const MIXES_COUNTS: [&str; 8] = [
     "ramp_size",
 ];
 
-/// Operations per slot in flight below which the start and the end of a job dominate.
+/// Minimum number of operations per slot in flight. In a job with fewer operations, its start and
+/// end dominate.
 const ROUNDS_MIN: u64 = 10;
 
-/// Returns the run time of a job: the longest of its directions. `job_runtime` is the sum over the
-/// clones of a group.
+/// Returns the run time of a job, which is the longest time of its directions. `job_runtime` is the
+/// sum over the clones of a group.
 pub(super) fn runtime_ms(job: &Value) -> u64 {
     let sides = ["read", "write", "trim"].iter().filter_map(|side| job.get(side));
     sides.map(|side| number(side, "runtime")).fold(0.0, f64::max) as u64
@@ -52,8 +55,8 @@ fn first(figures: &[Figure]) -> f64 {
     figures.first().map_or(0.0, |figure| figure.value)
 }
 
-/// Imports a job as classes of its own instance. `part` has the figures of the job, as the audit
-/// reads them.
+/// Imports a job as the classes of a separate instance. `part` contains the figures of the job, as
+/// the audit reads them.
 pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usize, part: &Part) {
     let (job, instance) = (&jobs[index], index as u32);
     let name = format!("job{index}");
@@ -81,17 +84,18 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
             totals.latency_ns_max = total.max_ns.as_ref().map_or(0, |max| max.value as u64);
         }
         let side = job.get(word).unwrap_or(&Value::Null);
-        // fio counts each flush as a short transfer, too.
+        // fio also counts each flush as a short transfer.
         let moved = operation.size_bytes.as_ref().map(|size| size.value * totals.count as f64);
         let whole = moved.is_some_and(|bytes| bytes <= totals.size_bytes as f64);
         let short = if whole { 0.0 } else { number(side, "short_ios") };
         totals.errors = (short + number(side, "drop_ios")) as u64;
-        if let Some(histogram) = histogram(side).filter(|_| word != "sync") {
+        let is_measured = operation.latencies.iter().any(|l| l.stage != Stage::Submission);
+        if let Some(histogram) = histogram(side).filter(|_| word != "sync" && is_measured) {
             bundle.latency.insert(totals.name.clone(), histogram);
         }
         let verified = if word == "read" { verified(root, job, part) } else { 0 };
         let classes = without_checks(totals, verified);
-        // A distribution of other operations than the class has is of no use.
+        // A distribution is of no use if it includes operations that are not in the class.
         if verified > 0 {
             bundle.latency.remove(&format!("{name}.read"));
         }
@@ -113,14 +117,23 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
     }
 }
 
-/// Returns the number of reads that verify writes: one for each write.
+/// Returns the number of reads that verify writes: the reads that exceed the mix, and at most one
+/// for each write. A job may end before it verifies all writes.
 fn verified(root: &Value, job: &Value, part: &Part) -> u64 {
-    let verifies = option(root, job, "verify").is_some_and(|kind| kind != "0" && kind != "null");
-    let writes = part.operations.iter().find(|operation| operation.kind == Kind::Write);
-    writes.filter(|_| verifies).map_or(0, |writes| first(&writes.count) as u64)
+    if option(root, job, "verify").is_none_or(|kind| kind == "0" || kind == "null") {
+        return 0;
+    }
+    let count = |kind: Kind| {
+        let operation = part.operations.iter().find(|operation| operation.kind == kind);
+        operation.map_or(0.0, |operation| first(&operation.count))
+    };
+    let (reads, writes) = (count(Kind::Read), count(Kind::Write));
+    let share = part.setting.read_percent.as_ref().map_or(0.0, |percent| percent.value / 100.0);
+    let planned = if share < 1.0 { writes * share / (1.0 - share) } else { reads };
+    (reads - planned).min(writes).max(0.0) as u64
 }
 
-/// Separates the reads that verify from the reads of the workload.
+/// Separates verification reads from the reads of the workload.
 fn without_checks(reads: ClassTotals, checks: u64) -> Vec<ClassTotals> {
     let checks = checks.min(reads.count);
     if checks == 0 {
@@ -164,7 +177,7 @@ pub(super) fn take_error(bundle: &mut Bundle, job: &Value) {
 }
 
 /// Returns the number of operations that a job has in flight; `None` if its options do not
-/// determine it.
+/// determine the number.
 fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     let has = |name: &&str| option(root, job, name).is_some();
     if LOWERS_DEPTH.iter().chain(&MIXES_COUNTS).any(has) {
@@ -177,12 +190,17 @@ fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     let engine = engine_of(root, job);
     let depth = if SYNCHRONOUS.contains(&engine.as_str()) {
         1
+    } else if engine == "io_uring" {
+        // fio rounds the depth up to a power of two, and prints it.
+        let stated = whole("iodepth")?;
+        let ring = stated.checked_next_power_of_two()?;
+        (number(job, "latency_depth") as u64).clamp(stated, ring)
     } else if ASYNCHRONOUS.contains(&engine.as_str()) {
         whole("iodepth")?
     } else {
         return None;
     };
-    // The clones of a job are listed one by one, or together with `group_reporting`.
+    // fio lists the clones of a job one by one or, with `group_reporting`, together.
     let clones = whole("numjobs")?;
     let same = |other: &&Value| text_at(other, "jobname") == text_at(job, "jobname");
     let listed = jobs.iter().filter(same).count() as u64;
@@ -193,8 +211,8 @@ fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     }
 }
 
-/// Reads the bins of `json+`: of `lat_ns` if present, else of `clat_ns`, which excludes the
-/// submission.
+/// Reads the bins of `json+`. They are those of `lat_ns` if present, otherwise of `clat_ns`, which
+/// excludes the submission.
 fn histogram(side: &Value) -> Option<hdrhistogram::Histogram<u64>> {
     let bins = ["lat_ns", "clat_ns"].iter().find_map(|name| side.get(name)?.get("bins"));
     let mut histogram = latency::histogram();

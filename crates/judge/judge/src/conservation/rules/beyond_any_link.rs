@@ -1,27 +1,28 @@
-//! Checks that no link moved more than its rate, and no operation was faster than any link.
+//! Checks that no bandwidth exceeds the rate of the link, and that no operation is faster than any
+//! possible link.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Stage, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{bandwidth, moved, rate, size, usable, whose};
 
-/// Tolerance for the rounding of a declared rate. The framing of a link uses a larger share than
-/// this.
+/// Tolerance for the rounding of a declared rate. The framing overhead of a link is larger than
+/// this tolerance.
 const LINK_SLACK: f64 = 0.01;
 /// Maximum rate of a single transfer. It is eight times the rate of a PCIe 6.0 link with 16 lanes,
-/// and twice that of all memory channels of a server.
+/// and twice the rate of all memory channels of a server.
 const ANY_PER_S: f64 = 1e12;
 
 pub const RULE: Rule = Rule {
     id: "beyond-any-link",
-    asks: "did more data cross the link than its speed allows, or was an operation faster than any \
-        link?",
-    explains: "The rule compares reads and writes, each by itself, with the declared rate of the \
-               slowest link (`--link`; links are full duplex). The size of an operation over its \
-               latency is its speed: the quickest read must not be faster than the declared link, \
-               and no operation faster than 1 TB/s, twice the bandwidth of a server's memory. A \
-               faster operation was answered on this side of the link, moved no data, or is \
-               misprinted.",
+    asks: "is the bandwidth higher than the link allows, or is an operation faster than any \
+        possible link?",
+    explains: "The rule compares reads and writes separately with the declared rate of the \
+        slowest link (`--link`; links are full duplex). The speed of an operation is its size \
+        divided by its latency. The fastest read must not be faster than the declared link, and \
+        no operation may be faster than 1 TB/s, which is twice the bandwidth of a server's \
+        memory. If an operation is faster, it was answered on this side of the link, it moved no \
+        data, or a figure is misprinted.",
     needs: "a bandwidth and the link's rate (`--link`), or the size and the latency of an operation",
     check,
 };
@@ -32,11 +33,12 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
         totals(&mut outcome, reported, link);
     }
     for (part, operation) in reported.operations().filter(|(_, o)| o.kind.moves_data()) {
-        // Terse lines of fio print rates only.
+        // fio's terse lines contain rates but no amounts.
         let quotient = || bandwidth(part, operation)?.0.over(rate(part, operation)?.0);
         let Some(size) = size(operation).or_else(quotient) else { continue };
-        // A latency of only the submission or only the completion is not that of an operation. If a
-        // file is cached, the submission moves the data, and the completion takes no time.
+        // The latency of only the submission or only the completion is not the latency of the
+        // operation. If a file is cached, the submission moves the data, and the completion takes
+        // no time.
         let submits = operation.latencies.iter().any(|l| l.stage == Stage::Submission);
         let whole = |stage: Stage| match stage {
             Stage::Submission => false,
@@ -70,7 +72,8 @@ fn totals(outcome: &mut RuleResult, reported: &ToolResult, link: f64) {
     }
 }
 
-/// Judges one sum. A sum without a kind may consist of reads and writes, which use both directions.
+/// Judges one sum. If its kind is not known, the sum may consist of reads and writes, which use
+/// both directions.
 fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
     let ways = if *kind == Kind::All { 2.0 } else { 1.0 };
     let carries = link * ways;
@@ -80,21 +83,21 @@ fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
         _ => "went",
     };
     let amount = format::bytes_per_s(sum.value);
-    let request = "the counters of the link's and the storage's ports, and the cache that \
-                   answered on this side";
+    let request = "the counters of the link's and the storage's ports, and the name of the cache \
+        that answered on this side of the link";
     if sum.least > carries * (1.0 + LINK_SLACK) {
         let says = format!(
-            "{amount} {word} over a link that carries {}{}: {} as much",
+            "{amount} {word} over a link that transfers at most {}{}: this is {} as much",
             format::bytes_per_s(carries),
-            if ways > 1.0 { " both ways together" } else { "" },
+            if ways > 1.0 { " in both directions together" } else { "" },
             format::times(sum.value / carries)
         );
         return Some(Finding::new(Severity::Impossible, says).with_request(request));
     }
     (sum.least > link * (1.0 + LINK_SLACK)).then(|| {
         let says = format!(
-            "{amount} {word} over a link that carries {} each way: in one direction it is {} as \
-             much, which is possible only if {} or more went in the other",
+            "{amount} {word} over a link that transfers at most {} in each direction: this is {} \
+             as much, which is possible only if at least {} went in the other direction",
             format::bytes_per_s(link),
             format::times(sum.value / link),
             format::percent(1.0 - link / sum.value)
@@ -112,29 +115,34 @@ fn one(
 ) -> Option<Finding> {
     let speed = size.least / latency.most * 1e9;
     let says = |limit: &str| {
+        // A printed zero is less than the last digit.
+        let is_zero = latency.value <= 0.0;
+        let (under, above, time) = match is_zero {
+            true => ("less than ", "more than ", latency.most),
+            false => ("", "", latency.value),
+        };
         format!(
-            "{}{} in {} is {}: {limit}",
+            "{}{} in {under}{} is a speed of {above}{}: {limit}",
             whose(part, operation),
             format::transfer(size.value.round()),
-            format::time(latency.value),
-            format::bytes_per_s(size.value / latency.value * 1e9)
+            format::time(time),
+            format::bytes_per_s(size.value / time * 1e9)
         )
     };
     let fields = [latency.field.clone()];
     if speed > ANY_PER_S {
         return Some(
-            Finding::new(
-                Severity::Impossible,
-                says("no link and no memory moves an operation that fast"),
-            )
-            .with_fields(fields)
-            .with_request("the unit of the latency, and whether the operation moved its data"),
+            Finding::new(Severity::Impossible, says("no link and no memory is this fast"))
+                .with_fields(fields)
+                .with_request("the unit of the latency, and whether the operation moved its data"),
         );
     }
     let link = declared.link_bytes_per_s?;
     (operation.kind == Kind::Read && speed > link * (1.0 + LINK_SLACK)).then(|| {
-        let limit =
-            format!("the link carries {}, so the data did not cross it", format::bytes_per_s(link));
+        let limit = format!(
+            "the link transfers at most {}, so the data did not cross the link",
+            format::bytes_per_s(link)
+        );
         Finding::new(Severity::Doubtful, says(&limit)).with_fields(fields).with_request(
             "the source of the answers on this side of the link: a page cache, holes or a \
              client's cache",
@@ -173,6 +181,24 @@ mod tests {
         assert_eq!(severities(3e9, 300e3, Some(3.125e9)), [Severity::Doubtful]);
         // 1 MiB in 900 ns is 1.2 TB/s.
         assert_eq!(severities(3e9, 900.0, None), [Severity::Impossible]);
+    }
+
+    #[test]
+    fn a_latency_of_zero_is_less_than_the_last_digit() {
+        let min = Figure::truncated(0.0, 1000.0, "min");
+        let operation = Operation {
+            bandwidth_per_s: vec![Figure::exact(3e9, "bw")],
+            size_bytes: Some(Figure::exact(1048576.0, "bs")),
+            latencies: vec![Latency { min_ns: Some(min), ..Latency::default() }],
+            ..Operation::of(Kind::Read)
+        };
+        let parts = vec![Part { operations: vec![operation], ..Part::default() }];
+        let reported = ToolResult { parts, ..ToolResult::default() };
+        let says = check(&reported, &DeclaredFacts::default()).findings.remove(0).says;
+        assert!(
+            says.contains("1 MiB in less than 1 us is a speed of more than 1.049 TB/s"),
+            "{says}"
+        );
     }
 
     #[test]

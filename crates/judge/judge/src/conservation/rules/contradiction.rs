@@ -7,12 +7,12 @@ use super::{usable, whose};
 
 pub const RULE: Rule = Rule {
     id: "contradiction",
-    asks: "does one figure show work that another figure shows as zero?",
-    explains: "The rule fails for operations that move data but no bytes, for bytes without \
-               operations, for a rate without either, and for negative amounts: one of the two \
-               figures was not counted. A zero that means `not counted` would later become a \
-               bandwidth or a share of zero.",
-    needs: "two figures of the work done",
+    asks: "is one figure zero although another figure shows that work was done?",
+    explains: "The rule fails if there are data operations but no bytes, bytes but no operations, \
+        a rate but neither of them, or a rate over no time: one of the two figures was not counted. It also fails for \
+        negative amounts. A zero that means `not counted` would later appear as a bandwidth or a \
+        share of zero.",
+    needs: "two figures on the amount of work",
     check,
 };
 
@@ -20,6 +20,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     for (part, operation) in reported.operations() {
         negative(&mut outcome, part, operation);
+        let is_timeless = window(part, operation).is_some_and(|window| window.most == 0.0);
         let amounts: Vec<(&str, &Figure)> = [
             ("operations", operation.count.first()),
             ("operations per second", operation.rate_per_s.first()),
@@ -28,10 +29,30 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         ]
         .into_iter()
         .filter(|(word, _)| operation.kind.moves_data() || word.starts_with("operations"))
+        // Without a time there is no rate.
+        .filter(|(word, figure)| {
+            !(is_timeless && word.ends_with("second") && figure.is_some_and(|f| f.value == 0.0))
+        })
         .filter_map(|(word, figure)| figure.filter(|f| usable(f)).map(|figure| (word, figure)))
         .collect();
         if amounts.len() < 2 {
             continue;
+        }
+        let rate = amounts.iter().find(|(word, f)| word.ends_with("second") && f.least > 0.0);
+        // A shorter time than the last digit is printed as zero, but a rate needs a time.
+        if let Some(((word, rate), window)) =
+            rate.zip(window(part, operation)).filter(|_| is_timeless)
+        {
+            let says = format!(
+                "{}{} {word}, but the run time is 0",
+                whose(part, operation),
+                format::number(rate.value)
+            );
+            outcome.check(Some(
+                Finding::new(Severity::Impossible, says)
+                    .with_fields([&window.field, &rate.field])
+                    .with_request("the run time"),
+            ));
         }
         let some = amounts.iter().find(|(_, figure)| figure.least > 0.0);
         let none = amounts.iter().find(|(_, figure)| figure.most <= 0.0);
@@ -44,7 +65,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             );
             Finding::new(Severity::Impossible, says)
                 .with_fields([&none.field, &some.field])
-                .with_request("which of the two was counted")
+                .with_request("which of the two figures was counted")
         }));
     }
     outcome
@@ -94,6 +115,27 @@ mod tests {
         check(&ToolResult { parts, ..ToolResult::default() }, &DeclaredFacts::default())
             .findings
             .len()
+    }
+
+    #[test]
+    fn a_rate_needs_a_time() {
+        let with = |rate: f64, window_ns: Figure| {
+            let operation = Operation {
+                count: vec![Figure::exact(34_220.0, "count")],
+                rate_per_s: vec![Figure::exact(rate, "iops")],
+                window_ns: Some(window_ns),
+                ..Operation::of(Kind::Read)
+            };
+            let parts = vec![Part { operations: vec![operation], ..Part::default() }];
+            let reported = ToolResult { parts, ..ToolResult::default() };
+            check(&reported, &DeclaredFacts::default()).findings.len()
+        };
+        let findings = |window_ns| with(17_101.0, window_ns);
+        assert_eq!(with(0.0, Figure::exact(0.0, "runtime")), 0, "in less than 1 ms");
+        assert_eq!(with(0.0, Figure::exact(1e6, "runtime")), 1);
+        assert_eq!(findings(Figure::exact(0.0, "runtime")), 1);
+        assert_eq!(findings(Figure::exact(2e9, "runtime")), 0);
+        assert_eq!(findings(Figure::rounded(0.0, 1e6, "runtime")), 0);
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! Operations that were in flight when a tool reset its counters.
+//! Operations that were in flight when a tool reset its counters in the middle of a run.
 //!
 //! fio resets its counters at the end of a ramp and at each step of a latency search. Operations in
-//! flight at that moment are in the bytes, but not in the number of operations. Their latencies
-//! began before the run that the figures are divided by.
+//! flight at that moment are included in the bytes, but not in the number of operations. Their
+//! latencies start before the interval that is used to compute the rates.
 
 use plimsoll_evidence::tool_result::{CounterReset, Kind, Operation, Part};
 
 use super::super::Span;
 use super::{first, usable};
 
-/// Number of operations in flight below which a reset had no effect.
+/// Minimum number of operations in flight at which a reset has an effect.
 const WHOLE: f64 = 0.5;
 
 /// Returns the minimum and maximum number of operations in flight at a reset. Both are zero if the
@@ -39,17 +39,17 @@ fn uncounted(operation: &Operation) -> Option<(f64, f64)> {
     Some((bytes.least / size.most - count.most, bytes.most / size.least - count.least))
 }
 
-/// True for reads of a job that otherwise only writes, in a format without the job's options. These
-/// reads verify, and some may have run between the writes (fio's `verify_backlog`), in a time that
-/// their own run time does not include.
+/// True if a job that otherwise only writes has reads, and the format does not contain the job's
+/// options. These are verification reads. Some of them may have run between the writes (fio's
+/// `verify_backlog`), at times that their own run time does not include.
 pub fn may_verify_meanwhile(part: &Part, operation: &Operation) -> bool {
     let writes_only = part.setting.read_percent.as_ref().is_some_and(|p| p.value <= 0.0);
     let hidden = part.setting.counter_reset == CounterReset::Unknown;
     operation.kind == Kind::Read && writes_only && hidden
 }
 
-/// Returns true if an operation may have begun before the run, so that its latency may exceed the
-/// run.
+/// Returns true if an operation may have started before the run, so that its latency may exceed the
+/// length of the run.
 pub fn may_begin_before(part: &Part, operation: &Operation) -> bool {
     in_flight(part, operation).most >= WHOLE
 }

@@ -7,10 +7,11 @@ use plimsoll_evidence::tool_result::{
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{moved, rate, size, usable};
 
-/// Limits that no drive of a class exceeds, above the best data sheets of 2026.
+/// Limits that no drive of a class exceeds. They are above the values in the best data sheets of
+/// 2026.
 struct Limits {
     word: &'static str,
-    /// Random operations of 512 bytes or more per second.
+    /// Random operations per second, of 512 bytes or more.
     reads_per_s: f64,
     writes_per_s: f64,
     /// Bytes per second in either direction.
@@ -19,8 +20,9 @@ struct Limits {
     read_ns: f64,
 }
 
-/// Two actuators, a short stroke and a deep queue: 700/s (data sheets: 220 to 450). Half a rotation
-/// at 15,000 rpm takes 2 ms. A deep queue shortens the seek but not the rotation.
+/// With two actuators, a short stroke and a deep queue, a disk reaches 700/s (data sheets: 220 to
+/// 450). Half a rotation at 15,000 rpm takes 2 ms. A deep queue shortens the seek but not the
+/// rotation.
 const HDD: Limits = Limits {
     word: "disk",
     reads_per_s: 1_000.0,
@@ -49,14 +51,14 @@ const NVME: Limits = Limits {
 
 pub const RULE: Rule = Rule {
     id: "device-floor",
-    asks: "can drives of that kind and number reach these figures?",
-    explains: "No drive of a class exceeds its limits of random reads and writes a second, \
-               bandwidth, and median time of a random read. They are 1,000, 1,500, 0.6 GB/s and 1 \
-               ms for a disk; 1.2 million, 0.7 million, 4.6 GB/s and 15 us for an SSD on SAS or \
-               SATA; 10 million, 2.5 million, 31.5 GB/s and 5 us for an NVMe drive. If a figure \
-               exceeds a limit, a cache answered, operations were not performed, or the figure is \
-               misprinted. The options declare media and drives (`--media`, `--drives`), or the \
-               name of the device shows them; one volume of an array is not one drive.",
+    asks: "can drives of this kind and number reach these figures?",
+    explains: "Each class of drives has limits for random reads per second, random writes per \
+        second, bandwidth, and the median time of a random read. They are 1,000, 1,500, 0.6 GB/s \
+        and 1 ms for a disk; 1.2 million, 0.7 million, 4.6 GB/s and 15 us for an SSD with SAS or \
+        SATA; 10 million, 2.5 million, 31.5 GB/s and 5 us for an NVMe drive. If a figure exceeds \
+        a limit, a cache answered, operations were not performed, or the figure is misprinted. \
+        Declare the kind and number of drives with `--media` and `--drives`, unless the name of \
+        the device shows them. A volume of an array does not count as a single drive.",
     needs: "the kind and number of drives (`--media`, `--drives`)",
     check,
 };
@@ -72,7 +74,7 @@ fn limits(media: MediaClass) -> &'static Limits {
 fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
-    // Jobs on one device share it. The limits apply to the sum over all of its jobs.
+    // Jobs on the same device share it, so the limits apply to the sum over all jobs on a device.
     let mut targets: Vec<Option<&str>> =
         parts.iter().map(|part| part.setting.target.as_deref()).collect();
     targets.sort_unstable();
@@ -124,7 +126,8 @@ fn amounts(
     let bandwidths: Vec<_> = all.iter().filter_map(|(part, o)| moved(part, o)).collect();
     // The rates apply to small transfers. Larger transfers are limited by the bandwidth.
     let small = all.iter().all(|(_, o)| size(o).is_none_or(|size| size.value <= 65_536.0));
-    // Operations without a kind may all be of the faster kind, and use both directions of a link.
+    // If the kind of operations is unknown, all may be of the faster kind, and they may use both
+    // directions of a link.
     let (per_drive, bytes_per_s, word) = match kind {
         Kind::Read => (limits.reads_per_s, limits.bytes_per_s, "reads"),
         Kind::Write => (limits.writes_per_s, limits.bytes_per_s, "writes"),
@@ -135,7 +138,8 @@ fn amounts(
         let most = per_drive * drives;
         outcome.check((sum.least > most).then(|| {
             let says = format!(
-                "{} random {word} a second on {} {}{plural} are {} each; no {} does more than {}",
+                "{} random {word} per second on {} {}{plural} are {} for each drive, but no {} \
+                 reaches more than {}",
                 format::number(sum.value),
                 format::number(drives),
                 limits.word,
@@ -153,7 +157,8 @@ fn amounts(
         let most = bytes_per_s * drives;
         outcome.check((sum.least > most).then(|| {
             let says = format!(
-                "{} of {word} on {} {}{plural} are {} each; no {} does more than {}",
+                "{} of {word} on {} {}{plural} are {} for each drive, but no {} reaches more than \
+                 {}",
                 format::bytes_per_s(sum.value),
                 format::number(drives),
                 limits.word,
@@ -182,21 +187,22 @@ fn medians(outcome: &mut RuleResult, group: &[&Part], limits: &Limits, past_page
             let Some((word, figure)) = latency.and_then(typical) else { continue };
             outcome.check((figure.most < limits.read_ns).then(|| {
                 let says = format!(
-                    "the {word} of random reads is {}, and reading the media of one {} takes {} at least",
+                    "the {word} of random reads is {}, but reading from the media of one {} takes \
+                     at least {}",
                     format::time(figure.value),
                     limits.word,
                     format::time(limits.read_ns)
                 );
-                Finding::new(Severity::Doubtful, says)
-                    .with_fields([&figure.field])
-                    .with_request("the source of the answers: a cache, addresses that were never \
-                                   written, or zeroes")
+                Finding::new(Severity::Doubtful, says).with_fields([&figure.field]).with_request(
+                    "the source of the data: a cache, addresses that were never \
+                        written, or zeroes",
+                )
             }));
         }
     }
 }
 
-/// Returns the median, or the mean without a median.
+/// Returns the median, or the mean if there is no median.
 fn typical(latency: &Latency) -> Option<(&'static str, &plimsoll_evidence::tool_result::Figure)> {
     let median = latency.percentiles.iter().find(|p| p.quantile == 0.5).map(|p| ("median", &p.ns));
     median

@@ -7,26 +7,29 @@ use super::{first, usable, window};
 
 /// Minimum share of the bytes that the device must have moved, as in `bytes-balance`.
 const SHARE_MIN: f64 = 0.8;
-/// Maximum request of Linux's block layer, with a margin (`max_sectors_kb` is 32,767 at most).
+/// Maximum size of a request in Linux's block layer, with a margin (`max_sectors_kb` is 32,767 at
+/// most).
 const REQUEST_BYTES_MAX: f64 = 32.0 * 1024.0 * 1024.0;
-/// Maximum request of random reads through the page cache: four times the default read-ahead.
+/// Maximum size of a request for random reads through the page cache: four times the default
+/// read-ahead.
 const RANDOM_BYTES_MAX: f64 = 512.0 * 1024.0;
-/// Run time below which sampled counters may miss most of the run.
+/// Minimum run time: in a shorter run, sampled counters may miss most of the run.
 const WINDOW_NS_MIN: f64 = 2e9;
 
 pub const RULE: Rule = Rule {
     id: "device-moved",
     asks: "did the device move the bytes that the tool reports?",
     explains: "A tool that prints the device's counters shows the source of its reads. If the \
-               device moved less than 80 % of the bytes, something else answered: the page cache, \
-               a host's cache, holes of a file. Counted sectors give the bytes. Counted requests \
-               give only a maximum, because the page cache combines small reads: a request moves \
-               at most 32 MiB, or 512 KiB of random reads. With O_DIRECT, each operation that \
-               reaches the device is a request or part of one. If the requests could have moved \
-               enough, the outcome is unknown. It is also unknown for a run of less than two \
-               seconds, whose counters may miss its end. The rule checks writes only with \
-               O_DIRECT, because the page cache may write others later. An engine that completes \
-               operations without performing them moves no bytes.",
+        device moved less than 80 % of the bytes, the rest came from elsewhere: the page cache, a \
+        host's cache, or holes of a file. If the tool prints sectors, these give the number of \
+        bytes. If it prints requests, these give only a maximum, because the page cache combines \
+        small reads: a request is at most 32 MiB, or 512 KiB for random reads. With O_DIRECT, \
+        each operation that reaches the device is a request or part of a request. If the requests \
+        could have moved at least the reported bytes, the outcome is unknown. It is also unknown \
+        for a run of less than two seconds, because the counters may miss the end of the run. The \
+        rule checks writes only with O_DIRECT, because the page cache may write other data later. \
+        An engine that completes operations without performing them moves no bytes, and \
+        `/dev/zero`, `/dev/null` and targets in memory are no storage.",
     needs: "the device's counters, the amount that was read, and a run of two seconds or more",
     check,
 };
@@ -34,9 +37,12 @@ pub const RULE: Rule = Rule {
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     let parts = || reported.parts.iter().filter(|part| !part.is_total);
-    if parts().any(|part| part.setting.performs_nothing) {
-        let says = "the engine completes operations without performing them: no storage was used";
-        outcome.check(Some(Finding::new(Severity::Invalid, says).with_request("a run on storage")));
+    if let Some(reason) = parts().find_map(|part| part.setting.no_storage.as_ref()) {
+        let says = format!("no storage was used: {reason}");
+        outcome.check(Some(Finding::new(Severity::Invalid, says).with_request(
+            "a run that \
+            performs its operations on storage",
+        )));
     }
     let devices: Vec<&DeviceCounts> =
         reported.parts.iter().flat_map(|part| &part.devices).collect();
@@ -103,12 +109,12 @@ impl RequestTotals {
         let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
         let name = names.join(", ");
         if let Some((bytes, field)) = bytes {
-            let says = format!("{name} moved {} in all", format::bytes(bytes));
+            let says = format!("{name} moved only {} in total", format::bytes(bytes));
             outcome.check(self.check_share(bytes / self.bytes, says, field));
             return;
         }
         let Some((requests, field)) = requests else { return };
-        let says = format!("{name} completed {} of them", format::number(requests));
+        let says = format!("{name} completed only {} requests", format::number(requests));
         let most = requests * self.request_bytes_max / self.bytes;
         if most < SHARE_MIN {
             outcome.check(self.check_share(most, says, field));
@@ -124,7 +130,7 @@ impl RequestTotals {
                 Kind::Read => {
                     ("read", "the reads were served from a cache and not from the device")
                 }
-                _ => ("wrote", "the device did not get all of the writes"),
+                _ => ("wrote", "not all of the writes reached the device"),
             };
             let count = self.count.map_or_else(String::new, |count| {
                 format!(" in {} operations", format::number(count))
@@ -196,8 +202,8 @@ mod tests {
             let outcome = check(&result, &DeclaredFacts::default());
             (outcome.checked, outcome.findings.len())
         };
-        // 270 GB of random reads: 400,000 requests of 512 KiB are at most 210 GB, and 500,000 could
-        // be all of it.
+        // 270 GB of random reads: 400,000 requests of 512 KiB are at most 210 GB, but 500,000
+        // requests could be all of the data.
         assert_eq!(random(400_000.0), (1, 1));
         assert_eq!(random(500_000.0), (0, 0));
     }
@@ -216,7 +222,7 @@ mod tests {
     #[test]
     fn an_engine_that_performs_nothing_is_invalid() {
         let mut result = result(55.0, None, 1.0);
-        result.parts[0].setting.performs_nothing = true;
+        result.parts[0].setting.no_storage = Some("the engine null".into());
         let outcome = check(&result, &DeclaredFacts::default());
         assert_eq!(outcome.findings[0].severity, Severity::Invalid);
     }

@@ -1,4 +1,4 @@
-//! Checks whether all data that was read fits in memory.
+//! Checks whether all data that was read fits into memory.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Part, ToolResult};
 
@@ -7,12 +7,12 @@ use super::usable;
 
 pub const RULE: Rule = Rule {
     id: "fits-memory",
-    asks: "is the data that was read larger than the memory that could have held it?",
-    explains: "Data that fits in the memory of the hosts that read it, or in the caches of the \
-               storage, can be read from there after its first use: the rate then does not \
-               describe the storage below. The result states its hosts' memory, or the options \
-               declare it (`--memory`, `--array-cache`). If I/O bypassed the page cache, the \
-               hosts' memory does not count. MLPerf Storage requires five times the memory.",
+    asks: "is the data that was read larger than the memory in which it could have been cached?",
+    explains: "If the data fits into the memory of the hosts that read it, or into the caches of \
+        the storage, it can be read from there after its first use: the rate then does not \
+        describe the media. The size of this memory comes from the result, or from the options \
+        `--memory` and `--array-cache`. If I/O bypassed the page cache, the hosts' memory does \
+        not count. MLPerf Storage requires five times the memory.",
     needs: "the size of the data, and memory as stated or declared (`--memory`, `--array-cache`)",
     check,
 };
@@ -36,8 +36,8 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns true for a part that read. Other kinds of operations count, such as samples of a
-/// training.
+/// Returns true if a part contains reads. Operations of unknown kinds also count as reads, such as
+/// the samples of a training.
 fn reads(part: &Part) -> bool {
     part.operations.iter().any(|o| matches!(o.kind, Kind::Read | Kind::All | Kind::Other(_)))
 }
@@ -45,12 +45,13 @@ fn reads(part: &Part) -> bool {
 fn within(data: &Figure, room: &Figure, whose: &str) -> Option<Finding> {
     (data.most <= room.least).then(|| {
         let says = format!(
-            "{} of data were read, but the {whose} is {}: it may have answered all reads",
+            "{} of data were read, but the {whose} is {}: all reads may have been answered from \
+             there",
             format::bytes(data.value),
             format::bytes(room.value)
         );
         Finding::new(Severity::Doubtful, says).with_fields([&data.field, &room.field]).with_request(
-            "the media's own read counters, or a run over more data than memory holds",
+            "the media's own read counters, or a run over more data than fits into memory",
         )
     })
 }

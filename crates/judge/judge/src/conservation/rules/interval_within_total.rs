@@ -1,26 +1,47 @@
-//! Checks that no interval did more than the whole run.
+//! Checks that no interval contains more operations than the whole run.
 
-use plimsoll_evidence::tool_result::{Quantity, ToolResult};
+use plimsoll_evidence::tool_result::{
+    Figure, Operation, Part, Quantity, SampleStatistics, ToolResult,
+};
 
+use super::super::format::ValueFormatter;
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
-use super::{first, per_s};
+use super::{first, per_s, usable, whose, window};
 
-/// Share by which an interval may exceed the total: it ends a little later than stated.
+/// Share by which an interval may exceed the total, because intervals end a little later than
+/// stated.
 const SLACK: f64 = 0.1;
+/// Usual time between two samples of a tool (fio's `bwavgtime`). A shorter time gives more samples.
+const SAMPLE_S: f64 = 0.5;
+/// Number of intervals at the ends of a run that may have no sample.
+const SAMPLES_MISSING: f64 = 2.0;
 
 pub const RULE: Rule = Rule {
     id: "interval-within-total",
-    asks: "did one interval, or all intervals together, do more operations than the whole run?",
-    explains: "The operations of one interval are part of those of the run. An interval whose rate times its \
-        length exceeds the total is not a measurement: a counter wrapped around or was reset. If all \
-        intervals together exceed it, they belong to another run, or one of the two was scaled. 10 % are \
-        allowed for intervals that end late.",
-    needs: "the number of operations, and their rate in intervals",
+    asks: "does one interval contain, or do all intervals together contain, more operations than \
+        the whole run?",
+    explains: "The operations of an interval are a part of the operations of the run. If the rate \
+        of an interval multiplied by its length exceeds the total of the run, a counter wrapped \
+        around or was reset. If the sum over all intervals exceeds the total, the intervals \
+        belong to a different run, or one of the two was scaled. Also, the smallest sample of the \
+        rate, multiplied by the total time of the samples, cannot exceed the total. The tolerance \
+        is 10 %, because intervals may end late.",
+    needs: "the number of operations, and their rate in intervals or the smallest sample of it",
     check,
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
+    for (part, operation) in reported.operations() {
+        for (sampled, totals, format_value) in [
+            (&operation.rate_sampled, &operation.count, format::number as ValueFormatter),
+            (&operation.bandwidth_sampled, &operation.bytes, format::bytes),
+        ] {
+            if let Some((sampled, total)) = sampled.as_ref().zip(first(totals)) {
+                check_samples(&mut outcome, (part, operation), sampled, total, format_value);
+            }
+        }
+    }
     for part in &reported.parts {
         for series in part.series.iter().filter(|s| s.quantity == Quantity::RatePerS) {
             // The total excludes intervals of a warm-up.
@@ -36,7 +57,8 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             let done = point.value * interval_s;
             outcome.check((done > total.most * (1.0 + SLACK) + 1.0).then(|| {
                 let says = format!(
-                    "an interval at {} ran at {}, which is {} operations; the whole run did {}",
+                    "the interval at {} has a rate of {}, which is {} operations, but the whole \
+                     run has only {}",
                     format::time(point.at_s * 1e9),
                     per_s(point.value),
                     format::number(done),
@@ -44,7 +66,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 );
                 Finding::new(Severity::Impossible, says)
                     .with_fields([&series.field, &total.field])
-                    .with_request("the tool's version, and a run without the interval")
+                    .with_request("the tool's version, and a run without this interval")
             }));
             // The lengths of the intervals of other tools vary.
             if !(series.partial && series.understates) || done > total.most {
@@ -53,7 +75,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             let sum: f64 = series.points.iter().map(|p| p.value.max(0.0) * interval_s).sum();
             outcome.check((sum > total.most * (1.0 + SLACK) + 1.0).then(|| {
                 let says = format!(
-                    "{} intervals did {} operations together; the whole run did {}",
+                    "{} intervals together have {} operations, but the whole run has only {}",
                     format::number(series.points.len() as f64),
                     format::number(sum),
                     format::number(total.value)
@@ -67,11 +89,68 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
+/// Compares the smallest sample of one thread with the total.
+fn check_samples(
+    outcome: &mut RuleResult,
+    (part, operation): (&Part, &Operation),
+    sampled: &SampleStatistics,
+    total: &Figure,
+    format_value: ValueFormatter,
+) {
+    let is_one = part.setting.threads.as_ref().is_some_and(|threads| threads.value == 1.0);
+    let window = window(part, operation).filter(|_| is_one && !part.is_total);
+    let samples = sampled.samples.as_ref().filter(|samples| usable(samples));
+    let min = sampled.min.as_ref().filter(|min| usable(min));
+    let (Some(window), Some(samples), Some(min)) = (window, samples, min) else { return };
+    let share = samples.value / (samples.value + SAMPLES_MISSING);
+    let time_s = (samples.value * SAMPLE_S).min(window.least / 1e9 * share);
+    let done = min.least * time_s;
+    outcome.check((done > total.most * (1.0 + SLACK)).then(|| {
+        let says = format!(
+            "{}{} samples of {}/s or more are at least {}, but the whole run has only {}",
+            whose(part, operation),
+            format::number(samples.value),
+            format_value(min.value),
+            format_value(done),
+            format_value(total.value)
+        );
+        Finding::new(Severity::Impossible, says)
+            .with_fields([&min.field, &total.field])
+            .with_request("the log of this run")
+    }));
+}
+
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Point, Series, Stage};
+    use plimsoll_evidence::tool_result::{Kind, Point, Series, Stage};
 
     use super::*;
+
+    #[test]
+    fn the_smallest_sample_is_not_above_the_mean() {
+        let findings = |min: f64, threads: f64| {
+            let figure = |value: f64| Some(Figure::exact(value, "iops"));
+            let operation = Operation {
+                count: vec![Figure::exact(34_220.0, "total_ios")],
+                window_ns: figure(2.001e9),
+                rate_sampled: Some(SampleStatistics {
+                    min: figure(min),
+                    samples: figure(3.0),
+                    ..SampleStatistics::default()
+                }),
+                ..Operation::of(Kind::Read)
+            };
+            let mut part = Part { operations: vec![operation], ..Part::default() };
+            part.setting.threads = figure(threads);
+            let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
+            let outcome = check(&reported, &DeclaredFacts::default());
+            (outcome.checked, outcome.findings.len())
+        };
+        assert_eq!(findings(15_782.0, 1.0), (1, 0));
+        assert_eq!(findings(31_564.0, 1.0), (1, 1));
+        // Samples of several threads are at the same time.
+        assert_eq!(findings(31_564.0, 2.0), (0, 0));
+    }
 
     #[test]
     fn an_interval_is_part_of_the_run() {

@@ -1,19 +1,20 @@
-//! Checks that no operation lasted longer than its run.
+//! Checks that no operation took longer than its run.
 
-use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, ToolResult};
+use plimsoll_evidence::tool_result::{Figure, Kind, Latency, Operation, Part, Stage, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{bandwidth, counter_reset, first, rate, usable, whose, window};
 
 pub const RULE: Rule = Rule {
     id: "latency-within-run",
-    asks: "did an operation last longer than the run that it is counted in?",
-    explains: "An operation that begins and ends within a run is no longer than the run. A longer \
-               one ended after the time that the rates are divided by: its bytes are counted, but \
-               not all of its time. The counted operations took at least as long as the longest \
-               one, so the bandwidth is at most the bytes over that time. A warm-up before the \
-               run is added to its length. If the result does not state the warm-up, and \
-               operations may have been in flight at its end, the outcome is unknown.",
+    asks: "did an operation take longer than the run in which it is counted?",
+    explains: "An operation that starts and ends within a run cannot take longer than the run. If \
+        an operation took longer, it ended after the interval that was used to compute the rates: \
+        its bytes are counted, but not all of its time. The whole load took at least as long as \
+        this operation, so the bandwidth is at most the bytes divided by the time of this \
+        operation. A warm-up before the run is added to its length. If the result does not state \
+        the warm-up, and operations may have been in flight at its end, the outcome is unknown. \
+        Flushes are not checked without a run time of their own.",
     needs: "a latency and the length of the run",
     check,
 };
@@ -21,6 +22,10 @@ pub const RULE: Rule = Rule {
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     for (part, operation) in reported.operations() {
+        // The run time of the data operations does not include a flush after them.
+        if operation.kind == Kind::Sync && operation.window_ns.is_none() {
+            continue;
+        }
         let Some(window) = window(part, operation) else { continue };
         if counter_reset::may_verify_meanwhile(part, operation) {
             continue;
@@ -30,8 +35,8 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         let whole = operation.latencies.iter().filter(|l| l.stage != Stage::Request);
         let longest = whole.filter_map(longest);
         if let Some((figure, word)) = longest.max_by(|a, b| a.0.least.total_cmp(&b.0.least)) {
-            // If the tool does not state a warm-up, its length is unknown, and so is the start of
-            // the operation.
+            // If the tool does not state the length of a warm-up, the start of the operation is
+            // unknown.
             if part.setting.warm_up_ns.is_none()
                 && counter_reset::may_begin_before(part, operation)
                 && figure.least > window.most
@@ -68,8 +73,8 @@ fn compare_with_run(
     let ratio = longest.value / length.value;
     let late = format::time(longest.value - length.value);
     let mut says = format!(
-        "{}the {word} latency is {}, and the run that the figures are divided by is {}: operations \
-         ended {late} or more after it and are counted",
+        "{}the {word} latency is {}, but the rates were computed with a run time of {}: \
+         operations that ended {late} or more after this time are included",
         whose(part, operation),
         format::time(longest.value),
         format::time(length.value),
@@ -77,7 +82,7 @@ fn compare_with_run(
     let mut fields = vec![longest.field.clone(), window.field.clone()];
     if let Some((stated, of)) = bandwidth(part, operation) {
         says.push_str(&format!(
-            "; over {} at least, {} are {} at most: overstated {} or more",
+            "; in at least {}, {} are at most {}: the bandwidth is overstated {} or more",
             format::time(longest.value),
             first(&operation.bytes).map_or_else(
                 || format::bytes(stated.value * window.value / 1e9),
@@ -103,8 +108,6 @@ fn compare_with_run(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use plimsoll_evidence::tool_result::Kind;
-
     use super::*;
 
     fn result(longest_s: f64, window_s: f64) -> ToolResult {
@@ -127,11 +130,20 @@ mod tests {
         assert_eq!(outcome.findings[0].severity, Severity::Impossible);
         assert!(outcome.findings[0].says.contains("1.64 times"), "{}", outcome.findings[0].says);
         assert!(
-            outcome.findings[0].says.contains("609.8 MB/s at most"),
+            outcome.findings[0].says.contains("at most 609.8 MB/s"),
             "{}",
             outcome.findings[0].says
         );
         assert_eq!(outcome.findings[0].fields[..2], ["max", "elapsed"]);
+    }
+
+    #[test]
+    fn a_flush_after_the_writes_may_take_longer_than_they() {
+        let mut reported = result(0.108, 0.002);
+        reported.parts[0].operations[0].kind = Kind::Sync;
+        assert!(check(&reported, &DeclaredFacts::default()).findings.is_empty());
+        reported.parts[0].operations[0].window_ns = reported.parts[0].window_ns.clone();
+        assert_eq!(check(&reported, &DeclaredFacts::default()).findings.len(), 1);
     }
 
     #[test]

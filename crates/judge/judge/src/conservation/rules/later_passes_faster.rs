@@ -5,20 +5,22 @@ use plimsoll_evidence::tool_result::{Figure, Pass, ToolResult};
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::usable;
 
-/// Share by which the mean of the later passes may exceed the first. Of 662 training results of
-/// MLPerf Storage 1.0, half are within 1 % and nine in ten within 4 %.
+/// Share by which the mean rate of the later passes may exceed the rate of the first pass. Among
+/// 662 training results of MLPerf Storage 1.0, the difference is below 1 % in half of the results
+/// and below 4 % in nine of ten.
 const FASTER_MAX: f64 = 0.10;
-/// Difference in percentage points of busy time between passes of the same speed.
+/// Maximum difference of the busy time between passes that count as equally busy, in percentage
+/// points.
 const BUSY_POINTS: f64 = 2.0;
 
 pub const RULE: Rule = Rule {
     id: "later-passes-faster",
     asks: "were later passes over the same data faster than the first?",
-    explains: "Only the first pass over a data set finds none of it in a cache. If later passes \
-               are more than 10 % faster, the memory of the hosts or of the storage kept data, \
-               and the mean over all passes describes neither state. If the consumer was busy for \
-               the same share of the time, the first pass may include the start of the run \
-               instead.",
+    explains: "Only during the first pass over a data set, no part of it is in a cache. If later \
+        passes are more than 10 % faster than the first pass, data was cached in the memory of \
+        the hosts or of the storage. The mean over all passes is then neither the cold nor the \
+        warm rate. If the consumers were busy for the same share of the time in all passes, the \
+        cause may instead be that the first pass includes the start of the run.",
     needs: "the rates or times of two or more passes over the same data",
     check,
 };
@@ -43,7 +45,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             let later_says: Vec<String> =
                 later.iter().take(6).map(|(_, f, s)| shown(*s, f)).collect();
             let mut says = format!(
-                "the first pass {} and the {} after it {}: {} faster",
+                "the first pass has {}, and the {} after it {}: {} faster",
                 shown(*slow, first),
                 if later.len() == 1 { "one".to_owned() } else { later.len().to_string() },
                 later_says.join(", "),
@@ -59,7 +61,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns the passes with their rates, or with one over their time.
+/// Returns the passes with their speeds: their rates, or the reciprocals of their times.
 fn speeds(passes: &[Pass]) -> Vec<(&Pass, &Figure, f64)> {
     let positive = |figure: &&Figure| usable(figure) && figure.value > 0.0;
     let by_rate = |pass| -> Option<(&Pass, &Figure, f64)> {
@@ -84,9 +86,10 @@ fn busy(passes: &[Pass]) -> &'static str {
     if later.is_empty() {
         ""
     } else if mean - first > BUSY_POINTS {
-        "; its consumers waited less, so data came from a cache"
+        "; the consumers waited less in later passes, so data came from a cache"
     } else {
-        "; its consumers were as busy in the first, which may include the start of the run"
+        "; the consumers were equally busy in the first pass, which may include the start of the \
+         run"
     }
 }
 

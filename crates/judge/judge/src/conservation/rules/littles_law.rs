@@ -7,32 +7,34 @@ use plimsoll_evidence::tool_result::{
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{counter_reset, rate, usable};
 
-/// Minimum share of the stated depth that rate and latency must explain. Below it, the latency
-/// omits most of the time. If a generator spends time on each operation outside of its latency, the
-/// share is still 0.5 or more. Measured with buffered reads of one thread, in which half of each
-/// cycle is fio's own.
+/// Minimum share of the stated depth that rate and latency must explain. If the share is lower, the
+/// latency omits most of the time. Even if a generator spends time on each operation that the
+/// latency does not include, the share is 0.5 or more. (Measured with buffered reads of one thread,
+/// where fio itself uses half of each cycle.)
 const SHARE_MIN: f64 = 0.5;
-/// Share by which the ends of the run may raise the mean number in flight. Figures of threads that
-/// start and stop at different times are divided by the longest of their times.
+/// Share by which the ends of the run may raise the mean number in flight. If threads start and
+/// stop at different times, their rates are computed with the longest of their run times.
 const ENDS: f64 = 0.01;
-/// Minimum operations per slot in flight for which start and end effects are small.
+/// Minimum number of operations per slot at which the effects of start and end are small.
 const ROUNDS_MIN: f64 = 10.0;
-/// Minimum time without operations that counts as missing load. A busy host or a CPU limit may
-/// keep a generator from running for 100 ms at a time, which is most of a run of 20 ms.
+/// Minimum time without operations that counts as missing load. On a busy host or with a CPU limit,
+/// a generator may not run for 100 ms at a time, which can be most of a short run.
 const IDLE_S_MIN: f64 = 0.5;
 
 pub const RULE: Rule = Rule {
     id: "littles-law",
     asks: "do rate, latency and the number of operations in flight agree?",
-    explains: "The mean number of operations in flight is rate × mean latency, whatever their \
-               order and distribution (J. D. C. Little, 1961). More than the depth allows is \
-               impossible: the rate, the latency or the depth is wrong. If the tool replaces each \
-               operation at once, less than half means that the latency omits most of the time \
-               of the operations, or that part of the load was missing for part of the run. Reads and writes whose run times differ ran in phases and are checked one by \
-               one. A thread that flushes has no other operation in flight: the time of flushes \
-               counts as busy. The tolerance is the rounding of the figures, 1 % for threads that \
-               do not end together, and the longest latency over the run if a warm-up may have \
-               preceded it: operations in flight at its end count with their full latency.",
+    explains: "The mean number of operations in flight is rate × mean latency, regardless of \
+        their order and distribution (J. D. C. Little, 1961). It cannot be larger than the depth: \
+        otherwise the rate, the latency or the depth is wrong. If the tool replaces each \
+        completed operation immediately, a number below half of the depth means that the latency \
+        omits most of the operations' time, or that a part of the load was missing for some time. \
+        Reads and writes with different run times ran in separate phases and are checked \
+        separately. A thread that flushes has no other operation in flight, so the time of \
+        flushes counts as busy. The tolerance is the rounding of the figures, plus 1 % for \
+        threads that do not end at the same time. If there may have been a warm-up before the \
+        run, the longest latency divided by the length of the run is added, because operations in \
+        flight at the end of the warm-up are counted with their full latency.",
     needs: "a rate, a mean latency and the number of operations in flight",
     check,
 };
@@ -59,7 +61,8 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
             }
         }
     }
-    // A declared depth applies to the whole result, and only if the result states none.
+    // A declared depth applies to the whole result. It is used only if the result does not state a
+    // depth.
     if let Some(most) = declared.outstanding.filter(|_| !stated) {
         let most = Figure::exact(most, "--outstanding");
         if let Some(flight) = Flight::of(reported.parts.iter().filter(|part| !part.is_total)) {
@@ -76,7 +79,7 @@ fn phases(part: &Part) -> Vec<Part> {
     let windows: Vec<Span> =
         moves.iter().filter_map(|o| super::window(part, o)).map(Span::from).collect();
     let alike = windows.iter().all(|a| windows.iter().all(|b| a.widened(ENDS).meets(*b)));
-    // A write-only job that verifies has reads too, after its writes.
+    // A write-only job with verification also has reads, which follow the writes.
     let of_one = part.setting.read_percent.as_ref();
     let of_one = of_one.is_some_and(|percent| percent.value <= 0.0 || percent.value >= 100.0);
     if moves.len() < 2 || alike && !of_one {
@@ -102,10 +105,10 @@ struct Flight {
     mean: Span,
     says: Vec<String>,
     fields: Vec<String>,
-    /// True if the latencies include the whole duration of an operation.
+    /// True if the latencies include the whole time of an operation.
     whole: bool,
     longest_share: f64,
-    /// True if operations may have begun before the run, in a warm-up.
+    /// True if operations may have started before the run, in a warm-up.
     began_before: bool,
     /// Mean number of flushes in progress.
     flushing: f64,
@@ -113,13 +116,15 @@ struct Flight {
     flushes_unknown: bool,
     /// Operations of all parts, if they are counted.
     count: Option<f64>,
-    /// Share of the run in which operations were replaced: it ends with those still in flight.
+    /// Share of the run in which completed operations were replaced. At the end of the run, the
+    /// tool only waits for the last operations.
     issuing_share: f64,
     /// Longest run time of the operations, if it is known.
     window_s: Option<f64>,
 }
 
-/// Returns the latency whose mean includes the whole operation, or else its longest part.
+/// Returns the latency that includes the whole operation, or otherwise the latency of the longest
+/// part of it.
 fn mean(operation: &Operation) -> Option<(&Latency, &Figure)> {
     let of = |stage: Stage| {
         let mut latencies =
@@ -147,8 +152,8 @@ impl Flight {
         for part in parts {
             flight.take_flushes(part);
             let divided = part.operations.iter().any(|o| o.kind.moves_data() && mean(o).is_some());
-            // A flush waits for other operations, so it does not occupy a slot in flight. If reads
-            // and writes have figures of their own, those for all operations include them.
+            // A flush waits for other operations, so it does not use a slot of the queue. If reads
+            // and writes have separate figures, the figures for all operations include them.
             let counts = |o: &&Operation| o.kind != Kind::Sync && !(divided && o.kind == Kind::All);
             for operation in part.operations.iter().filter(counts) {
                 let Some((latency, mean)) = mean(operation) else { continue };
@@ -214,12 +219,12 @@ impl Flight {
         }
     }
 
-    /// Compares the sum with the depth of one issuer. The number of issuers is unknown.
+    /// Compares the sum with the depth of one issuer, if the number of issuers is unknown.
     fn check_depth_per_issuer(&self, each: &Figure) -> Option<Finding> {
         self.mean.is_above(Span::from(each).scaled(1.0 + ENDS)).then(|| {
             let says = format!(
-                "{} = {} operations in flight, but the stated depth is {}: this needs {} issuers \
-                 of that depth, and their number is not stated",
+                "{} = {} operations in flight, but the stated depth is {}: this requires {} \
+                 issuers with this depth, but the number of issuers is not stated",
                 self.terms(),
                 format::number(self.mean.value),
                 format::number(each.value),
@@ -243,12 +248,14 @@ impl Flight {
         );
         let fields = self.fields.iter().cloned().chain([most.field.clone()]);
         if self.mean.is_above(allowed) {
-            let says =
-                format!("{sum} at most: {} as many", format::times(self.mean.value / most.value));
+            let says = format!(
+                "{sum} at most: this is {} as many",
+                format::times(self.mean.value / most.value)
+            );
             return Some(
                 Finding::new(Severity::Impossible, says).with_fields(fields).with_request(
-                    "the number of operations in flight, and the operations that the mean latency \
-                     covers",
+                    "the number of operations in flight, and which operations the mean latency \
+                     includes",
                 ),
             );
         }
@@ -262,11 +269,12 @@ impl Flight {
         let brief = self.window_s.is_some_and(|window_s| window_s * idle_share < IDLE_S_MIN);
         (kept && self.whole && short && !few && !brief).then(|| {
             let says = format!(
-                "{sum} all the time: the latency omits {} of it, or part of the load was missing",
+                "{sum} all the time: the latency omits {} of the time, or a part of the load was \
+                 missing",
                 format::percent(1.0 - self.mean.value / most.value)
             );
             Finding::new(Severity::Doubtful, says).with_fields(fields).with_request(
-                "the rate over time, and the time of operations that the latency omits",
+                "the rate over time, and which part of the operations' time the latency omits",
             )
         })
     }
@@ -390,6 +398,6 @@ mod tests {
         assert_eq!(severity(100.0), None);
         let (doubt, says) = severity(32.0).unwrap();
         assert_eq!(doubt, Severity::Doubtful);
-        assert!(says.contains("needs 4 issuers"), "{says}");
+        assert!(says.contains("requires 4 issuers"), "{says}");
     }
 }

@@ -3,12 +3,12 @@
 use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
-use super::{first, usable, whose};
+use super::{first, latency_shares, usable, whose};
 
-/// Minimum operations for bounds by ranks. Each percentile may be a rank off, because conventions
-/// differ between tools.
+/// Minimum number of operations at which bounds from percentiles are checked. Each percentile may
+/// be off by one rank, because conventions differ between tools.
 const COUNT_MIN: f64 = 20.0;
-/// Share by which a mean may exceed its bounds, for sums of rounded bins.
+/// Share by which a mean may exceed its bounds, because tools sum rounded bins.
 const SLACK: f64 = 0.005;
 /// Tolerance for sums of the stages' means. Some engines measure the stages at slightly different
 /// moments.
@@ -16,15 +16,17 @@ const STAGES_SLACK: f64 = 0.02;
 
 pub const RULE: Rule = Rule {
     id: "mean-within-extremes",
-    asks: "can mean, extremes, deviation and percentiles belong to the same latencies?",
-    explains: "A mean is between the minimum and the maximum. Of n values of which none is \
-               negative, none is greater than n times their mean. A share 1 - q of them is p(q) \
-               or more, so the mean is at least (1 - q) × p(q) (A. Markov), and all percentiles \
-               together bound it from both sides. No percentile is further from the mean than the \
-               deviation allows (F. Cantelli, 1928: σ × √(q / (1 - q))), and no deviation is \
-               greater than √((max - mean) × (mean - min)) (R. Bhatia, C. Davis, 2000). The mean \
-               of a total is the sum of the means of its stages. Percentiles may be off by the \
-               width of their bins and by one rank.",
+    asks: "can the mean, extremes, deviation and percentiles describe the same latencies?",
+    explains: "A mean is between the minimum and the maximum. If n values are not negative, none \
+        of them is greater than n times their mean. A share 1 - q of the values is p(q) or more, \
+        so the mean is at least (1 - q) × p(q) (A. Markov); all percentiles together give a lower \
+        and an upper bound of the mean. The deviation limits the distance of a percentile from \
+        the mean (F. Cantelli, 1928: σ × √(q / (1 - q))). The deviation itself is at most √((max \
+        - mean) × (mean - min)) (R. Bhatia, C. Davis, 2000). The mean total latency is the sum of \
+        the means of its stages. fio also prints the shares of the completion latencies in fixed \
+        ranges: the extremes must be in the lowest and the highest range, and the shares bound the \
+        mean. Percentiles may be off by the width of their bins and by one \
+        rank.",
     needs: "two or more of mean, minimum, maximum, deviation and percentiles of one latency",
     check,
 };
@@ -42,6 +44,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         }
         stages(&mut outcome, part, operation);
     }
+    reported.parts.iter().for_each(|part| latency_shares::check(&mut outcome, part));
     outcome
 }
 
@@ -60,7 +63,7 @@ struct LatencyFigures<'r> {
     mean: Option<&'r Figure>,
     max: Option<&'r Figure>,
     stddev: Option<&'r Figure>,
-    /// Percentiles by rising quantile.
+    /// Percentiles in the order of their quantiles.
     percentiles: Vec<(f64, &'r Figure)>,
     count: Option<f64>,
 }
@@ -77,7 +80,8 @@ impl<'r> LatencyFigures<'r> {
             .collect();
         percentiles.sort_by(|a, b| a.0.total_cmp(&b.0));
         let count = latency.count.as_ref().or_else(|| {
-            // The number of latencies of all operations is the number of operations.
+            // If the figure is for all operations, the number of latencies is the number of
+            // operations.
             first(&operation.count).filter(|_| !latency.sampled)
         });
         Self {
@@ -90,7 +94,7 @@ impl<'r> LatencyFigures<'r> {
         }
     }
 
-    /// Returns the effect of one rank on a bound on the mean.
+    /// Returns by how much one rank can change a bound of the mean.
     fn rank_ns(&self) -> Option<f64> {
         let count = self.count.filter(|count| *count >= COUNT_MIN)?;
         let top = self.max.or(self.percentiles.last().map(|(_, figure)| *figure))?;
@@ -172,7 +176,7 @@ fn by_count<'r>(stated: &LatencyFigures<'r>) -> Option<Bound<'r>> {
         less_says: "the maximum".into(),
         less: max.into(),
         more_says: format!(
-            "{} latencies of a mean of {}",
+            "the maximum that is possible for {} latencies with a mean of {},",
             format::number(count),
             format::time(mean.value)
         ),
@@ -182,7 +186,7 @@ fn by_count<'r>(stated: &LatencyFigures<'r>) -> Option<Bound<'r>> {
     })
 }
 
-/// Returns the minimum and maximum of the mean that these percentiles allow.
+/// Returns the lower and upper bound of the mean that follow from these percentiles.
 fn by_percentiles<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     let (Some(mean), Some(rank_ns)) = (stated.mean, stated.rank_ns()) else { return Vec::new() };
     if stated.percentiles.is_empty() {
@@ -201,7 +205,7 @@ fn by_percentiles<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     }
     least = least.plus(below.scaled(1.0 - from));
     let mut bounds = vec![Bound {
-        less_says: "the least mean that the percentiles allow".into(),
+        less_says: "the lowest mean that the percentiles allow".into(),
         less: least,
         more_says: "the mean".into(),
         more: Span::from(mean).widened(SLACK),
@@ -219,7 +223,7 @@ fn by_percentiles<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
         bounds.push(Bound {
             less_says: "the mean".into(),
             less: mean.into(),
-            more_says: "the greatest mean that the percentiles and the maximum allow,".into(),
+            more_says: "the highest mean that the percentiles and the maximum allow,".into(),
             more: most.widened(SLACK),
             slack_ns: rank_ns,
             figures: all(Some(max)),
@@ -231,7 +235,7 @@ fn by_percentiles<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
 fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     let (Some(mean), Some(stddev)) = (stated.mean, stated.stddev) else { return Vec::new() };
     let mut bounds = Vec::new();
-    // Ratio of a sample's deviation to the population's.
+    // Ratio of the standard deviation of a sample to that of the population.
     let sample = stated.count.map_or(2.0, |n| if n > 1.0 { n / (n - 1.0) } else { 2.0 }).sqrt();
     if let Some((min, max)) = stated.min.zip(stated.max) {
         let (above, under) = ((max.most - mean.least).max(0.0), (mean.most - min.least).max(0.0));
@@ -239,7 +243,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
         bounds.push(Bound {
             less_says: "the deviation".into(),
             less: stddev.into(),
-            more_says: "the greatest deviation that minimum, mean and maximum allow,".into(),
+            more_says: "the largest deviation that the minimum, mean and maximum allow,".into(),
             more: Span::exact(limit).widened(SLACK),
             slack_ns: 0.0,
             figures: vec![stddev, min, mean, max],
@@ -247,7 +251,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     }
     let Some(count) = stated.count.filter(|count| *count >= COUNT_MIN) else { return bounds };
     for (quantile, figure) in &stated.percentiles {
-        // Allow one rank, because conventions differ.
+        // One rank is allowed, because conventions differ.
         let (low, high) = (quantile - 1.0 / count, quantile + 1.0 / count);
         let word = format::quantile(*quantile);
         if low > 0.0 {
@@ -256,7 +260,10 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
             bounds.push(Bound {
                 less_says: word.clone(),
                 less: (*figure).into(),
-                more_says: format!("the greatest {word} that mean and deviation allow,"),
+                more_says: format!(
+                    "the highest value of {word} that the mean and the deviation \
+                    allow,"
+                ),
                 more: Span::from(mean).plus(Span::from(stddev).scaled(factor)).widened(SLACK),
                 slack_ns: 0.0,
                 figures: vec![figure, stddev, mean],
@@ -267,7 +274,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
             bounds.push(Bound {
                 less_says: "the mean".into(),
                 less: mean.into(),
-                more_says: format!("the greatest mean that {word} and the deviation allow,"),
+                more_says: format!("the highest mean that {word} and the deviation allow,"),
                 more: Span::from(*figure).plus(Span::from(stddev).scaled(factor)).widened(SLACK),
                 slack_ns: 0.0,
                 figures: vec![mean, stddev, figure],
@@ -300,7 +307,8 @@ fn stages(outcome: &mut RuleResult, part: &Part, operation: &Operation) {
     let fits = added.widened(STAGES_SLACK).meets(Span::from(sum));
     outcome.check((!fits).then(|| {
         let says = format!(
-            "{}a mean submission of {} and a mean completion of {} make {}, but the mean of both is {}",
+            "{}the mean times of submission ({}) and completion ({}) sum to {}, but the mean \
+             total is {}",
             whose(part, operation),
             format::time(a.value),
             format::time(b.value),
@@ -366,12 +374,12 @@ mod tests {
         // At least half are 100 us and at least a tenth are 200 us.
         assert!(
             with(|l| l.mean_ns = exact(105e3, "mean"))
-                .contains("least mean that the percentiles allow")
+                .contains("lowest mean that the percentiles allow")
         );
         assert!(with(|l| l.mean_ns = exact(170e3, "mean")).contains("percentiles and the maximum"));
         assert!(with(|l| l.stddev_ns = exact(400e3, "stddev")).contains("the deviation is 400 us"));
         assert!(with(|l| l.stddev_ns = exact(10e3, "stddev")).contains("p99.9 is 1 ms"));
-        assert!(with(|l| l.max_ns = exact(1e9, "max")).contains("1,000 latencies of a mean"));
+        assert!(with(|l| l.max_ns = exact(1e9, "max")).contains("1,000 latencies with a mean"));
     }
 
     #[test]

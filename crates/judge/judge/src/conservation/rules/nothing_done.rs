@@ -6,9 +6,10 @@ use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity};
 
 pub const RULE: Rule = Rule {
     id: "nothing-done",
-    asks: "did the tool do anything at all?",
-    explains: "A result whose operations, bytes and rates are all zero shows that the tool ran and did no \
-        work: the target could not be opened, or the load was never issued. Zero is not a measured rate.",
+    asks: "did the tool do any work?",
+    explains: "If the operations, bytes and rates of a result are all zero, the tool ran but did \
+        no work: the target could not be opened, or the load was never issued. Zero is not a \
+        measured rate.",
     needs: "a number of operations, an amount or a rate",
     check,
 };
@@ -28,7 +29,8 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns the figures that count work. Bytes next to a rate may be the planned bytes.
+/// Returns the figures that count work. If there is also a rate, the bytes are not used, because
+/// they may be the planned bytes.
 fn figures_of(operation: &Operation) -> impl Iterator<Item = &Figure> {
     let rates = || operation.rate_per_s.iter().chain(&operation.bandwidth_per_s);
     let bytes = operation.bytes.iter().filter(move |_| rates().next().is_none());

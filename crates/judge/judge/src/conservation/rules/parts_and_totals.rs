@@ -1,4 +1,4 @@
-//! Checks that each total follows from its parts.
+//! Checks that each total agrees with its parts.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Claim, Figure, Formula, Population, ToolResult, Unit,
@@ -9,11 +9,11 @@ use super::usable;
 
 pub const RULE: Rule = Rule {
     id: "parts-and-totals",
-    asks: "is each total the sum, mean or extreme of its parts, as it claims to be?",
-    explains: "The rule computes each sum over ranks, hosts, jobs, phases or repeats again from \
-               the printed parts. A mean is between its parts; a figure for several parts is \
-               between the least and the greatest of theirs. The tolerance is the rounding of all \
-               figures, plus the deviations that the tool's own source code causes.",
+    asks: "is each total the sum, mean or extreme of its parts?",
+    explains: "The rule recomputes each total over ranks, hosts, jobs, phases or repeats from the \
+        printed parts. A mean, or another figure for several parts, is between the smallest and \
+        the largest figure of the parts. The tolerance is the rounding of all figures, plus the \
+        deviations that the tool's own source code causes.",
     needs: "a total and its parts",
     check,
 };
@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     for combined in &reported.combined {
-        // Percentiles have a rule of their own.
+        // A separate rule checks percentiles.
         if matches!(combined.formula, Formula::Percentile(_)) {
             continue;
         }
@@ -36,7 +36,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     for population in &reported.populations {
         for claim in population.claims.iter().filter(|claim| usable(&claim.total)) {
             let Some(made) = of_values(&population.values, claim.formula) else { continue };
-            // Values are doubles, whose sums depend on their order.
+            // The values are doubles, and the sum of doubles depends on their order.
             let made = made.widened(claim.slack.max(DOUBLES));
             let fits = made.meets(Span::from(&claim.total));
             outcome.check((!fits).then(|| of_population(population, claim, made)));
@@ -45,7 +45,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Share by which sums of doubles depend on their order.
+/// Share by which a sum of doubles may change with their order.
 const DOUBLES: f64 = 1e-9;
 
 fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
@@ -94,7 +94,7 @@ fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding 
         other => format!("{} of", noun(other)),
     };
     let says = format!(
-        "{formula} {} of {} {} is {}, but it is given as {}",
+        "{formula} {} of {} {} is {}, but the result states {}",
         population.what,
         format::number(population.values.len() as f64),
         population.of,
@@ -103,7 +103,7 @@ fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding 
     );
     Finding::new(Severity::Impossible, says)
         .with_fields([&claim.total.field, &population.field])
-        .with_request("the tool's formula for the total, and the values in it")
+        .with_request("the tool's formula for the total, and the values that it includes")
 }
 
 fn noun(formula: Formula) -> &'static str {
@@ -117,7 +117,7 @@ fn noun(formula: Formula) -> &'static str {
     }
 }
 
-/// Returns the span of values that the parts allow.
+/// Returns the span of values that the total can have, according to the parts.
 fn made(combined: &Aggregate) -> Option<Span> {
     let parts: Vec<Span> = combined.of.iter().map(Span::from).collect();
     let count = parts.len() as f64;
@@ -150,8 +150,8 @@ fn extreme(a: Span, b: Span, of: fn(f64, f64) -> f64) -> Span {
     Span { value: of(a.value, b.value), least: of(a.least, b.least), most: of(a.most, b.most) }
 }
 
-/// Returns the span between the standard deviation of the population and that of the sample: tools
-/// print one of the two.
+/// Returns the span from the standard deviation of the population to that of a sample: tools print
+/// either of the two.
 fn deviation(parts: &[Figure]) -> Option<Span> {
     let count = parts.len() as f64;
     let mean = parts.iter().map(|part| part.value).sum::<f64>() / count;
@@ -178,11 +178,11 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
         format::number(made.value)
     };
     let parts = match combined.of.len() {
-        1 => "its one part is".to_owned(),
+        1 => "its only part is".to_owned(),
         count => format!("{count} parts {formula}"),
     };
     let given = format::number(total.value);
-    let mut says = format!("{}: {parts} {value}, but it is given as {given}", combined.what);
+    let mut says = format!("{}: {parts} {value}, but the result states {given}", combined.what);
     if made.value > 0.0 && total.value > 0.0 {
         let ratio = if made.value > total.value {
             made.value / total.value
@@ -194,7 +194,7 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
     let parts = combined.of.iter().take(8).map(|figure| figure.field.clone());
     Finding::new(Severity::Impossible, says)
         .with_fields([combined.total.field.clone()].into_iter().chain(parts))
-        .with_request("the tool's formula for the total, and the parts in it")
+        .with_request("the tool's formula for the total, and the parts that it includes")
 }
 
 #[cfg(test)]

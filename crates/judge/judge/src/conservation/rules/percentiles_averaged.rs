@@ -1,24 +1,24 @@
-//! Checks whether a percentile of all operations is a mean of percentiles.
+//! Checks whether a percentile of all operations was computed as a mean of percentiles.
 
 use plimsoll_evidence::tool_result::{Aggregate, Formula, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::usable;
 
-/// Minimum spread of the parts at which a mean of percentiles differs from a merged percentile.
-/// With less spread, all ways of merging give the same figure.
+/// Minimum spread of the parts' percentiles. If the spread is smaller, all ways of merging give
+/// about the same figure.
 const SPREAD_MIN: f64 = 0.02;
 
 pub const RULE: Rule = Rule {
     id: "percentiles-averaged",
-    asks: "was a percentile of several parts computed by averaging theirs?",
-    explains: "The percentile of a whole is not the mean of its parts' percentiles: one slow rank \
-               in ten determines the p99 of all, but the mean shows a tenth of it. Histograms can \
-               be merged, percentiles cannot: the percentile of the whole is between the least \
-               and the greatest of the parts. A total that equals the mean of parts that differ \
-               by more than 2 % was averaged; one outside their range is not a percentile of \
-               these operations.",
-    needs: "a percentile of a whole and those of its parts",
+    asks: "was a percentile of several parts computed as the mean of the parts' percentiles?",
+    explains: "The percentile of all operations is not the mean of the parts' percentiles: for \
+        example, one slow rank in ten determines the p99 of all operations, but adds only a tenth \
+        of its p99 to the mean. Histograms can be merged, but percentiles cannot: the percentile \
+        of all operations is between the smallest and the largest percentile of the parts. If the \
+        parts differ by more than 2 % and the total equals their mean, the total was averaged. If \
+        the total is outside the range of the parts, it is not a percentile of these operations.",
+    needs: "a percentile of all operations, and the percentiles of the parts",
     check,
 };
 
@@ -52,7 +52,11 @@ fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
     );
     let given = format::time(total.value);
     if !between.meets(total) {
-        let says = format!("{}: {parts_say}, but {word} of all is given as {given}", combined.what);
+        let says = format!(
+            "{}: {parts_say}, but the result states {word} of all operations as \
+            {given}",
+            combined.what
+        );
         return Some(
             Finding::new(Severity::Impossible, says)
                 .with_fields(fields)
@@ -68,8 +72,8 @@ fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
         return None;
     }
     let says = format!(
-        "{}: {word} of all is given as {given}, which is the mean of the parts' ({parts_say}); the {word} of \
-         all operations may be anywhere between",
+        "{}: the stated {word} of all operations, {given}, is the mean of the parts \
+         ({parts_say}); the real {word} of all operations may be anywhere in this range",
         combined.what
     );
     Some(

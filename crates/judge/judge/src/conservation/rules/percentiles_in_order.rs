@@ -1,4 +1,4 @@
-//! Checks that percentiles rise, and that the histogram agrees.
+//! Checks that percentiles rise with their rank, and that they agree with the histogram.
 
 use plimsoll_evidence::tool_result::{Bin, Figure, Latency, ToolResult};
 
@@ -12,9 +12,9 @@ const COUNT_SLACK: f64 = 0.001;
 pub const RULE: Rule = Rule {
     id: "percentiles-in-order",
     asks: "do percentiles rise with their rank, and agree with the histogram?",
-    explains: "A higher percentile is never a lower latency. If the result prints a histogram \
-               too, each percentile is in the bin that contains its rank, and the bins sum to the \
-               number of operations. Percentiles may be off by the width of their bins.",
+    explains: "The latency of a higher percentile is never lower. If the result also contains a \
+        histogram, each percentile must be in the bin that contains its rank, and the sum of the \
+        bins must be the number of operations. Percentiles may be off by the width of their bins.",
     needs: "two percentiles, or a histogram",
     check,
 };
@@ -43,7 +43,7 @@ fn order(outcome: &mut RuleResult, latency: &Latency, whose: &str) {
         }
         outcome.check((low.ns.least > high.ns.most).then(|| {
             let says = format!(
-                "{whose}{} is {} and {} is {}",
+                "{whose}{} is {}, but {} is only {}",
                 format::quantile(low.quantile),
                 format::time(low.ns.value),
                 format::quantile(high.quantile),
@@ -65,7 +65,7 @@ fn histogram(outcome: &mut RuleResult, latency: &Latency, count: Option<&Figure>
         let off = (total - count.value).abs() / count.value.max(1.0);
         outcome.check((off > COUNT_SLACK && (total - count.value).abs() > 1.0).then(|| {
             let says = format!(
-                "{whose}the bins of the histogram hold {} operations, and {} were counted",
+                "{whose}the bins of the histogram contain {} operations, but {} were counted",
                 format::number(total),
                 format::number(count.value)
             );
@@ -125,7 +125,7 @@ mod tests {
         let p = |quantile, ns| Percentile { quantile, ns: Figure::rounded(ns, 2.0, "p") };
         let of = |percentiles| Latency { percentiles, ..Latency::default() };
         assert_eq!(findings(of(vec![p(0.5, 10.0), p(0.9, 10.0), p(0.99, 30.0)]), 9.0), 0);
-        // The bins touch: 10 may be as low as 9 and 8 as high as 9.
+        // The bins touch: the value 10 may be as low as 9, and the value 8 as high as 9.
         assert_eq!(findings(of(vec![p(0.5, 10.0), p(0.9, 8.0)]), 9.0), 0);
         assert_eq!(findings(of(vec![p(0.9, 7.0), p(0.5, 10.0)]), 9.0), 1);
     }

@@ -6,20 +6,20 @@ use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 
 /// Minimum number of points that distinguish a trend from chance.
 const POINTS_MIN: usize = 20;
-/// Minimum ratio of the last quarter to the first.
+/// Minimum ratio of the latency in the last quarter to that in the first quarter.
 const GROWTH_MIN: f64 = 2.0;
 /// Minimum rank correlation of latency with time.
 const TREND_MIN: f64 = 0.8;
 
 pub const RULE: Rule = Rule {
     id: "queue-grows",
-    asks: "did operations wait longer and longer through the run?",
+    asks: "did the waiting time of operations grow during the run?",
     explains: "If operations arrive faster than they complete, the queue and all latencies grow \
-               for as long as the run lasts: the mean is half of the last latency, and a run \
-               twice as long would show twice the mean. The rule fails if latency and time have a \
-               rank correlation of 0.8 or more (C. Spearman, 1904) and the last quarter of the \
-               run has at least twice the latency of the first. This cannot happen in a closed \
-               loop with a fixed number in flight.",
+        during the whole run. The mean latency is then half of the last latency, and a run twice \
+        as long would have twice the mean. The rule fails if latency and time have a rank \
+        correlation of 0.8 or more (C. Spearman, 1904) and the latency in the last quarter of the \
+        run is at least twice that in the first. This cannot happen in a closed loop with a fixed \
+        number of operations in flight.",
     needs: "latencies in the order of time, of a load that is not a closed loop",
     check,
 };
@@ -51,16 +51,18 @@ fn finding(part: &Part, series: &Series) -> Option<Finding> {
     let whose = if part.name.is_empty() { String::new() } else { format!(" of {}", part.name) };
     let says = format!(
         "the {}{whose} grew from {} in the first quarter of the run to {} in the last (rank \
-         correlation with time {}): the queue kept growing, and mean and percentiles depend on \
+         correlation with time {}): the queue kept growing, so the mean and percentiles depend on \
          the length of the run",
         series.quantity.word(),
         format::time(early),
         format::time(late),
         format::number(trend)
     );
-    Some(Finding::new(Severity::Doubtful, says).with_fields([&series.field]).with_request(
-        "a run at a load that the system sustains, or the latency at the load that it sustained",
-    ))
+    Some(
+        Finding::new(Severity::Doubtful, says)
+            .with_fields([&series.field])
+            .with_request("a run with a load that the system sustains"),
+    )
 }
 
 /// Returns Spearman's rank correlation of the values with their order.

@@ -10,14 +10,14 @@ use super::{counter_reset, first, per_s, usable, whose, window};
 pub const RULE: Rule = Rule {
     id: "rate-size-bandwidth",
     asks: "do rate, size, bandwidth, amounts and time agree?",
-    explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount over \
-               the time of the run; a figure that is printed twice must be the same. The tolerance \
-               is the rounding of the printed digits, plus the operations in flight when the tool \
-               reset its counters (at the end of a warm-up, for example), because it counts their \
-               bytes but not the operations. If an equation is off by the ratio of two units that \
-               are often confused (8, 1.024, 1.048576, 1000), the finding names them. Of a failed \
-               equation, the finding first names the figures that occur in no correct equation.",
-    needs: "a rate, a size and a bandwidth, or an amount and the time it took",
+    explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount \
+        divided by the run time. A figure that is printed twice must have the same value. The \
+        tolerance is the rounding of the printed digits, plus the operations in flight when the \
+        tool reset its counters (for example at the end of a warm-up), because the tool counts \
+        their bytes but not the operations. If the two sides differ by the ratio of two units \
+        that are often confused (8, 1.024, 1.048576, 1000), the finding names these units. The \
+        finding first lists those figures of a failed equation that are in no correct equation.",
+    needs: "a rate, a size and a bandwidth, or an amount and the run time",
     check,
 };
 
@@ -88,7 +88,7 @@ fn restated<'r>(
     equations.extend(again.map(|again| Equation {
         left_says: format!("{} ({})", says, once.field),
         left: once.into(),
-        right_says: format!("the same in {}", again.field),
+        right_says: format!("the same figure in {}", again.field),
         right: again.into(),
         format_value,
         figures: vec![again, once],
@@ -97,14 +97,14 @@ fn restated<'r>(
 
 fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &'r Operation) {
     let Some(size) = operation.size_bytes.as_ref().filter(|size| usable(size)) else { return };
-    // A transfer that ended early moved less than its size.
+    // Transfers that ended early moved less than their size.
     if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
         return;
     }
     let transfer = format::transfer(size.value);
     let uncounted = counter_reset::in_flight(part, operation).most;
     let seconds = window(part, operation).map(|window| window.least / 1e9);
-    // If the length of the run is unknown, the rate may be off by any number of operations.
+    // If the length of the run is unknown, the error of the rate is unknown too.
     let uncounted_per_s = match seconds.filter(|seconds| *seconds > 0.0) {
         Some(seconds) => uncounted / seconds,
         None if uncounted > 0.0 => f64::INFINITY,

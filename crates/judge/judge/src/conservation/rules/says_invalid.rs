@@ -8,10 +8,10 @@ use super::usable;
 pub const RULE: Rule = Rule {
     id: "says-invalid",
     asks: "does the tool itself report errors, or call its result invalid?",
-    explains: "An error code, operations that failed, a run that was cut short, a phase that is \
-               marked invalid: tools print these beside a score that looks normal. A warning of \
-               the tool is repeated but decides nothing.",
-    needs: "an error count or a complaint of the tool",
+    explains: "Tools may print an error code, failed operations, an early end of the run, or an \
+        invalid phase next to a score that looks normal. The rule repeats a warning of the tool, \
+        but a warning does not affect the outcome.",
+    needs: "an error count, or an error message of the tool",
     check,
 };
 

@@ -1,4 +1,4 @@
-//! Checks that the intervals average to the printed mean.
+//! Checks that the mean of the intervals is the printed mean.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use plimsoll_evidence::tool_result::{Figure, Operation, Part, Quantity, Series, 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{first, usable, window};
 
-/// Allowed relative difference between the mean of the intervals and the printed mean: the first
-/// and last interval are cut.
+/// Allowed relative difference between the mean of the intervals and the printed mean. They differ
+/// because the first and last interval may be incomplete.
 const MEAN_SLACK: f64 = 0.10;
 /// Minimum share of the run that the intervals must cover.
 const COVERED_MIN: f64 = 0.9;
@@ -16,11 +16,11 @@ const INTERVALS_MIN: usize = 5;
 
 pub const RULE: Rule = Rule {
     id: "series-agrees",
-    asks: "do the intervals of the run average to the printed mean?",
-    explains: "A rate over the run is the mean of its intervals. A rate above all intervals was \
-               never reached; one that differs from their mean by more than 10 % belongs to \
-               another run or other operations, or was scaled. If the tool's own log may be too \
-               low, only a figure below the log counts.",
+    asks: "is the mean of the intervals equal to the printed mean?",
+    explains: "The rate of a run is the mean over its intervals. If the printed rate is higher \
+        than every interval, it was never reached. If it differs from the mean by more than 10 %, \
+        it belongs to a different run or to other operations, or was scaled. If the tool's own \
+        log may be too low, the rule fails only if the printed figure is below the log.",
     needs: "a rate or bandwidth, and interval values for nine tenths of the run",
     check,
 };
@@ -50,7 +50,7 @@ struct Intervals {
     field: String,
 }
 
-/// Returns the values of the intervals, summed over several logs of one part.
+/// Returns the values of the intervals. If a part has several logs, they are summed.
 fn intervals(part: &Part, operation: &Operation, quantity: Quantity) -> Option<Intervals> {
     let window_s = window(part, operation).filter(|w| usable(w))?.value / 1e9;
     let alike = |series: &&Series| {
@@ -96,7 +96,8 @@ fn compare_with_intervals(
     }
     if stated.least > most * (1.0 + MEAN_SLACK) {
         let says = format!(
-            "the {word} is given as {}, and the highest of {} intervals is {} (their mean is {})",
+            "the stated {word} is {}, but the highest of {} intervals is only {} (their mean is \
+             {})",
             format_value(stated.value),
             format::number(count),
             format_value(most),
@@ -111,7 +112,7 @@ fn compare_with_intervals(
     let off = (stated.value - mean).abs() / mean.max(f64::MIN_POSITIVE);
     (off > MEAN_SLACK).then(|| {
         let says = format!(
-            "the {word} is given as {}, and {} intervals have a mean of {}: {} apart",
+            "the stated {word} is {}, but the mean of {} intervals is {}, a difference of {}",
             format_value(stated.value),
             format::number(count),
             format_value(mean),

@@ -5,19 +5,20 @@ use plimsoll_evidence::tool_result::{Part, Series, ToolResult};
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::usable;
 
-/// Share of the run by which a log may end early or late.
+/// Maximum share of the run by which a log may end early or late.
 const MISSED_MAX: f64 = 0.1;
-/// The same limit in intervals, for long intervals.
+/// Maximum number of intervals by which a log may end early or late; used for long intervals.
 const INTERVALS_MAX: f64 = 2.5;
-/// The same limit in seconds, for short runs.
+/// Maximum time in seconds by which a log may end early or late; used for short runs.
 const SECONDS_MAX: f64 = 1.5;
 
 pub const RULE: Rule = Rule {
     id: "series-covers-run",
-    asks: "does the log of a result cover the run that the figures describe?",
-    explains: "A log that ends before the run was cut off, or the run did nothing at its end; a \
-               log that continues after the run contains operations that the figures should not \
-               include. A tenth of the run, two intervals or a second and a half are allowed.",
+    asks: "does the log of a result include the whole run that the figures describe?",
+    explains: "If a log ends before the end of the run, the log was cut off, or the run did \
+        nothing at its end. If a log continues after the run, it contains operations that the \
+        figures should not include. A difference of a tenth of the run, two intervals or 1.5 s is \
+        allowed.",
     needs: "an interval log and the length of the run",
     check,
 };
@@ -46,7 +47,7 @@ fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> O
     let fields = [series.field.as_str(), window_field];
     if end < window_s - allowed {
         let says = format!(
-            "the log of the {} of {} ends at {log} of a run of {run}: {} of it is missing",
+            "the log of the {} of {} ends after {log}, but the run took {run}: {} of it is missing",
             series.quantity.word(),
             series.kind.word(),
             format::percent(1.0 - end / window_s)
@@ -54,19 +55,19 @@ fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> O
         return Some(
             Finding::new(Severity::Doubtful, says)
                 .with_fields(fields)
-                .with_request("the whole log"),
+                .with_request("the complete log"),
         );
     }
     (end > window_s + warm_up + allowed).then(|| {
         let says = format!(
-            "the log of the {} of {} continues to {log}, but the run that the figures are divided \
-             by is {run}",
+            "the log of the {} of {} continues to {log}, but the run time used for the figures is \
+             {run}",
             series.quantity.word(),
             series.kind.word(),
         );
         Finding::new(Severity::Doubtful, says)
             .with_fields(fields)
-            .with_request("the counts up to the end of the run")
+            .with_request("the counts at the end of the run")
     })
 }
 

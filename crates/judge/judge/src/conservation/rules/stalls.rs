@@ -4,7 +4,7 @@ use plimsoll_evidence::tool_result::{Point, Quantity, Series, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 
-/// Minimum number of intervals in which a series can show a stall.
+/// Minimum number of intervals that a series must have to show a stall.
 const INTERVALS_MIN: usize = 10;
 /// Minimum share of empty intervals at which the mean no longer describes the run.
 const EMPTY_SHARE: f64 = 0.1;
@@ -12,11 +12,11 @@ const EMPTY_SHARE: f64 = 0.1;
 pub const RULE: Rule = Rule {
     id: "load-stalls",
     asks: "did the load stop during the run?",
-    explains: "An interval in which nothing was done is an outage or a pause of the generator. \
-               The mean latency leaves it out, because no operation ended in it. If a tenth of \
-               the intervals or more are empty, rate and latency describe different times. An \
-               empty first or last interval alone is no outage, nor is a gap in logs in which the \
-               tool itself may leave gaps.",
+    explains: "An interval without operations is an outage or a pause of the generator. The mean \
+        latency does not include it, because no operation ended in it. If at least a tenth of the \
+        intervals are empty, rate and latency describe different times. An empty first or last \
+        interval alone does not count as an outage. Gaps do not count either if the tool itself \
+        may leave gaps in its log.",
     needs: "the rate in ten or more intervals",
     check,
 };
@@ -30,13 +30,13 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 .iter()
                 .filter(|s| s.quantity == quantity && s.interval_s.is_some())
                 .collect();
-            // Several logs belong to clones: one may pause while the others work.
+            // Several logs belong to clones of a job: one clone may pause while the others work.
             if let [only] = all[..] { Some(only) } else { None }
         };
         let series = of(Quantity::RatePerS).or_else(|| of(Quantity::BandwidthPerS));
         let Some(series) = series.filter(|s| s.points.len() >= INTERVALS_MIN) else { continue };
-        // fio's averaged logs may be too low because of the averaging. Series that are partial only
-        // at the ends of the run are exact.
+        // fio's averaged logs may be too low because of the averaging. Series that are incomplete
+        // only at the start or end of the run are exact.
         if series.understates && !series.partial {
             continue;
         }
@@ -47,13 +47,14 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         let much = empty as f64 >= EMPTY_SHARE * inner.len() as f64;
         outcome.check((stalled && much).then(|| {
             let says = format!(
-                "nothing was done in {} of {} intervals: the mean latency leaves this time out",
+                "there were no operations in {} of {} intervals: the mean latency does not \
+                 include this time",
                 format::number(empty_of(&series.points) as f64),
                 format::number(series.points.len() as f64)
             );
             Finding::new(Severity::Doubtful, says)
                 .with_fields([&series.field])
-                .with_request("the cause of the stop, and a run without it")
+                .with_request("the cause of the pause, and a run without it")
         }));
     }
     outcome
@@ -87,7 +88,7 @@ mod tests {
     fn an_outage_is_doubted_and_a_hiccup_is_not() {
         let found = |empty| findings(5, empty).len();
         assert_eq!((found(40), found(6), found(1), found(0)), (1, 1, 0, 0));
-        assert!(findings(20, 40)[0].says.starts_with("nothing was done in 40 of 60"));
+        assert!(findings(20, 40)[0].says.starts_with("there were no operations in 40 of 60"));
         assert!(findings(59, 1).is_empty());
     }
 }

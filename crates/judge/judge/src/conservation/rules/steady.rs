@@ -10,26 +10,30 @@ use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 const ROUNDS: usize = 5;
 /// Minimum number of intervals for the mean of a round.
 const INTERVALS_MIN: usize = 4;
-/// Maximum excursion: maximum minus minimum round over their mean (SNIA SSS PTS 2.0.2, 2.1.24).
+/// Maximum excursion: the difference between the highest and lowest round, divided by their mean
+/// (SNIA SSS PTS 2.0.2, 2.1.24).
 const EXCURSION_MAX: f64 = 0.20;
-/// Maximum rise of the least-squares line over the window, as a fraction of the mean (same source).
+/// Maximum change of the least-squares line over the window, as a fraction of the mean (same
+/// source).
 const SLOPE_MAX: f64 = 0.10;
 
 pub const RULE: Rule = Rule {
     id: "not-steady",
     asks: "was the rate steady through the run?",
-    explains: "The rule divides the run into five rounds. Their means may differ by 20 % of their \
-               mean, and the line through them may rise or fall by 10 % of it (SNIA SSS PTS 2.0.2, \
-               2.1.24). A run outside these limits was still filling or emptying a cache, or was \
-               disturbed: its mean depends on its length. SNIA's rounds last an hour. With rounds \
-               of a minute, a run that passes was steady, but its rate may still change later.",
+    explains: "The rule divides the run into five rounds. The means of the rounds may differ by \
+        at most 20 % of the mean of the run, and the line through them may rise or fall by at \
+        most 10 % of it (SNIA SSS PTS 2.0.2, 2.1.24). Outside these limits, the run was still \
+        filling or emptying a cache, or was disturbed, so its mean depends on its length. SNIA's \
+        rounds take an hour. If a run with rounds of a minute passes, it was steady, but its rate \
+        may still change later.",
     needs: "the rate in twenty or more intervals",
     check,
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
-    // Jobs of one name ran together. Their sum is the load of the run; a single job may stall.
+    // Jobs with the same name ran at the same time. The load of the run is their sum; a single job
+    // may stall.
     let mut together: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();
     for part in &reported.parts {
         together.entry(&part.name).or_default().extend(&part.series);
@@ -53,7 +57,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns the mean of the values in each fifth of the time.
+/// Returns the mean value for each fifth of the time.
 fn rounds(logs: &[&Series]) -> Option<([f64; ROUNDS], String)> {
     let end = logs.iter().flat_map(|log| &log.points).map(|p| p.at_s).fold(0.0, f64::max);
     let longest = logs.iter().map(|log| log.points.len()).max()?;
@@ -105,8 +109,8 @@ fn finding(name: &str, rounds: &[f64; ROUNDS], quantity: Quantity, field: &str) 
     let shown: Vec<String> = rounds.iter().map(|round| format_value(*round)).collect();
     let whose = if name.is_empty() { String::new() } else { format!(" of {name}") };
     let says = format!(
-        "the {}{whose} in five rounds is {}: they differ by {} of their mean (20 % is steady) and {} by {} \
-         over the run (10 % is steady)",
+        "the {}{whose} in five rounds is {}: the rounds differ by {} of their mean (steady: at \
+         most 20 %) and {} by {} over the run (steady: at most 10 %)",
         quantity.word(),
         shown.join(", "),
         format::percent(excursion),
@@ -114,7 +118,8 @@ fn finding(name: &str, rounds: &[f64; ROUNDS], quantity: Quantity, field: &str) 
         format::percent(rise.abs())
     );
     Some(Finding::new(Severity::Doubtful, says).with_fields([field]).with_request(
-        "a run that continues until five rounds agree, and the amount written before it",
+        "a run that continues until five rounds agree, and the amount of data written before the \
+         run",
     ))
 }
 

@@ -7,24 +7,24 @@ use plimsoll_evidence::tool_result::{Kind, Operation, Part, Population, ToolResu
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{rate, usable, window};
 
-/// Minimum number of parts of a kind for a usual value.
+/// Minimum number of parts of the same kind at which the median counts as the usual value.
 const PARTS_MIN: usize = 4;
-/// Maximum time of the slowest part, in multiples of the median. Ranks of a healthy shared file
-/// system differ by a third (IO500 submissions).
+/// Maximum time of the slowest part, in multiples of the median. On healthy shared file systems,
+/// ranks differ by up to a third (IO500 submissions).
 const TIME_MAX: f64 = 1.5;
 /// Minimum rate of the slowest part, as a fraction of the median.
 const RATE_MIN: f64 = 0.5;
-/// Minimum share of the total time in which all parts must have run together.
+/// Minimum share of the total time in which all parts must have run at the same time.
 const OVERLAP_MIN: f64 = 0.8;
 
 pub const RULE: Rule = Rule {
     id: "stragglers",
-    asks: "did all ranks, hosts and jobs work at the same time and about as fast?",
-    explains: "The rule compares parts of a result that do the same work with their median: one \
-               that took more than 1.5 times as long, or had less than half the rate, is a \
-               straggler. Rates of parts that ran at different times do not add up: at no time \
-               did the system reach their sum.",
-    needs: "four or more parts that do the same, with their times or rates",
+    asks: "did all ranks, hosts and jobs work at the same time and at about the same speed?",
+    explains: "The rule compares parts of a result that do the same work with their median. A \
+        part is a straggler if it took more than 1.5 times the median time, or had less than half \
+        the median rate. The rates of parts that ran at different times do not add up: there was \
+        no time at which the system reached their sum.",
+    needs: "four or more parts that do the same work, with their times or rates",
     check,
 };
 
@@ -59,7 +59,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns a finding on one value of many that is far slower than half of them.
+/// Returns a finding if one of many values is much slower than the median.
 fn of_many(population: &Population) -> Option<Finding> {
     let usual = median(&population.values);
     let by_time = population.unit == Unit::Ns;
@@ -76,7 +76,8 @@ fn of_many(population: &Population) -> Option<Finding> {
         Unit::Bytes => format::bytes,
     };
     let says = format!(
-        "{count} of {} {}: {} is {} for the slowest (number {index}) and {} for half of them ({})",
+        "{count} of {} {} are stragglers: {} is {} for the slowest (number {index}), but the \
+         median is {} ({})",
         format::number(population.values.len() as f64),
         population.of,
         population.what,
@@ -86,7 +87,7 @@ fn of_many(population: &Population) -> Option<Finding> {
     );
     Some(
         Finding::new(Severity::Doubtful, says).with_fields([&population.field]).with_request(
-            "the cause of the slow ones' delay, and the rate while all of them worked",
+            "the cause of the stragglers' delay, and the rate while all of them worked",
         ),
     )
 }
@@ -113,8 +114,8 @@ fn times(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let (slowest, count) = (slow.clone().max_by(|a, b| a.1.total_cmp(b.1)), slow.count());
     outcome.check(slowest.map(|((part, operation), value)| {
         let says = format!(
-            "{count} of {} parts took more than {TIME_MAX} times as long as half of them: {} of {} took {}, the \
-             median is {} ({})",
+            "{count} of {} parts took more than {TIME_MAX} times the median time: {} of {} took \
+             {}, but the median is {} ({})",
             parts.len(),
             operation.kind.word(),
             name(part),
@@ -143,7 +144,7 @@ fn rates(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let (slowest, count) = (slow.clone().min_by(|a, b| a.1.0.total_cmp(&b.1.0)), slow.count());
     outcome.check(slowest.map(|((part, operation), (value, fields))| {
         let says = format!(
-            "{count} of {} parts had less than half the rate of the median: {} of {} had {} of it",
+            "{count} of {} parts had less than half the median rate: {} of {} had {} of it",
             parts.len(),
             operation.kind.word(),
             name(part),
@@ -179,7 +180,8 @@ fn together(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let share = ((first_end - last_start) / (last - first)).max(0.0);
     outcome.check((last > first && share < OVERLAP_MIN).then(|| {
         let says = format!(
-            "{} parts ran within {}, and all of them at the same time for {} of it: their rates do not add up",
+            "{} parts ran within {}, but all of them ran at the same time for only {} of this \
+             time: their rates do not add up",
             parts.len(),
             format::time((last - first) * 1e9),
             format::percent(share)

@@ -1,4 +1,4 @@
-//! Checks whether a figure is the best of its repeats, or the mean of the best repeats.
+//! Checks whether a published figure is the best of its repeats, or the mean of the best repeats.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, ToolResult};
 
@@ -7,23 +7,26 @@ use super::super::rules::{usable, window};
 use super::super::{Finding, Severity, Span, format};
 use super::{StudyRule, directory};
 
-/// Minimum number of repeats at which a selection differs from the whole.
+/// Minimum number of repeats at which a selection can be detected.
 const REPEATS_MIN: usize = 3;
-/// Minimum distance of the best from the mean of all. A smaller difference does not matter.
+/// Minimum relative distance of the figure from the mean of all repeats. Smaller differences do not
+/// matter.
 const ABOVE_MIN: f64 = 0.01;
-/// Minimum ratio of that distance to the rounding of the figure, for each selection that is
-/// compared with it.
+/// Minimum ratio of this distance to the rounding of the figure, for each selection with which the
+/// figure is compared.
 const FINER: f64 = 8.0;
 
 pub const RULE: StudyRule = StudyRule {
     id: "best-of-repeats",
-    asks: "does a figure that is published with its repeats cover all of them, or only the best?",
+    asks: "does a figure that is published together with its repeats describe all repeats, or \
+        only the best?",
     explains: "The rule compares a table, a report or another result with the repeats of one run \
-               in the directories below it. A figure that is their mean, median or minimum covers \
-               all of them. If it is the best of them, or the mean of the best few, within the \
-               rounding of its digits, and at least 1 % above the mean of all, the others were \
-               left out. The rule applies only if the digits are fine enough to exclude \
-               coincidence, and never to rows that list the repeats one by one.",
+        in the directories below it. If the figure is the mean, median or minimum of all repeats, \
+        it describes all of them. The rule fails if the figure equals the best repeat, or the \
+        mean of some of the best repeats, within the rounding of its digits, and is at least 1 % \
+        better than the mean of all: the other repeats were then left out. The rule applies only \
+        if the figure has enough digits to exclude coincidence. It never applies to rows that \
+        list the repeats one by one.",
     check,
 };
 
@@ -58,7 +61,7 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
     findings
 }
 
-/// Quantity for which more is better: a stated figure, or an amount divided by the time.
+/// Quantity of which a higher value is better: a stated figure, or an amount divided by the time.
 struct Measure {
     stated: fn(&Operation) -> &[Figure],
     amount: fn(&Operation) -> &[Figure],
@@ -131,8 +134,8 @@ fn only(result: &ToolResult) -> Option<&Part> {
     parts.next().is_none().then_some(first)
 }
 
-/// Returns true if two operations may be of the same kind and size; an unstated property may be
-/// equal.
+/// Returns true if two operations may have the same kind and size. Properties that are not stated
+/// may be equal.
 fn same(one: &Operation, other: &Operation) -> bool {
     let kinds = one.kind == other.kind || one.kind == Kind::All || other.kind == Kind::All;
     let sizes = one.size_bytes.as_ref().zip(other.size_bytes.as_ref());
@@ -145,11 +148,11 @@ fn mean(values: &[Span]) -> Span {
 }
 
 /// Returns the number of best values whose mean is the figure; `None` if the figure may also be the
-/// mean of all values. The values are sorted, best first.
+/// mean of all values. The values must be sorted, best first.
 fn best(figure: Span, values: &[Span]) -> Option<usize> {
     let (all, count) = (mean(values), values.len());
     let median = mean(&[values[count / 2], values[(count - 1) / 2]]);
-    // Leaving out the best and the worst value treats outliers without bias.
+    // Leaving out both the best and the worst value removes outliers without bias.
     let trimmed = mean(&values[1..count - 1]);
     let whole = [all, median, trimmed, values[count - 1]];
     let readings = readings(figure);
@@ -194,7 +197,8 @@ fn finding(
         count => format!("the mean of the best {count}"),
     };
     let says = format!(
-        "{} is {of} of {} repeats ({}); the mean of all is {} and the least {}: {} less",
+        "{} is {of} of {} repeats ({}); the mean of all is {} and the lowest {}: the mean is {} \
+         lower",
         format_value(figure.value),
         values.len(),
         group.label,

@@ -8,29 +8,29 @@ use super::super::repeats::{Group, without_numbers};
 use super::super::{Finding, Severity};
 use super::StudyRule;
 
-/// Words before the number of a repeat.
+/// Words that may precede the number of a repeat.
 const WORDS: [&str; 9] =
     ["run", "iter", "iteration", "repeat", "rep", "repetition", "trial", "attempt", "round"];
 /// Minimum number of repeats for a finding.
 const REPEATS_MIN: usize = 2;
 /// Maximum number of a repeat. Larger numbers are dates, sizes or process numbers.
 const NUMBER_MAX: u64 = 999;
-/// Maximum number of repeats that a finding names.
+/// Maximum number of repeats that a finding lists.
 const SHOWN_MAX: usize = 6;
 
 pub const RULE: StudyRule = StudyRule {
     id: "repeats-missing",
     asks: "are repeats missing from a numbered series?",
     explains: "If repeats are numbered from 0 or 1 (run-1, run-2, run-5), a missing number means \
-               that a repeat was removed or never finished, and the mean of the others may be a \
-               selection. The rule applies only if the number follows a word for a repeat (run, \
-               iteration, trial and the like) and the results did the same work. A repeat that \
-               was removed from the end leaves no gap and is not detected.",
+        that a repeat was removed or never finished. The mean of the other repeats may then be a \
+        favourable selection. The rule applies only if the number follows a word such as run, \
+        iteration or trial, and if the results did the same work. A repeat that was removed from \
+        the end leaves no gap and is not detected.",
     check,
 };
 
 fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
-    // A repeat that is present but did other work is not missing.
+    // A repeat that is present but did different work is not missing.
     let mut there: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for file in results.iter().map(|result| &result.source.file) {
         there.entry(without_numbers(file)).or_default().extend(number(file));
@@ -41,7 +41,8 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
 fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(usize, Finding)> {
     let first = *group.at.first()?;
     let files: Vec<&str> = group.results.iter().map(|r| r.source.file.as_str()).collect();
-    // A repeat has one file of a kind. Files with the same number differ in something else.
+    // Each repeat has only one file of this kind. If files have the same number, they are not
+    // repeats of each other.
     let numbers: Vec<u64> = files.iter().map(|file| number(file)).collect::<Option<_>>()?;
     let present: BTreeSet<u64> = numbers.iter().copied().collect();
     if present.len() != numbers.len() || present.len() < REPEATS_MIN {
@@ -52,7 +53,7 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
     let others = there.get(&without_numbers(files.first()?));
     let is_there = |n: &u64| present.contains(n) || others.is_some_and(|others| others.contains(n));
     let missing: Vec<u64> = (begins..last).filter(|n| !is_there(n)).collect();
-    // If more numbers are missing than present, they do not number repeats.
+    // If more numbers are missing than present, the numbers do not count repeats.
     if missing.is_empty() || missing.len() > present.len() || last > NUMBER_MAX {
         return None;
     }
@@ -60,7 +61,7 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
     let more = missing.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let says = format!(
-        "{} repeats are numbered up to {last}, but {}{more} {} missing ({})",
+        "{} repeats have numbers up to {last}, but {}{more} {} missing ({})",
         present.len(),
         shown.join(", "),
         if missing.len() == 1 { "is" } else { "are" },
@@ -72,7 +73,8 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
     Some((first, finding))
 }
 
-/// Returns the number after a word for a repeat; `None` without such a number, or with several.
+/// Returns the number after a word for a repeat; `None` if there is no such number, or if there are
+/// several.
 fn number(file: &str) -> Option<u64> {
     let mut found = None;
     let lower = file.to_ascii_lowercase();
@@ -119,7 +121,7 @@ mod tests {
     #[test]
     fn numbers_that_are_left_out_are_named() {
         let says = found(&["a/run-1.json", "a/run-2.json", "a/run-5.json"]).unwrap();
-        assert!(says.contains("3 repeats are numbered up to 5, but 3, 4 are missing"), "{says}");
+        assert!(says.contains("3 repeats have numbers up to 5, but 3, 4 are missing"), "{says}");
         assert!(found(&["run2/x.json", "run3/x.json"]).unwrap().contains("1 is missing"));
         assert!(found(&["a/run-0.json", "a/run-1.json", "a/run-2.json"]).is_none());
         assert!(found(&["a/run-1.json", "a/run-2.json"]).is_none());

@@ -10,28 +10,29 @@ const BEFORE: usize = 180;
 const SINCE: usize = 400;
 const RATE: f64 = 5_000.0;
 
-/// Rate and slow operations of a simulated system after the event, as fractions of its normal
-/// values.
+/// Course of a simulated system's rate and slow operations after the event, as fractions of their
+/// normal values.
 #[derive(Clone, Copy, Debug)]
 enum Course {
     /// Nothing happens.
     Nothing,
-    /// An outage, then the baseline.
+    /// First an outage, then the baseline.
     Outage(usize),
-    /// An outage, then a reduced rate, then the baseline.
+    /// First an outage, then a reduced rate, then the baseline.
     Rebuild(usize, f64, usize),
-    /// A reduced rate with many slow operations, then the baseline.
+    /// First a reduced rate with many slow operations, then the baseline.
     Slow(f64, usize),
-    /// The rate rises in a straight line.
+    /// The rate rises in a straight line to the baseline.
     Ramp(usize),
     /// A reduced rate until the end.
     Never(f64),
-    /// The baseline rate, with a tenth of the operations slow until the end.
+    /// The baseline rate, but a tenth of the operations are slow until the end.
     SlowForEver,
 }
 
 impl Course {
-    /// Returns the share of the rate and of slow operations in an interval.
+    /// Returns the rate (as a share of the baseline) and the share of slow operations in an
+    /// interval.
     fn at(self, interval: usize) -> (f64, f64) {
         let normal = (1.0, 0.003);
         match self {
@@ -47,7 +48,7 @@ impl Course {
         }
     }
 
-    /// Returns the true recovery; `None` if there is none.
+    /// Returns the true recovery; `None` if the system does not recover.
     fn recovers(self) -> Option<f64> {
         match self {
             Self::Nothing => Some(0.0),
@@ -60,8 +61,8 @@ impl Course {
     }
 }
 
-/// Returns samples of a course whose rate varies by `scatter` and is correlated with its past by
-/// `memory`.
+/// Returns samples of a course. The rate varies by `scatter`, and `memory` is the correlation of
+/// the variation with that of the previous interval.
 fn samples(
     course: Course,
     scatter: f64,

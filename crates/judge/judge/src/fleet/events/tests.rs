@@ -14,7 +14,7 @@ use crate::verdict::VerdictKind;
 /// The sum of all hosts measures from 5 s to 65 s; the event is at 25 s.
 const AT_NS: u64 = 25 * SECOND_NS;
 
-/// Returns the sum of the hosts, with an outage of this length at the event.
+/// Returns the sum of the hosts. It has an outage of this length at the event.
 fn sum(outage_s: u64, limits: &str) -> Bundle {
     let event = "[[event]]\nname = \"cut\"\nat = \"20s\"\nhost = \"b\"\nrun = [\"cut\"]\nexpect_lost = \"c\"\n";
     let plan = "[workload.matrix]\nfile_size";
@@ -36,7 +36,7 @@ fn sum(outage_s: u64, limits: &str) -> Bundle {
     bundle
 }
 
-/// Judges a fleet of a, b and c after `change`. By default, c was lost with the event.
+/// Judges a fleet of a, b and c after `change`. By default, host c was lost at the event.
 fn judged(sum: &Bundle, kind: VerdictKind, change: impl Fn(&mut Fleet)) -> FleetVerdict {
     let (mut fleet, verdicts, merged) = fleet(&[1_000, 1_000], kind);
     fleet.events.clone_from(&sum.run.events);
@@ -65,8 +65,9 @@ fn a_host_that_is_lost_with_its_event_is_named_with_its_figures_and_is_no_failur
     assert_eq!(loss.outcome, Outcome::Warn);
     assert_eq!(
         loss.says,
-        "host c was lost with event \"cut\", as expected: last heard 0.5 s after it, 98.5/s until then \
-         in 19 reports; totals and windows count the other hosts"
+        "host c was lost with event \"cut\", as expected: its last message came 0.5 s after the event, \
+         its rate until then was 98.5/s, from 19 reports; the totals and the windows include only \
+         the other hosts"
     );
     assert!(found(&verdict, super::super::COMPLETE).is_none(), "{verdict:#?}");
     assert_eq!(verdict.verdict, VerdictKind::Pass, "{verdict:#?}");
@@ -84,7 +85,8 @@ fn a_host_that_does_not_die_or_that_no_event_stops_makes_the_run_invalid() {
         fleet.hosts[2].end = HostEnd::Reported;
         fleet.hosts[2].until_lost = None;
     });
-    let says = "event \"cut\" should have stopped c, which sent messages until its end";
+    let says =
+        "event \"cut\" should have stopped c, but this host sent messages until the end of its run";
     assert_eq!(found(&alive, LOSSES).unwrap().says, says);
     assert_eq!(alive.verdict, VerdictKind::Invalid);
     let other = judged(&sum, VerdictKind::Pass, |fleet| fleet.hosts[2].name = "d".to_owned());
@@ -132,8 +134,8 @@ fn a_host_is_judged_without_the_limits_of_windows() {
 #[test]
 fn a_command_that_ran_on_another_host_makes_the_run_invalid() {
     for (host, says) in [
-        (Some("a".to_owned()), "event \"cut\" ran on a, and the plan names b"),
-        (None, "event \"cut\" ran on the host of `plimsoll run`, and the plan names b"),
+        (Some("a".to_owned()), "event \"cut\" ran on a, but the plan names b"),
+        (None, "event \"cut\" ran on the host of `plimsoll run`, but the plan names b"),
     ] {
         let mut sum = sum(0, "");
         sum.run.events[0].host = host;

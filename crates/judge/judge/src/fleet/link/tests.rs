@@ -4,7 +4,7 @@ use crate::rules::fixtures::{self, SECOND_NS, SECONDS};
 
 const GBIT: u64 = 1_000_000_000;
 
-/// Creates a hardware interface that received at this share of its speed.
+/// Creates a hardware interface that received data at this share of its speed.
 fn card(name: &str, speed_bits_per_s: u64, share: f64) -> Interface {
     let received_bytes = (share * (speed_bits_per_s / 8 * SECONDS) as f64) as u64;
     Interface {
@@ -55,12 +55,12 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
     type Change = fn(&mut Links);
     let cases: [(&str, Change); 8] = [
         (
-            "its link (eth0) is 1 Gb/s and was used to 97 % of that speed, the others' links are \
-             at least 10 Gb/s",
+            "its link (eth0) has 1 Gb/s and was used to 97 % of that speed, while the links of the \
+             other hosts have at least 10 Gb/s",
             |links| links.interfaces[0] = card("eth0", GBIT, 0.97),
         ),
         (
-            "its link (eth0, 10 Gb/s) was used to 95 % of its speed, the others' at most to 5.0 %",
+            "its link (eth0, 10 Gb/s) was used to 95 % of its speed, on the other hosts at most to 5.0 %",
             |links| links.interfaces[0] = card("eth0", 10 * GBIT, 0.95),
         ),
         ("half duplex", |links| links.interfaces[0].duplex = Some("half".into())),
@@ -68,7 +68,7 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
         ("damaged packets: 3000 of 2000000 (0.15 %)", |l| counters(l).received_errors = 3_000),
         ("dropped packets: 3000 of 2000000", |l| counters(l).sent_drops = 3_000),
         (
-            "retransmitted TCP segments: 20000 of 1000000 (2.00 %), the others' at most 0.00 %",
+            "retransmitted TCP segments: 20000 of 1000000 (2.00 %), on the other hosts at most 0.00 %",
             |links| {
                 links.tcp.as_mut().unwrap().sent_again_segments = 20_000;
             },
@@ -89,8 +89,8 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
 #[test]
 fn a_handful_is_no_cause() {
     let well = changed(|_| ());
-    // First less than a thousandth, then a few segments in total, then less than half more than
-    // another host.
+    // Three cases: less than a thousandth of the segments, a few segments in total, and less than
+    // half more than on another host.
     let few = changed(|links| links.tcp.as_mut().unwrap().sent_again_segments = 900);
     let seldom = changed(|links| {
         let tcp = links.tcp.as_mut().unwrap();

@@ -1,12 +1,13 @@
-//! Bytes in flight at the start of the measurement: a device may have moved them before, although
-//! their operations completed within.
+//! Bytes in flight at the start of the measurement. A device may have moved them before the start,
+//! although their operations completed during the measurement.
 
 use super::Scale;
 use crate::figures::measured;
 use crate::rules::evidence;
 
 impl Scale<'_> {
-    /// Returns the mean number of bytes in flight (Little's law), at most those that the plan allows.
+    /// Returns the mean number of bytes in flight (Little's law), but at most the bytes that the
+    /// plan allows.
     pub(super) fn in_flight_bytes(&self) -> u64 {
         let Some(phase) = measured(self.bundle) else { return 0 };
         let classes = self.bundle.run.classes.iter();
@@ -27,7 +28,8 @@ impl Scale<'_> {
         if possible > 0 { (bytes as u64).min(possible) } else { bytes as u64 }
     }
 
-    /// Returns the same balance, if the device moved the bytes in flight before the measurement.
+    /// Returns the balance under the assumption that the device moved the bytes in flight before
+    /// the measurement.
     pub(super) fn without_in_flight(&self) -> Self {
         let left = self.requested.saturating_sub(self.in_flight_bytes());
         let least = self.least as f64 * left as f64 / self.requested as f64;
@@ -42,7 +44,8 @@ mod tests {
     use super::super::{BalanceResult, side};
     use crate::rules::fixtures;
 
-    /// A case of the adversary on a busy host: few reads of 64 KiB beside a queue of 8 MiB.
+    /// A case of the adversary on a busy host: a small number of 64 KiB reads, compared with a
+    /// queue of 8 MiB.
     fn with_few_reads(count: u64, latency_ns: u64, moved_bytes: u64) -> BalanceResult {
         let plan = "sizes = \"64KiB\"\nqueue_depth = 128";
         let mut bundle: Bundle = fixtures::reads_with("queue_depth = 8", plan);
@@ -58,13 +61,14 @@ mod tests {
     fn bytes_in_flight_may_have_moved_before() {
         let short = |result: &BalanceResult| matches!(result, BalanceResult::Short(_));
         let moved = 120 * 65_536 * 7 / 10;
-        // The measurement has 60 s: 40 of 120 reads of 20 s were in flight.
+        // The measurement takes 60 s, and each of the 120 reads takes 20 s: on average 40 reads
+        // were in flight.
         let open = with_few_reads(120, 20_000_000_000, moved);
         let says = |result: &BalanceResult| format!("{result:?}");
         assert!(matches!(&open, BalanceResult::Open(_)), "{open:?}");
         assert!(says(&open).contains("2.5 MiB were in flight"), "{open:?}");
         assert!(short(&with_few_reads(120, 1_000_000, moved)));
-        // The queue is at most 8 MiB, whatever the latency.
+        // The queue contains at most 8 MiB, regardless of the latency.
         assert!(short(&with_few_reads(240, 200_000_000_000, 4096)));
     }
 }

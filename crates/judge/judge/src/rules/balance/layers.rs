@@ -1,4 +1,4 @@
-//! Compares each layer between the top and the disks with the layer below it.
+//! Compares each layer, from the top layer down to the disks, with the next lower layer.
 
 use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::{BackingFile, DeviceTotals};
@@ -6,10 +6,10 @@ use plimsoll_evidence::observed::{BackingFile, DeviceTotals};
 use super::{BalanceResult, Scale};
 use crate::location;
 
-/// Allowed difference between layers, as a share of a busy device's bytes. Their counters are read
-/// one after the other.
+/// Allowed difference between layers, as a share of a busy device's bytes. It exists because the
+/// counters of the layers are read one after the other.
 const SKEW: f64 = 0.01;
-/// Maximum share of a backing file in the page cache for which its I/O counts as direct.
+/// Maximum cached share of a backing file at which I/O to this file counts as direct.
 const RESIDENT_MAX: f64 = 0.05;
 
 impl Scale<'_> {
@@ -41,7 +41,7 @@ impl Scale<'_> {
             device.below.iter().filter_map(|name| self.device_totals(name)).collect()
         };
         if below.is_empty() {
-            // An old bundle may name layers without their counters.
+            // An old bundle may list layers without their counters.
             let unseen = is_file && backing.is_some();
             return unseen.then(|| {
                 let says = format!("the storage below {}'s file is not visible", device.name);
@@ -73,7 +73,7 @@ impl Scale<'_> {
             below.iter().find(|mount| mount.path == file.path)
         };
         of_file.or_else(of_backing).map_or_else(
-            // Older bundles do not record the devices under the file: use the disks.
+            // Older bundles do not record the devices under the file: use the disks instead.
             || {
                 let disks = location::disks(self.bundle);
                 disks.into_iter().map(|(disk, _)| disk.name.clone()).collect()
@@ -99,7 +99,7 @@ impl Scale<'_> {
             return BalanceResult::Short(step.says(self));
         }
         BalanceResult::Open(format!(
-            "{}; it is unknown which process requested the rest",
+            "{}; it is also unknown which process requested the rest",
             step.says(self)
         ))
     }
@@ -116,8 +116,8 @@ impl Scale<'_> {
         match surely {
             Some(surely) if step.upper.saturating_sub(surely) > self.slack(step.upper) => {
                 BalanceResult::Open(format!(
-                    "the part of {} requested from {} that {} moved is unknown: it moved {}, and \
-                     other processes may have used it directly",
+                    "of {} requested from {}, it is unknown how much {} moved for it: the lower \
+                     layer moved {} in total, but other processes may have used it directly",
                     self.size(step.upper),
                     step.device.name,
                     step.names,
@@ -132,14 +132,15 @@ impl Scale<'_> {
         if step.lower < self.least {
             return BalanceResult::Short(step.says(self));
         }
-        // The kernel's own threads do the work of loop devices. Bytes that the kernel's threads did
-        // not move were not read from the file.
+        // The kernel's own threads do the I/O of loop devices. Bytes that these threads did not
+        // move were not read from the backing file.
         let kernel = self.bundle.observed.kernel.map(|moved| self.pick(moved));
         let kernel = kernel.map(|moved| moved.saturating_sub(step.dirty_bytes(self.is_read)));
         if let Some(kernel) = kernel.filter(|kernel| *kernel < self.least) {
             let says = format!(
-                "of {} requested from {}, the kernel moved {} between its file and {}, and other \
-                 processes the rest: the page cache below it answered",
+                "of {} requested from {}, the kernel moved only {} between the backing file and \
+                 {}, and other processes moved the rest: the page cache of the backing file \
+                 answered",
                 self.size(step.upper),
                 step.device.name,
                 self.size(kernel),
@@ -158,8 +159,8 @@ impl Scale<'_> {
             return BalanceResult::Moved;
         }
         BalanceResult::Open(format!(
-            "the part of {} requested from {} that {} moved is unknown: it also moved bytes for \
-             others, {} in all",
+            "of {} requested from {}, it is unknown how much {} moved for it: the lower layer \
+             also worked for other processes and moved {} in total",
             self.size(step.upper),
             step.device.name,
             step.names,
@@ -168,13 +169,14 @@ impl Scale<'_> {
     }
 }
 
-/// Layer and the layer below it.
+/// A layer and the next lower layer.
 struct Step<'a> {
     device: &'a Device,
     backing: Option<&'a BackingFile>,
     upper: u64,
     lower: u64,
-    /// Bytes that reached the lower devices without passing the upper one; not in `lower`.
+    /// Bytes that reached the lower devices without passing through the upper device; not included
+    /// in `lower`.
     beside: u64,
     names: String,
 }
@@ -182,7 +184,7 @@ struct Step<'a> {
 impl Step<'_> {
     fn says(&self, scale: &Scale<'_>) -> String {
         format!(
-            "of {} {} through {}, {} moved {}: a layer between them answered the rest",
+            "of {} {} through {}, {} moved only {}: a layer between them answered the rest",
             scale.size(self.upper),
             scale.verb(),
             self.device.name,
@@ -191,7 +193,7 @@ impl Step<'_> {
         )
     }
 
-    /// Returns the bytes written into the page cache under a loop device that are still dirty.
+    /// Returns the number of bytes in the page cache under a loop device that are still dirty.
     fn dirty_bytes(&self, is_read: bool) -> u64 {
         let Some(backing) = self.backing.filter(|_| !is_read) else { return 0 };
         let after = backing.dirty_bytes_after.unwrap_or(0);
@@ -210,7 +212,7 @@ impl Step<'_> {
     }
 }
 
-/// Returns the number of copies that a mapping writes of each byte, if it is known.
+/// Returns how many copies of each byte a mapping writes, if this is known.
 fn copies(device: &Device) -> u64 {
     match device.mapping.as_deref() {
         Some("raid1") => device.below.len().max(1) as u64,

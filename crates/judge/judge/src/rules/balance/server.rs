@@ -1,4 +1,4 @@
-//! Balance for targets that a server on this host serves.
+//! Balance of bytes for targets that are served by a server on this host.
 
 use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::IoBytes;
@@ -8,8 +8,8 @@ use super::{BalanceResult, Scale, wire};
 use crate::location;
 
 impl Scale<'_> {
-    /// Judges targets that a server answers instead of a device. The bytes must also have passed
-    /// this host's interfaces.
+    /// Judges targets whose I/O is answered by a server instead of a device. The bytes must also
+    /// have passed this host's interfaces.
     pub(super) fn judge_server_target(&self) -> Option<BalanceResult> {
         match self.judge_servers()? {
             BalanceResult::Moved => {
@@ -19,8 +19,8 @@ impl Scale<'_> {
         }
     }
 
-    /// Returns the bytes that the interfaces counted, if this process is itself the client of its
-    /// network target.
+    /// Returns the number of bytes that the network interfaces counted, if this process is itself
+    /// the client of its network target.
     pub(super) fn interface_bytes(&self) -> Option<u64> {
         let counted =
             wire::uses_own_client(self.bundle).then(|| wire::interface_bytes(self.bundle))?;
@@ -33,7 +33,8 @@ impl Scale<'_> {
         (counted < least).then(|| {
             let way = if self.is_read { "received" } else { "sent" };
             BalanceResult::Open(format!(
-                "of {} {}, this host's network interfaces {way} {}: the path of the rest is unknown",
+                "of {} {}, this host's network interfaces {way} only {}: it is unknown how the \
+                 rest was transferred",
                 self.size(self.requested),
                 self.verb(),
                 self.size(counted)
@@ -64,16 +65,16 @@ impl Scale<'_> {
         let known =
             all.map(|all| self.pick(all.into_iter().fold(IoBytes::default(), IoBytes::plus)));
         let (moved, who) = match (known, disks) {
-            // The kernel counts a server's writes when they become dirty: the disks must have
-            // written them.
+            // The kernel counts a server's writes when pages become dirty, so the disks must also
+            // have written these bytes.
             (Some(own), Some(disks)) => (own.min(disks), names.join(", ")),
             (None, Some(disks)) if disks < self.least => {
                 (disks, "all disks of this host".to_owned())
             }
             _ => {
                 let says = format!(
-                    "{} is served by this host itself, and the bytes that its server moved are \
-                     not visible",
+                    "{} is served by this host itself, but it is not visible how many bytes the \
+                     server moved",
                     serves.join(", ")
                 );
                 return Some(BalanceResult::Open(says));
@@ -84,8 +85,8 @@ impl Scale<'_> {
         if moved < self.least && beside.min(disks.unwrap_or(0)).saturating_add(moved) >= self.least
         {
             return Some(BalanceResult::Open(format!(
-                "{} moved {} to or from storage, and the processes that it is connected to \
-                 through local sockets {}: it is unknown whether it passed the requests on",
+                "{} moved {} to or from storage, and the processes connected to it through local \
+                 sockets moved {}: it is unknown whether the server forwarded the requests to them",
                 names.join(", "),
                 self.size(moved),
                 self.size(beside)
@@ -95,8 +96,8 @@ impl Scale<'_> {
             && let Some(server) = servers.iter().find(|server| server.others > 0)
         {
             return Some(BalanceResult::Open(format!(
-                "{} moved {} to or from storage, and others were connected to it too ({}): it is \
-                 unknown for which process it moved them",
+                "{} moved {} to or from storage, but had other clients too ({}): it is unknown \
+                 for which client it moved these bytes",
                 names.join(", "),
                 self.size(moved),
                 server.others
@@ -106,8 +107,8 @@ impl Scale<'_> {
             BalanceResult::Moved
         } else {
             BalanceResult::Short(format!(
-                "of {requested} {} through {}, its server on this host ({who}) moved {} to or from \
-                 storage: the server's own cache answered the rest",
+                "of {requested} {} through {}, its server on this host ({who}) moved only {} to \
+                 or from storage: the server's own cache answered the rest",
                 self.verb(),
                 serves.join(", "),
                 self.size(moved)
@@ -118,7 +119,8 @@ impl Scale<'_> {
     /// Returns the bytes that all disks of this host moved.
     fn all_disks(&self) -> Option<u64> {
         let elsewhere = self.bundle.observed.other_disks?;
-        // The bytes of a network disk crossed the network, whichever host answered.
+        // The bytes of a network disk always cross the network, so the disk is not a disk of this
+        // host.
         let near = |d: &Device| {
             location::locate(d, &self.bundle.environment) != location::Location::Network
         };

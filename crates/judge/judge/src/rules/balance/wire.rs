@@ -2,14 +2,15 @@
 //! interfaces counted.
 //!
 //! Interfaces count the bytes of all programs in the namespace, with headers and retransmissions. A
-//! high count therefore never proves that the load's bytes crossed the interfaces. A low count does
-//! not disprove it either: a library between the client and the kernel may bypass the kernel's
-//! counters (RDMA, user-space TCP). The finding is then unknown.
+//! high count therefore does not prove that the load's bytes crossed the interfaces. A low count
+//! does not prove the opposite either: a library between the client and the kernel may bypass the
+//! kernel's counters (RDMA, user-space TCP). The finding is then unknown.
 //!
-//! An interface counts only if no other interface of the namespace is under it, because a bridge, a
-//! bond or a VLAN counts the same bytes again. If the interfaces on top count more (a synthetic
-//! interface over a virtual function), their count is used. If the stacking is unknown, all
-//! interfaces count. The result is too high, so it causes no finding against the target.
+//! An interface is included only if no other interface of the namespace is under it, because a
+//! bridge, a bond or a VLAN counts the same bytes again. If the interfaces on top have a higher
+//! count (for example a synthetic interface over a virtual function), that count is used. If the
+//! stacking is unknown, all interfaces are included. The sum is then too high, so it causes no
+//! finding against the target.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Device;
@@ -22,7 +23,7 @@ use crate::links::{highest_interfaces, lowest_interfaces};
 use crate::location::{self, Location};
 use crate::rules::evidence;
 
-/// Maximum age of a hardware counter. Cards write counters to memory once a second
+/// Maximum age of a hardware counter. Network cards copy counters to memory once a second
 /// (`stats-block-usecs` of ethtool(8)). Sampling adds another second.
 const OLD_NS_MAX: u64 = 2_000_000_000;
 /// Minimum share of the bytes for "most of the bytes".
@@ -35,7 +36,7 @@ pub(crate) fn uses_own_client(bundle: &Bundle) -> bool {
 
 /// Returns true if the host's link to its storage may limit the load. This applies to network file
 /// systems, network protocols and network disks. It also applies to Plimsoll's own clients, if
-/// their bytes left through the host's interfaces.
+/// their bytes crossed the host's interfaces.
 pub(crate) fn crosses_network(bundle: &Bundle) -> bool {
     let environment = &bundle.environment;
     let is_far = |device: &Device| location::locate(device, environment) == Location::Network;
@@ -43,7 +44,8 @@ pub(crate) fn crosses_network(bundle: &Bundle) -> bool {
     is_remote || environment.devices.iter().any(is_far)
 }
 
-/// Returns the maximum bytes that crossed interfaces during the measurement; `None` if unknown.
+/// Returns an upper bound of the bytes that crossed interfaces during the measurement; `None` if
+/// unknown.
 pub(crate) fn interface_bytes(bundle: &Bundle) -> Option<IoBytes> {
     let servers = &bundle.observed.servers;
     let is_far = !servers.is_empty()
@@ -51,7 +53,7 @@ pub(crate) fn interface_bytes(bundle: &Bundle) -> Option<IoBytes> {
     sum_interfaces(bundle.observed.links.as_ref()?, !is_far)
 }
 
-/// Returns true if interfaces other than the loopback moved most of the load's bytes.
+/// Returns true if interfaces other than the loopback transferred most of the load's bytes.
 pub(crate) fn leaves_host(bundle: &Bundle) -> bool {
     let outward = bundle.observed.links.as_ref().and_then(|links| sum_interfaces(links, false));
     let Some(outward) = outward.filter(|_| uses_own_client(bundle)) else { return false };
@@ -60,13 +62,13 @@ pub(crate) fn leaves_host(bundle: &Bundle) -> bool {
     requested >= REQUESTED_MIN && moved as f64 > requested as f64 * MOST
 }
 
-/// Returns the bytes of one direction that completed within the measured phase.
+/// Returns the bytes of all operations in one direction that completed within the measured phase.
 fn completed_bytes(bundle: &Bundle, is_read: bool) -> u64 {
     let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);
     classes.map(ClassTotals::bytes_within).fold(0, u64::saturating_add)
 }
 
-/// Returns the bytes over a namespace's interfaces, with or without the loopback.
+/// Returns the number of bytes that crossed a namespace's interfaces, with or without the loopback.
 fn sum_interfaces(links: &Links, with_loopback: bool) -> Option<IoBytes> {
     let outward = sum(lowest_interfaces(links))?;
     let highest = sum(highest_interfaces(links))?;
@@ -88,9 +90,10 @@ fn moved(counters: &LinkCounters) -> IoBytes {
     IoBytes { read_bytes: counters.received_bytes, written_bytes: counters.sent_bytes }
 }
 
-/// Returns the minimum bytes of one direction that the interfaces must show. The measured bytes are
-/// reduced for three reasons. I/O may have started before the counters were read. Bytes after the
-/// end of the phase are not included. A card's counters may be old. `None` if no bytes remain.
+/// Returns the minimum number of bytes that the interfaces must have counted in one direction. It
+/// is lower than the measured bytes for three reasons: I/O may have started before the counters
+/// were read, bytes after the end of the phase are not included, and a card's counters may be old.
+/// `None` if no bytes remain.
 pub(crate) fn bytes_min(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let (phase, links) = (measured(bundle)?, bundle.observed.links.as_ref()?);
     let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);

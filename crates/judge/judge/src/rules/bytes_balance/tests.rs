@@ -167,7 +167,7 @@ fn little_is_not_much_to_go_by() {
     assert_eq!(outcome(&bundle), Outcome::Unknown);
 }
 
-/// The counters are first read a little after the measurement began.
+/// The counters are first read a little after the start of the measurement.
 #[test]
 fn a_moment_is_not_much_to_go_by() {
     let mut bundle = fixtures::reads();
@@ -182,7 +182,7 @@ fn a_moment_is_not_much_to_go_by() {
     assert_eq!(outcome(&bundle), Outcome::Fail, "its counters are its own affair");
 }
 
-/// A stopped process reads the counters late, so they lack the bytes of the time before.
+/// A stopped process reads the counters late, so the bytes of the time before are missing.
 #[test]
 fn what_was_moved_before_anybody_counted_is_held_against_nobody() {
     let mut bundle = fixtures::reads();
@@ -302,7 +302,8 @@ fn a_busy_disk_does_not_accuse_a_loop_device_that_goes_past_the_cache() {
     let mut bundle = through_a_loop(true, 0);
     let all = bundle.observed.devices[0].read_bytes;
     bundle.observed.devices[1].read_bytes = all * 3;
-    // Other processes' counters exceed the bytes that the disk moved for these processes.
+    // The counters of other processes are higher than the number of bytes that the disk moved for
+    // them.
     bundle.observed.neighbours.storage_read_bytes = Some(all * 4);
     assert_eq!(outcome(&bundle), Outcome::Pass);
     bundle.observed.backing_files[0].resident_bytes_after = Some(1 << 29);
@@ -334,7 +335,7 @@ fn a_mapping_is_not_acquitted_by_what_others_read_below_it() {
     assert_eq!(outcome(&bundle), Outcome::Pass, "too little to hide anything");
     bundle.observed.neighbours.storage_read_bytes = Some(all);
     assert_eq!(outcome(&bundle), Outcome::Unknown, "another process read the disk itself");
-    // The other process read through another volume, which has its own counter.
+    // The other process read through a different volume, which has a separate counter.
     bundle.observed.devices[1].read_bytes = all * 2;
     bundle.observed.devices[1].beside = Some(IoBytes { read_bytes: all, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Pass);
@@ -425,8 +426,8 @@ fn a_server_elsewhere_is_seen_by_its_client_alone() {
     assert!(says(&bundle).contains("the network"));
 }
 
-/// Returns interface counters of the whole measurement: bytes received on the loopback and on a
-/// card.
+/// Returns interface counters for the whole measurement, with these numbers of bytes received on
+/// the loopback and on a network card.
 fn links(loopback_bytes: u64, card_bytes: u64) -> Option<Links> {
     let one = |name: &str, received_bytes| Interface {
         name: name.into(),
@@ -450,7 +451,11 @@ fn what_clients_of_our_own_say_has_to_show_at_the_interfaces() {
     assert_eq!(says(&bundle), "the requested bytes crossed the network");
     bundle.observed.links = links(requested * 9, requested / 2);
     assert_eq!(outcome(&bundle), Outcome::Unknown, "the loopback's are not another host's");
-    assert!(says(&bundle).contains("network interfaces received 1.14 GiB"), "{}", says(&bundle));
+    assert!(
+        says(&bundle).contains("network interfaces received only 1.14 GiB"),
+        "{}",
+        says(&bundle)
+    );
     bundle.observed.servers[0].relays = true;
     assert_eq!(outcome(&bundle), Outcome::Pass, "a relay of this host is reached by the loopback");
     bundle.observed.servers.clear();
@@ -474,18 +479,18 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
         change(&mut bundle);
         assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
     };
-    // A counter that was reset, or no counter.
+    // Cases: a counter that was reset, and no counter.
     passes(&|b| b.observed.links.as_mut().unwrap().interfaces[1].counters = None);
     passes(&|b| b.observed.links = None);
-    // I/Os that took as long as the measurement were in flight before it began.
+    // I/Os that took as long as the measurement were in flight before its start.
     passes(&|b| b.run.classes[0].service_ns_max = 50 * fixtures::SECOND_NS);
-    // Counters first read late in the measurement.
+    // Case: counters that were first read late in the measurement.
     passes(&|b| b.observed.links.as_mut().unwrap().from_ns = 60 * fixtures::SECOND_NS);
-    // Old counters of a card in a short measurement.
+    // Case: in a short measurement, a card's counters may be too old.
     passes(&|b| b.run.phases[1].duration_ns = 2 * fixtures::SECOND_NS);
-    // Bytes that arrived after the end.
+    // Case: bytes that arrived after the end.
     passes(&|b| b.run.classes[0].drained_bytes = b.run.classes[0].size_bytes - 100);
-    // A kernel mount is judged by its own counters. A model has no such counters.
+    // For a kernel mount, the mount's own counters are used. A model has no such counters.
     passes(&|b| {
         let server_read_bytes = b.run.classes[0].size_bytes;
         b.observed.network_mounts =

@@ -1,4 +1,4 @@
-//! Compares the same I/Os in totals, rows, histograms and phases.
+//! Compares the records of the same I/Os in totals, rows, histograms and phases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,15 +11,17 @@ use plimsoll_evidence::series::{Data, drained_class};
 use super::CrossChecks;
 
 /// Relative error of a histogram value. The engine counts in finer buckets than the log, and
-/// exports their bounds. Each value may therefore move by one bucket of three digits.
+/// exports their bounds. Each value may therefore be off by one bucket of a histogram with three
+/// significant digits.
 const BUCKET: f64 = 0.002;
-/// Maximum share of a histogram that older versions may have lost: an interval that began within
-/// the last half millisecond.
+/// Maximum share of a histogram that may be missing: older versions could lose an interval that
+/// started within the last half millisecond.
 const SHORT: f64 = 0.01;
 /// Prefix of the tags of the generator's own histograms.
 const GENERATOR: &str = "generator";
-/// Interval of the rows. A thread closes a row at its next completion after the interval ends. The
-/// intervals of foreign tools are unknown, and a run that did not complete may close rows late.
+/// Interval of the rows; `None` if unknown. A thread closes a row at its first completion after the
+/// end of the interval. The intervals of other tools are unknown, and a run that did not complete
+/// may close rows late.
 const GRID_NS: u64 = 1_000_000_000;
 
 pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
@@ -34,12 +36,12 @@ pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         check_rows(class, within, rows.drained.get(class.name.as_str()), cross_checks);
         check_histograms(bundle, class, cross_checks);
     }
-    // A run whose threads hung has rows without totals.
+    // If threads hung, the run has rows but no totals for them.
     if !bundle.run.classes.is_empty() {
         let all = rows.measured.keys().chain(rows.drained.keys());
         for name in all.filter(|name| !names.contains(**name)) {
             cross_checks
-                .require(false, || format!("the series has {name}, which the totals do not"));
+                .require(false, || format!("the series contains {name}, but the totals do not"));
         }
         for tag in bundle.latency.keys() {
             let mut all = names.iter().copied().chain([GENERATOR]);
@@ -47,7 +49,7 @@ pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
                 tag.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             });
             cross_checks
-                .require(known, || format!("the histograms have {tag}, which the totals do not"));
+                .require(known, || format!("the histograms contain {tag}, but the totals do not"));
         }
     }
     check_phase_bytes(bundle, &rows, cross_checks);
@@ -59,12 +61,16 @@ fn phases(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     for phase in &bundle.run.phases {
         let name = phase.kind.label();
         cross_checks.require(phase.start_ns >= end_ns, || {
-            format!("the phase {name} begins before the previous one ends")
+            format!("the phase {name} starts before the end of the previous phase")
         });
         end_ns = phase.start_ns.saturating_add(phase.duration_ns);
     }
     cross_checks.require(end_ns <= bundle.run.duration_ns, || {
-        format!("the phases are longer than the run: {end_ns} ns of {} ns", bundle.run.duration_ns)
+        format!(
+            "the phases are longer than the run: they end at {end_ns} ns, but the run ended \
+            at {} ns",
+            bundle.run.duration_ns
+        )
     });
 }
 
@@ -73,11 +79,13 @@ fn phases(bundle: &Bundle, cross_checks: &mut CrossChecks) {
 struct Rows<'a> {
     /// Sums of the measured phase, by class.
     measured: BTreeMap<&'a str, Sums>,
-    /// Sums of operations of the measured phase that completed after its end, by class.
+    /// Sums of the operations that started in the measured phase and completed after its end, by
+    /// class.
     drained: BTreeMap<&'a str, Sums>,
     /// Bytes of each phase, by its index.
     bytes: BTreeMap<u32, u64>,
-    /// Rows of phases that the run does not have, or rows outside the measured phase.
+    /// Number of rows whose phase does not exist in the run, or that are outside the measured
+    /// phase.
     astray: u64,
 }
 
@@ -87,7 +95,7 @@ struct Sums {
     latency_ns: u64,
     bytes: u64,
     max_ns: u64,
-    /// Rows whose figures contradict each other.
+    /// Number of rows whose figures contradict each other.
     absurd: u64,
 }
 
@@ -135,7 +143,7 @@ fn grid_ns(bundle: &Bundle) -> u64 {
     if is_ours && is_whole { GRID_NS.min(bundle.plan.evidence.interval_ns) } else { GRID_NS }
 }
 
-/// Returns true if `count` latencies, none above `max_ns`, can have the sum `sum_ns`.
+/// Returns true if the sum of `count` latencies of at most `max_ns` can be `sum_ns`.
 fn is_possible(count: u64, sum_ns: u64, max_ns: u64) -> bool {
     let most = u128::from(count) * (u128::from(max_ns) + 1);
     max_ns <= sum_ns.saturating_add(1) && u128::from(sum_ns) <= most
@@ -146,12 +154,12 @@ fn check_class(class: &ClassTotals, cross_checks: &mut CrossChecks) {
     let name = &class.name;
     cross_checks
         .require(class.drained <= class.count && class.drained_bytes <= class.size_bytes, || {
-            format!("{name}: more operations or bytes drained than were counted in total")
+            format!("{name}: more operations or bytes drained than the total contains")
         });
     let sums = is_possible(class.count, class.latency_ns_sum, class.latency_ns_max);
     cross_checks.require(class.count == 0 || sums, || {
         format!(
-            "{name}: {} latencies of at most {} ns can't sum up to {} ns",
+            "{name}: the sum of {} latencies of at most {} ns cannot be {} ns",
             class.count, class.latency_ns_max, class.latency_ns_sum
         )
     });
@@ -162,7 +170,7 @@ fn check_class(class: &ClassTotals, cross_checks: &mut CrossChecks) {
 }
 
 /// Compares the totals with the rows of the series. Operations that ended after the phase have
-/// separate rows, which older versions did not write.
+/// separate rows. Older versions did not write these rows.
 fn check_rows(
     class: &ClassTotals,
     rows: Option<&Sums>,
@@ -200,17 +208,20 @@ fn check_rows(
     let none_drained = has_rows || class.drained == 0;
     let sum = class.latency_ns_sum;
     cross_checks.require(rows.latency_ns == sum || !none_drained && rows.latency_ns < sum, || {
-        format!("latencies of {name}: the total says {sum} ns, the series {} ns", rows.latency_ns)
+        format!(
+            "latencies of {name}: their sum is {sum} ns in the totals, but {} ns in the series",
+            rows.latency_ns
+        )
     });
     let max = class.latency_ns_max;
     cross_checks.require(rows.max_ns == max || !none_drained && rows.max_ns <= max, || {
         format!(
-            "the largest latency of {name}: the total says {max} ns, the series {} ns",
+            "the largest latency of {name} is {max} ns in the totals, but {} ns in the series",
             rows.max_ns
         )
     });
     cross_checks.require(rows.absurd == 0, || {
-        format!("{name}: {} rows of the series contradict themselves", rows.absurd)
+        format!("{name}: {} rows of the series are inconsistent", rows.absurd)
     });
 }
 
@@ -233,11 +244,11 @@ fn check_histograms(bundle: &Bundle, class: &ClassTotals, cross_checks: &mut Cro
             cross_checks.require_equal(&what, ("the histogram", count), ("the total", total));
             histogram.filter(|histogram| histogram.len() == total)
         } else {
-            // Histograms of older versions include writes of the close that began in the same
-            // millisecond.
+            // Histograms of older versions include writes of the closing phase that started in the
+            // same millisecond.
             let enough = count as f64 >= total as f64 * (1.0 - SHORT);
             cross_checks.require(enough, || {
-                format!("{what}: the histogram says {count}, the total {total}")
+                format!("{what}: {count} in the histogram, but {total} in the totals")
             });
             None
         };
@@ -246,13 +257,17 @@ fn check_histograms(bundle: &Bundle, class: &ClassTotals, cross_checks: &mut Cro
         // A histogram clamps longer latencies to its maximum.
         let told_apart = max_ns < LATENCY_NS_MAX;
         cross_checks.require(!told_apart || (low..=high).contains(&(sum_ns as f64)), || {
-            format!("latencies of {tag}: the total says {sum_ns} ns, the histogram {low:.0} to {high:.0} ns")
+            format!(
+                "latencies of {tag}: their sum is {sum_ns} ns in the totals, but {low:.0} to \
+                {high:.0} ns in the histogram"
+            )
         });
         let largest = histogram.max() as f64;
         let near = (max_ns as f64 - largest).abs() <= largest * 2.0 * BUCKET + 2.0;
         cross_checks.require(!told_apart || near, || {
             format!(
-                "the largest of {tag}: the total says {max_ns} ns, the histogram {largest:.0} ns"
+                "the largest latency of {tag} is {max_ns} ns in the totals, but {largest:.0} ns \
+                 in the histogram"
             )
         });
     }
@@ -271,7 +286,8 @@ fn bounds(histogram: &Histogram<u64>) -> (f64, f64) {
     (low * (1.0 - BUCKET) - least, high * (1.0 + BUCKET) + least)
 }
 
-/// Compares the bytes of the phases with the series, and those of the measurement with the totals.
+/// Compares the bytes of the phases with the series, and the bytes of the measurement with the
+/// totals.
 fn check_phase_bytes(bundle: &Bundle, rows: &Rows<'_>, cross_checks: &mut CrossChecks) {
     cross_checks.require(rows.astray == 0, || {
         format!("{} rows of the series are outside the phases", rows.astray)
@@ -301,7 +317,7 @@ fn check_phase_bytes(bundle: &Bundle, rows: &Rows<'_>, cross_checks: &mut CrossC
             );
         } else if let Some(rows) = rows.bytes.get(&index) {
             cross_checks.require(*rows <= bytes, || {
-                format!("bytes of {name}: the phase says {bytes}, the series {rows}")
+                format!("bytes of {name}: {bytes} in the phase, but {rows} in the series")
             });
         }
     }

@@ -1,4 +1,4 @@
-//! Compares counters of the host, the store and the model with other records of the same I/Os.
+//! Compares the counters of the host, the store and the model with other records of the same I/Os.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,12 @@ use crate::figures::measured;
 const SECTOR_BYTES: u64 = 512;
 /// Allowed relative difference between two readings of one counter at slightly different moments.
 const SHARE: f64 = 0.02;
-/// Allowed delay of counters of devices and CPUs, which advance in ticks and are read a little
-/// late.
+/// Allowed delay of the counters of devices and CPUs. These counters advance in ticks and are read
+/// a little late.
 const LATE_NS: u64 = 2_000_000_000;
-/// Largest request of a Linux block device (`BLK_DEF_MAX_SECTORS_CAP` in include/linux/blkdev.h). The
-/// kernel adds the bytes of a request before it adds the I/O, and counters may be read in between.
+/// Largest request of a Linux block device (`BLK_DEF_MAX_SECTORS_CAP` in include/linux/blkdev.h).
+/// The kernel updates the byte counter of a request before the I/O counter, and both may be read in
+/// between.
 const REQUEST_BYTES_MAX: u64 = 4 << 20;
 
 pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
@@ -59,7 +60,7 @@ fn links(bundle: &Bundle, gauges: &BTreeMap<&str, (f64, f64)>, cross_checks: &mu
                 continue;
             };
             cross_checks.require(*sum <= total as f64 * (1.0 + SHARE), || {
-                format!("{counter} of {name}: the total says {total}, the series {sum}")
+                format!("{counter} of {name}: {total} in the totals, but {sum} in the series")
             });
         }
     }
@@ -72,8 +73,7 @@ fn devices(
     gauges: &BTreeMap<&str, (f64, f64)>,
     cross_checks: &mut CrossChecks,
 ) {
-    // A run with a hung thread reads the totals later. So does a run that drained operations after
-    // its end.
+    // If a thread hung, or if operations were drained after the end, the totals were read later.
     let whole = bundle.run.end.kind == EndKind::Completed;
     let drained = bundle.run.classes.iter().any(|class| class.drained > 0);
     let longest_ns = match whole && !drained {
@@ -93,12 +93,12 @@ fn devices(
             else {
                 continue;
             };
-            // The totals are read after the last row, so no row has the bytes in between.
+            // The totals are read after the last row, so no row includes the bytes in between.
             let total = total as f64;
             cross_checks.require(
                 *sum <= total * (1.0 + SHARE)
                     && (!whole || total <= sum + largest + sum * SHARE + 64.0 * 4096.0),
-                || format!("{counter} of {name}: the total says {total}, the series {sum}"),
+                || format!("{counter} of {name}: {total} in the totals, but {sum} in the series"),
             );
         }
         check_device_limits(device, longest_ns, cross_checks);
@@ -115,19 +115,19 @@ fn check_device_limits(device: &DeviceTotals, longest_ns: u64, cross_checks: &mu
     }
     let longest_ns = longest_ns.saturating_add(LATE_NS);
     cross_checks.require(device.busy_ns <= longest_ns + longest_ns / 10, || {
-        format!("{name} was busy for longer than the measurement")
+        format!("{name} was busy for longer than the measurement took")
     });
 }
 
-/// Checks that shares are between 0 and 1. The generator cannot use more time than the host's CPUs
-/// have.
+/// Checks that shares are between 0 and 1. The generator cannot use more CPU time than the host
+/// has.
 fn shares(bundle: &Bundle, measure: &Phase, cross_checks: &mut CrossChecks) {
     let cpu = &bundle.observed.cpu;
     let of = [cpu.busy_min, cpu.busy_avg, cpu.busy_max];
     let mut least = 0.0;
     for share in of.into_iter().flatten() {
         cross_checks.require((least - 1e-9..=1.0 + 1e-9).contains(&share), || {
-            format!("the CPUs' busy shares (minimum, mean, maximum) are not possible: {of:?}")
+            format!("these busy shares of the CPUs (minimum, mean, maximum) are impossible: {of:?}")
         });
         least = share;
     }
@@ -143,8 +143,8 @@ fn shares(bundle: &Bundle, measure: &Phase, cross_checks: &mut CrossChecks) {
     }
 }
 
-/// Returns true if two counters differ by no more than the operations in flight. The two start and
-/// stop at slightly different times.
+/// Returns true if two counters differ by at most the number of operations in flight. The counters
+/// start and stop at slightly different times.
 fn near(bundle: &Bundle, a: u64, b: u64) -> bool {
     let drained: u64 = bundle.run.classes.iter().map(|class| class.drained).sum();
     let in_flight =
@@ -162,7 +162,7 @@ fn count(bundle: &Bundle, takes: impl Fn(&ClassTotals) -> bool) -> u64 {
     bundle.run.sum(takes, |class| class.count)
 }
 
-/// Compares the operations with those of the access profile.
+/// Compares the number of operations in the totals and in the access profile.
 fn access_profile(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let profile = &bundle.observed.workload;
     for (what, counted, is_read) in
@@ -171,7 +171,7 @@ fn access_profile(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         let Some(counted) = counted else { continue };
         let total = count(bundle, |c| c.group == "transactional" && c.is_read == is_read);
         cross_checks.require(near_requested(bundle, counted, total), || {
-            format!("{what}: the access profile counts {counted}, the totals {total}")
+            format!("{what}: {counted} in the access profile, but {total} in the totals")
         });
     }
 }
@@ -188,8 +188,8 @@ fn planned_bytes_max(plan: &ResolvedPlan) -> u64 {
     }
 }
 
-/// Compares the bytes of a class with the sizes of its transfers. A thread that hung delivered its
-/// intervals, but not its part of the profile.
+/// Compares the bytes of a class with the sizes of its transfers. If a thread hung, its intervals
+/// were recorded, but its part of the profile is missing.
 fn sizes(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let profile = &bundle.observed.workload;
     let (Some(least), Some(most)) = (profile.size_bytes_min, profile.size_bytes_max) else {
@@ -198,7 +198,7 @@ fn sizes(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let largest = planned_bytes_max(&bundle.plan);
     for class in bundle.run.classes.iter().filter(|c| c.group == "transactional" && c.errors == 0) {
         let ClassTotals { name, size_bytes, .. } = class;
-        // Unfinished operations are counted and moved no bytes.
+        // Unfinished operations are included in the count, but transferred no bytes.
         let count = class.count.saturating_sub(class.unfinished().unwrap_or(0));
         let profiled = if class.is_read { profile.reads } else { profile.writes };
         let total =
@@ -209,8 +209,8 @@ fn sizes(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         let high = times(count - unseen, most) + times(unseen, most.max(largest));
         cross_checks.require((low..=high).contains(&u128::from(*size_bytes)), || {
             format!(
-                "{name}: the recorded total of {count} transfers of {least} to {most} bytes is \
-                 {size_bytes} bytes"
+                "{name}: {count} transfers of {least} to {most} bytes cannot have the recorded \
+                 total of {size_bytes} bytes"
             )
         });
     }
@@ -223,7 +223,7 @@ fn store(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         let Some(counted) = counters.get(name).copied() else { return };
         let total = count(bundle, takes);
         cross_checks.require(near(bundle, counted, total), || {
-            format!("{name}: the store counts {counted}, the totals {total}")
+            format!("{name}: {counted} in the store's counters, but {total} in the totals")
         });
     };
     let transactional = |is_read: bool| {
@@ -234,7 +234,7 @@ fn store(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     of("log_writes", &|class| class.group == "log" && !class.is_read, cross_checks);
 }
 
-/// Compares the totals with the operations that entered a model.
+/// Compares the totals with the number of operations that entered a model.
 fn check_model(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let Some(inside) = &bundle.observed.inside else { return };
     for (what, is_read) in [("reads", true), ("writes", false)] {
@@ -249,7 +249,7 @@ fn check_model(bundle: &Bundle, cross_checks: &mut CrossChecks) {
                 && !["sync", "metadata", "durable", "first_byte"].contains(&class.group.as_str())
         });
         cross_checks.require(near_requested(bundle, entered, total), || {
-            format!("{what}: {entered} entered the model, but the totals have {total}")
+            format!("{what}: {entered} entered the model, but the totals contain {total}")
         });
     }
 }

@@ -7,8 +7,8 @@ use plimsoll_plan::TargetKind;
 
 use super::CrossChecks;
 
-/// Engine kinds that only Plimsoll has. Other tools also have engines named `io_uring`, `null` and
-/// `nfs`.
+/// Kinds of engines that only Plimsoll has. Other tools also have engines named `io_uring`, `null`
+/// and `nfs`.
 const OWN_ENGINES: [&str; 3] = ["threads", "s3", "model"];
 
 pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
@@ -39,8 +39,8 @@ fn driver(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     });
     let by_ours = bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }));
     cross_checks.require(!foreign || !by_ours, || {
-        "the bundle names another tool as the source of the figures, but its series has the \
-         figures of each interval, as Plimsoll measures them"
+        "the bundle names another tool as the source of the figures, but its series contains \
+         figures for each interval, which only Plimsoll measures"
             .to_owned()
     });
     let modelled = kind == "model" || bundle.observed.inside.is_some();
@@ -54,19 +54,22 @@ fn driver(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let model = target(|kind| matches!(kind, TargetKind::Model { .. }));
     cross_checks.require(model == (run.driver == Driver::Model), || {
         format!(
-            "the bundle names the driver {}, but the plan's target requires another",
+            "the bundle names the driver {}, but the plan's target requires a different driver",
             word(run.driver)
         )
     });
     let null = target(|kind| matches!(kind, TargetKind::Null));
     cross_checks.require(null == (kind == "null") || run.classes.is_empty(), || {
         format!(
-            "the bundle names the engine {kind}, but the plan's target requires another (null or \
-             not)"
+            "the bundle names the engine {kind}, but the plan's target requires a different \
+             engine (`null` instead of another engine, or the reverse)"
         )
     });
     cross_checks.require(run.name == bundle.plan.name, || {
-        format!("the run names the plan {:?}, but the bundle has {:?}", run.name, bundle.plan.name)
+        format!(
+            "the run names the plan {:?}, but the bundle contains the plan {:?}",
+            run.name, bundle.plan.name
+        )
     });
 }
 
@@ -77,13 +80,13 @@ fn end(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         format!("the run is marked as completed, but it ended early: {}", run.end.says)
     });
     cross_checks.require(completed || !run.end.says.is_empty(), || {
-        format!("the run ended {}, but gives no reason", run.end.kind.word())
+        format!("the run is marked as {}, but there is no reason for this end", run.end.kind.word())
     });
     let measured = run.phases.iter().filter(|phase| phase.kind == PhaseKind::Measure).count();
     cross_checks
         .require(measured <= 1, || format!("{measured} phases are marked as the measurement"));
     cross_checks.require(!completed || measured == 1, || {
-        "the run is marked as completed, but nothing was measured".to_owned()
+        "the run is marked as completed, but has no measured phase".to_owned()
     });
 }
 
@@ -92,7 +95,7 @@ fn checks(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let named = run.checks.damage.len() as u64;
     cross_checks.require(run.checks.errors >= named, || {
         format!(
-            "the bundle counts {} errors of checks, but names damage {named} times",
+            "the bundle counts {} verification errors, but lists {named} damaged places",
             run.checks.errors
         )
     });

@@ -1,4 +1,4 @@
-//! Checks that no run is a copy of another.
+//! Checks that no run is a copy of another run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
@@ -10,11 +10,12 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "runs-copied",
-    asks: "is each run a measurement of its own?",
-    explains: "Copies of a run show no spread, so a difference measured once seems certain. No two \
-        runs on real storage have the same operations, bytes and latencies in every interval; if \
-        two do, one is a copy, whatever its name. Runs on a model may be identical, because \
-        virtual time is deterministic. Remove the copies.",
+    asks: "is each run a separate measurement?",
+    explains: "Copies of a run have no spread, so a difference that was measured only once seems \
+        certain. Two different runs on real storage never have the same operations, bytes and \
+        latencies in every interval. If they do, one of them is a copy, regardless of its name. \
+        Runs on a model may be identical, because virtual time is deterministic. Remove the \
+        copies.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -30,9 +31,12 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
         Some((&earlier.run.run_id, &run.run.run_id))
     });
     Some(match copy {
-        None => Finding::new(RULE.id, Outcome::Pass, "no run is a copy of another"),
+        None => Finding::new(RULE.id, Outcome::Pass, "no run is a copy of another run"),
         Some((one, other)) => {
-            let says = format!("{one} and {other} are identical in every interval: one is a copy");
+            let says = format!(
+                "{one} and {other} are identical in every interval: one of them is \
+                a copy"
+            );
             Finding::new(RULE.id, Outcome::Fail, says).advise("remove the copies")
         }
     })
@@ -51,7 +55,10 @@ mod tests {
         assert!(check(&[&one]).is_none());
         let finding = check(&[&one, &two]).unwrap();
         assert_eq!(finding.outcome, Outcome::Fail);
-        assert_eq!(finding.says, "run and another are identical in every interval: one is a copy");
+        assert_eq!(
+            finding.says,
+            "run and another are identical in every interval: one of them is a copy"
+        );
         two.series.swap(0, 1);
         assert_eq!(check(&[&one, &two]).unwrap().outcome, Outcome::Pass);
         let mut model = one.clone();

@@ -11,9 +11,9 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "runs-missing",
     asks: "did every planned run finish, and were there at least two?",
-    explains: "A mean of only some runs may be a selection. The rule therefore names planned \
-        runs (`[repeat] runs`) that are missing or incomplete. A single run shows no spread, so \
-        the result of a repeat is unknown. Run the missing ones.",
+    explains: "A mean of only some of the runs may be a favourable selection. The rule therefore \
+        counts planned runs (`[repeat] runs`) that are missing or incomplete. A single run has no \
+        spread, so it is unknown how much a repeat would differ. Run the missing runs.",
     bears_on: &[(Claim::Comparative, Weight::Mandatory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -27,9 +27,9 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
             1 => "the only planned run did not finish".to_owned(),
             _ => format!("{completed} of {planned} planned runs finished"),
         };
-        Finding::new(RULE.id, Outcome::Unknown, says).advise("run the missing ones")
+        Finding::new(RULE.id, Outcome::Unknown, says).advise("run the missing runs")
     } else if completed < 2 {
-        let says = "one run does not show what a repeat would give";
+        let says = "a single run does not show how much a repeat would differ";
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set `[repeat] runs = 5`")
     } else {
         let says = format!("all {completed} runs finished");

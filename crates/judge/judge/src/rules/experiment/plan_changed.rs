@@ -1,4 +1,4 @@
-//! Checks that all runs followed one plan.
+//! Checks that all runs followed the same plan.
 
 use plimsoll_evidence::Bundle;
 
@@ -10,9 +10,9 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "plan-changed",
     asks: "did all runs follow the same plan, with the same tool on the same host?",
-    explains: "Runs are repeats of each other only with the same plan (its SHA-256 is in each \
-        bundle), tool version, kernel and host. The rule names the differences; a mean over runs \
-        of different plans is a failure.",
+    explains: "Runs are repeats of each other only if they have the same plan (its SHA-256 is in \
+        each bundle), tool version, kernel and host. The rule lists the differences, and fails if \
+        there are any, because a mean over different runs is meaningless.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -32,12 +32,12 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
     let changed: Vec<&str> =
         what.iter().filter(|(_, read)| differs(*read)).map(|(name, _)| *name).collect();
     Some(if changed.is_empty() {
-        let says = format!("{} runs of one plan on one host", runs.len());
+        let says = format!("all {} runs had the same plan and host", runs.len());
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
         let says = format!("{} changed between the runs", changed.join(" and "));
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("run all of them again under one plan without changes between")
+            .advise("repeat all runs with one plan, without changes between the runs")
     })
 }
 

@@ -1,4 +1,4 @@
-//! Checks that the runs agree.
+//! Checks that the rates of the runs agree.
 
 use plimsoll_evidence::Bundle;
 
@@ -9,18 +9,20 @@ use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 use crate::stats::repeats;
 
-/// Maximum spread of the rates: maximum minus minimum over the mean. SPC-1 and MLPerf Storage
-/// limit repeats to 5 %; runs of minutes on shared hosts show twice that.
+/// Maximum spread of the rates: the difference between maximum and minimum, divided by the mean.
+/// SPC-1 and MLPerf Storage allow 5 % between repeats; runs of a few minutes on shared hosts have
+/// twice this spread.
 const SPREAD_MAX: f64 = 0.10;
 
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "spread-between-runs",
-    asks: "do the runs agree with each other?",
-    explains: "The spread is the maximum minus the minimum of the achieved rates, over their mean. \
-        More than 10 % between runs of one plan means that something outside the plan affects the \
-        rate (SPC-1 and MLPerf Storage limit repeats to 5 %). State the mean with its interval \
-        then, and make more runs. A comparison names the spread of each side; the interval of \
-        their ratio decides whether the sides differ.",
+    asks: "do the rates of the runs agree?",
+    explains: "The spread is the difference between the largest and smallest rate, divided by the \
+        mean rate. If it is more than 10 % between runs of one plan, something outside the plan \
+        affects the rate. (SPC-1 and MLPerf Storage allow 5 % between repeats.) In this case, \
+        report the mean with its confidence interval, and make more runs. A comparison lists the \
+        spread of each side; the confidence interval of the ratio decides whether the sides \
+        differ.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -35,7 +37,7 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
     let says = format!("the rates of {} runs differ by {:.1} %", rates.len(), spread * 100.0);
     let finding = if spread > SPREAD_MAX {
         Finding::new(RULE.id, Outcome::Unknown, says)
-            .advise("find what differs between the runs, or make more runs")
+            .advise("find out what differs between the runs, or make more runs")
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };

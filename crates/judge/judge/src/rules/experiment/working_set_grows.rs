@@ -8,24 +8,25 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 
-/// Minimum ratio of working sets, or of declared caches, for a comparison.
+/// Minimum ratio of the working sets for a comparison, in bytes or relative to the declared caches.
 const APART_MIN: f64 = 1.5;
-/// Gain that only a cache explains. On a rotating disk, a small working set saves long seeks. Seeks
-/// take 8 ms of about 12, and the saving is at most half of the total.
+/// Minimum gain of the smaller working set that only a cache explains. On a rotating disk, a small
+/// working set avoids long seeks. Seeks take 8 ms of a total of about 12 ms, and avoiding them
+/// saves at most half of the total.
 const GAIN_FAIL: f64 = 2.0;
-/// Gain that exceeds noise: repeats on shared hosts agree within 10 %.
+/// Minimum gain that exceeds noise: repeats on shared hosts agree within 10 %.
 const GAIN_MAX: f64 = 1.25;
 
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "working-set-grows",
     asks: "does the rate or latency change with the working set, or with the declared cache?",
-    explains: "Runs of one workload on working sets of several sizes reveal caches that \
-        nothing else shows: media are as fast on a large set as on a small one. The rule \
-        compares the run with the smallest set (relative to `observe.array_cache`, if every plan \
-        declares one) with the run with the largest. If the smaller set is at least 25 % faster, a \
-        cache may have answered, and the outcome is unknown. Twice as fast is a failure for \
-        `media-read`. Put the bundles of the runs in one directory and use `plimsoll runs show`, \
-        or compare them.",
+    explains: "Runs of the same workload on working sets of several sizes reveal caches that are \
+        otherwise invisible, because media are about as fast on a large working set as on a small \
+        one. The rule compares the runs with the smallest and the largest working set (relative \
+        to `observe.array_cache`, if every plan declares it). If the run with the smaller set is \
+        at least 25 % faster, a cache may have answered, and the outcome is unknown. If it is at \
+        least twice as fast, the rule fails for `media-read`. Put the bundles of the runs in one \
+        directory and use `plimsoll runs show`, or compare them.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -33,7 +34,7 @@ pub const RULE: ExperimentRule = ExperimentRule {
 /// One run.
 struct Point {
     working_set_bytes: u64,
-    /// Working set over the declared cache.
+    /// Ratio of the working set to the declared cache.
     times_cache: Option<f64>,
     rate_per_s: f64,
     latency_ns_avg: f64,
@@ -61,7 +62,8 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
         _ => evidence::size(point.working_set_bytes),
     };
     let numbers = format!(
-        "a working set of {} gives {:.0}/s at {:.2} ms, one of {} gives {:.0}/s at {:.2} ms",
+        "with a working set of {}, the rate was {:.0}/s at {:.2} ms; with {}, it was {:.0}/s at \
+         {:.2} ms",
         describe(near),
         near.rate_per_s,
         near.latency_ns_avg / 1e6,
@@ -69,18 +71,15 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
         far.rate_per_s,
         far.latency_ns_avg / 1e6
     );
-    let advice = "quote the figure of a working set that exceeds every cache";
+    let advice = "report the figure of a working set that is larger than every cache";
     let finding = if gain >= GAIN_FAIL {
-        let says = format!("{numbers}: a cache answers the smaller set");
+        let says = format!("{numbers}: the smaller working set is served from a cache");
         Finding::new(RULE.id, Outcome::Fail, says).advise(advice)
     } else if gain >= GAIN_MAX {
         Finding::new(
             RULE.id,
             Outcome::Unknown,
-            format!(
-                "{numbers}: a cache may answer the \
-            smaller set"
-            ),
+            format!("{numbers}: the smaller working set may be served from a cache"),
         )
         .advise(advice)
     } else {
@@ -122,7 +121,7 @@ mod tests {
     use super::super::super::fixtures;
     use super::*;
 
-    /// Returns a run on this working set at `percent` of the honest run's rate.
+    /// Returns a run on this working set with a rate of `percent` of the unmodified run's rate.
     fn run(working_set_bytes: u64, percent: u64) -> Bundle {
         let mut bundle = fixtures::reads();
         bundle.observed.workload.working_set_read_bytes = Some(working_set_bytes);
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(outcome(&run(1 << 30, 126), &far), Some(Outcome::Unknown));
         assert_eq!(outcome(&run(1 << 30, 199), &far), Some(Outcome::Unknown));
         assert_eq!(outcome(&run(1 << 30, 201), &far), Some(Outcome::Fail));
-        // A slower run on less data has another cause.
+        // If the run with less data is slower, the cause is not a cache.
         assert_eq!(outcome(&run(1 << 30, 50), &far), Some(Outcome::Pass));
     }
 

@@ -1,4 +1,4 @@
-//! Checks that a replay submitted operations at the times of the trace.
+//! Checks that a replay started operations at the times of the trace.
 
 use plimsoll_evidence::Bundle;
 
@@ -10,14 +10,15 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "trace-late",
     asks: "did the replay start operations at the times of the trace, or did it fall behind?",
-    explains: "Each operation of a trace has a time. Its lag is the delay of its start: it waited \
-        because the maximum number of operations was in flight (the target is slow), or because \
-        the load generator was late. If the 99th percentile of the lag, or the lag of the last \
-        start, is above `workload.trace.lag_max`, the replay fell behind: the target received a \
-        lower rate than the trace requested. Latency counts from the time in the trace, so it \
-        includes the lag. The checks `trace_rate`, `trace_lag_p99` and `trace_lag_end` make the \
-        verdict FAIL. Operations that had not started one second after the end are counted. A \
-        replay at full speed has no such times; it reports its duration.",
+    explains: "Each operation of a trace has a start time. The lag of an operation is the delay \
+        of its start. Operations wait because the maximum number of operations is in flight (the \
+        target is slow), or because the load generator is late. If the 99th percentile of the \
+        lag, or the lag of the last start, is above `workload.trace.lag_max`, the replay fell \
+        behind: the target received a lower rate than the trace requested. Latency is measured \
+        from the time in the trace, so it includes the lag. If the checks `trace_rate`, \
+        `trace_lag_p99` and `trace_lag_end` are not met, the verdict is FAIL. Operations that had \
+        not started one second after the end are counted. A replay at full speed ignores these \
+        times; its duration is reported.",
     bears_on: &[(Claim::TraceReplay, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -27,13 +28,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let Some((replay, begun)) = started_part(bundle) else {
         let says =
             "the trace was not replayed to the end of the measured phase: its lag is unknown";
-        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it again"));
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("repeat the run"));
     };
     if source.speed.is_none() {
         let took_ns = begun.took_ns?;
         let times = replay.span_ns as f64 / took_ns.max(1) as f64;
         let says = format!(
-            "at full speed, {} operations took {}; the trace took {} ({times:.2} times as fast)",
+            "at full speed, {} operations took {}; in the trace they took {}, so the replay was \
+             {times:.2} times as fast",
             begun.operations,
             time(took_ns),
             time(replay.span_ns)
@@ -48,7 +50,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         || "no operation started".to_owned(),
         |lag| {
             format!(
-                "operations started {} (p50), {} (p99) and at most {} late, the last one {}",
+                "the lag of operations was {} (p50), {} (p99) and {} (maximum); the lag of the \
+                 last start was {}",
                 time(lag.wait_ns_p50),
                 time(lag.wait_ns_p99),
                 time(lag.wait_ns_max),
@@ -59,10 +62,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let mut finding = if late {
         let never = match begun.never {
             0 => String::new(),
-            n => format!(", and {n} of {} never started", replay.due.operations),
+            n => format!(", and {n} of {} operations never started", replay.due.operations),
         };
         let took = begun.took_ns.map_or(String::new(), |ns| {
-            format!("; {} of the trace took {}", time(replay.due.span_ns), time(ns))
+            format!(
+                "; a part of the trace that covers {} took {}",
+                time(replay.due.span_ns),
+                time(ns)
+            )
         });
         let says = format!("the replay fell behind the trace: {lags}{never}{took}");
         let advice = if generator_limit::at_limit(bundle) {

@@ -9,13 +9,13 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "trace-left-out",
-    asks: "did the replay leave out or move any part of the trace?",
+    asks: "did the replay omit or change any part of the trace?",
     explains: "Reads, writes and flushes are replayed. Discards, zone operations and commands \
-        without data are counted by name and left out: without them, storage may answer \
-        differently from what the application saw. The rule also counts unreadable lines, \
-        operations beyond the target, rounded offsets, and addresses that coincide because the \
-        target is smaller than the traced device: a cache then sees a smaller working set. This is \
-        a warning.",
+        without data are omitted; the rule counts them by name. Without them, the storage may \
+        behave differently than it did for the application. The rule also counts unreadable \
+        lines, operations past the end of the target, rounded offsets, and addresses that \
+        coincide because the target is smaller than the traced device. If addresses coincide, the \
+        working set is smaller for a cache. The rule only warns.",
     bears_on: &[(Claim::TraceReplay, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -29,7 +29,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let mapping = &replay.mapping;
     let counted = [
         (replay.trace.unreadable_lines, "unreadable lines"),
-        (mapping.outside, "operations beyond the target"),
+        (mapping.outside, "operations past the end of the target"),
         (mapping.rounded, "operations rounded to a larger boundary"),
         (
             mapping.folded,
@@ -39,12 +39,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     parts.extend(counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));
     let all: u64 = replay.trace.left_out.values().sum::<u64>() + mapping.outside;
     let finding = if parts.is_empty() {
-        let says = format!("no part of the trace was left out; addresses: {}", mapping.rule);
+        let says =
+            format!("no part of the trace was omitted; mapping of addresses: {}", mapping.rule);
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
-        let says = format!("parts of the trace left out or changed: {}", parts.join(", "));
-        Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("state this with the figures, or use a trace or target without them")
+        let says = format!("parts of the trace were omitted or changed: {}", parts.join(", "));
+        Finding::new(RULE.id, Outcome::Warn, says).advise(
+            "report this together with the figures, or use a trace or a target for which \
+                nothing is omitted",
+        )
     };
     Some(
         finding

@@ -1,4 +1,4 @@
-//! Checks that the replay finished without errors and that the generator was on time.
+//! Checks that the replay finished without errors and that the load generator was on time.
 
 use plimsoll_evidence::Bundle;
 
@@ -9,13 +9,13 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "trace-not-replayed",
-    asks: "was the trace replayed to its end, without errors, by a generator that was on \
-        time?",
-    explains: "A replay with an I/O error or a failed data check, an incomplete one, and one whose \
-        generator was stopped do not replay the trace. Neither does a replay whose operations \
-        started late although a slot was free (99th percentile above `workload.trace.lag_max`): \
-        the load generator missed the times, or the target blocks the submitting calls. Use a \
-        faster host, or a slower `pace`.",
+    asks: "was the trace replayed to its end, without errors and without delays by the load \
+        generator?",
+    explains: "The rule fails if there was an I/O error or a failed data check, if the replay is \
+        incomplete, or if the generator was stopped. It also fails if operations started late \
+        although a slot was free (99th percentile above `workload.trace.lag_max`): the load \
+        generator was late, or the target blocked the calls that submit I/O. Use a faster host, \
+        or a slower `pace`.",
     bears_on: &[(Claim::TraceReplay, Weight::Mandatory), (Claim::Requirement, Weight::Mandatory)],
     check,
 };
@@ -32,20 +32,20 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     if started_part(bundle).is_none() {
         let says = "the trace was not replayed to the end of the measured phase";
-        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it again"));
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("repeat the run"));
     }
     let own = bundle.observed.generator.lag.as_ref().filter(|_| source.speed.is_some());
     let finding = match own.map(|lag| lag.wait_ns_p99) {
         Some(ns) if ns > source.lag_max_ns => {
             let says = format!(
-                "operations with a free slot started {} late at the 99th percentile: the load \
-                 generator delayed them, or a submitting call to the target blocked",
+                "the 99th percentile of the delay of operations with a free slot was {}: the load \
+                 generator delayed them, or the target blocked the calls that submit I/O",
                 time(ns)
             );
             Finding::new(RULE.id, Outcome::Fail, says)
                 .advise(
-                    "use a faster host or a slower `pace`; if its CPUs were idle, the \
-                    target blocks the calls",
+                    "use a faster host or a slower `pace`; if the host's CPUs were idle, the \
+                     target blocked the calls",
                 )
                 .with("generator_lag_ns_p99", ns)
         }

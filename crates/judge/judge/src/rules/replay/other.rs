@@ -1,4 +1,4 @@
-//! Checks that the replayed operations are those of the trace, in its order.
+//! Checks that the replay issued the operations of the trace, in the order of the trace.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::Replay;
@@ -9,24 +9,27 @@ use super::{SLACK, planned, started_part};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of operations that are beyond the end of the target and were skipped.
+/// Maximum share of operations that were skipped because they are past the end of the target.
 const OUTSIDE_SHARE_MAX: f64 = 0.01;
 
-/// Minimum share of the trace's distinct pieces of 1 MiB that must stay distinct on the target.
+/// Minimum share of the distinct 1 MiB regions of the trace that must remain distinct on the
+/// target.
 const DISTINCT_SHARE_MIN: f64 = 0.9;
 
 pub const RULE: Rule = Rule {
     id: "trace-other",
-    asks: "did the replay issue the operations of the trace: number, reads, bytes and order?",
-    explains: "The replayed file is the one that the plan names (SHA-256). The rule compares the \
-               operations, the share of reads and the bytes issued to the target with the trace: a \
-               difference above 2 % is another load. A single thread keeps the order of the trace; \
-               several do not. If more than 1 % of the operations are beyond the target and left \
-               out, the replay is not the trace: use another `map`, or a larger target. On a small \
-               target, several pieces of the trace share one piece of the target. The rule fails \
-               below 90 % distinct pieces of 1 MiB, because the smaller set may fit into a cache \
-               that the trace's data exceeds. A replay that fell behind did not issue all \
-               operations, so its mix is unknown.",
+    asks: "did the replay issue the same operations as the trace (number, share of reads, bytes \
+        and order)?",
+    explains: "The replayed file must be the file that the plan names (SHA-256). The rule \
+        compares the number of operations, the share of reads and the bytes of the replay with \
+        those of the trace; if they differ by more than 2 %, the load was different. A single \
+        thread preserves the order of the trace; several threads do not. If more than 1 % of the \
+        operations were skipped because they are past the end of the target, the rule fails: use \
+        a different `map`, or a larger target. On a small target, several regions of the trace \
+        share one region of the target. The rule fails if less than 90 % of the 1 MiB regions \
+        remain distinct: the working set is then smaller than that of the trace, and may fit into \
+        a cache. A replay that fell behind did not issue all operations, so its mix of operations \
+        is unknown.",
     bears_on: &[(Claim::TraceReplay, Weight::Mandatory), (Claim::Requirement, Weight::Mandatory)],
     check,
 };
@@ -35,37 +38,38 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let source = planned(bundle)?;
     let Some((replay, begun)) = started_part(bundle) else {
         let says = "the replayed part of the trace is unknown";
-        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it again"));
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("repeat the run"));
     };
     let fail = |says: String, advice: &str| {
         Some(Finding::new(RULE.id, Outcome::Fail, says).advise(advice))
     };
     if replay.trace.sha256 != source.sha256 || replay.operations != source.operations {
-        let says = format!("the replayed trace is not the one in the plan, {}", source.file);
+        let says = format!("the replayed trace is not the trace in the plan, {}", source.file);
         return fail(says, "create the plan again: plimsoll plan import TRACE");
     }
     if begun.threads > 1 {
         let says = format!(
-            "{} threads issued the operations, so the order of the trace was not kept",
+            "{} threads issued the operations, so the order of the trace was not preserved",
             begun.threads
         );
-        return fail(says, "replay it with one client");
+        return fail(says, "replay the trace with one client");
     }
     let outside = replay.mapping.outside as f64 / replay.operations.max(1) as f64;
     if outside > OUTSIDE_SHARE_MAX {
         let says = format!(
-            "{:.1} % of the operations are beyond the target and were left out",
+            "{:.1} % of the operations were skipped because they are past the end of the target",
             outside * 100.0
         );
-        return fail(says, "write map = \"fit\" in [workload.trace], or name a larger target");
+        return fail(says, "set map = \"fit\" in [workload.trace], or use a larger target");
     }
     if let Some((outcome, says)) = check_address_mapping(replay) {
-        let advice = "name a larger target, or write map = \"fit\" in [workload.trace]";
+        let advice = "use a larger target, or set map = \"fit\" in [workload.trace]";
         return Some(Finding::new(RULE.id, outcome, says).advise(advice));
     }
     if begun.never > 0 {
         let says = format!(
-            "{} of {} operations never started: the mix of the others is not that of the trace",
+            "{} of {} operations never started: the mix of the started operations may differ from \
+             that of the trace",
             begun.never, replay.due.operations
         );
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("see trace-late"));
@@ -83,7 +87,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         || (read_share - trace_share).abs() > SLACK
         || apart(bytes, due.size_bytes) > SLACK;
     let figures = format!(
-        "{operations} of {} operations, {:.1} % reads (trace: {:.1} %), {} of {} bytes",
+        "{operations} of {} operations, {:.1} % reads (in the trace {:.1} %), {} of {} bytes",
         due.operations,
         read_share * 100.0,
         trace_share * 100.0,
@@ -114,8 +118,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns a finding if the mapping maps too many addresses of the trace to too few addresses of
-/// the target.
+/// Returns a finding if too many addresses of the trace are mapped to the same addresses of the
+/// target.
 fn check_address_mapping(replay: &Replay) -> Option<(Outcome, String)> {
     let mapping = &replay.mapping;
     if mapping.folded == 0 || mapping.touched_bytes == 0 {
@@ -129,13 +133,12 @@ fn check_address_mapping(replay: &Replay) -> Option<(Outcome, String)> {
     if share < DISTINCT_SHARE_MIN {
         let (mapped, touched) = (size(mapped), size(touched));
         let says = format!(
-            "the trace touches {touched}, and the replay at most {mapped}: separate pieces of the \
-             trace share one piece of the target"
+            "the trace accesses {touched}, but the replay at most {mapped}: separate regions of \
+             the trace share one region of the target"
         );
         return Some((Outcome::Fail, says));
     }
-    let says =
-        "the number of pieces of the trace that share one piece of the target is not recorded";
+    let says = "it is not recorded how many regions of the trace share a region of the target";
     (mapping.mapped_bytes.is_none() && of_operations > SLACK)
         .then(|| (Outcome::Unknown, says.to_owned()))
 }

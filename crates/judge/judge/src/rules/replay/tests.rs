@@ -13,7 +13,8 @@ use crate::verdict::VerdictKind;
 
 const MS: u64 = 1_000_000;
 
-/// Returns a minute of reads from a trace, each started shortly after its time.
+/// Returns a run that replays one minute of reads. Each read started shortly after its time in the
+/// trace.
 fn replayed(pace: &str) -> Bundle {
     let operations = RATE * SECONDS;
     let plan = format!(
@@ -103,7 +104,11 @@ fn a_target_that_falls_behind_fails_and_says_by_how_much() {
     (begun.lag_end_ns, begun.took_ns) = (Some(60 * SECOND_NS), Some(120 * SECOND_NS));
     let finding = fixtures::finding(&late::RULE, &bundle);
     assert_eq!(finding.outcome, Outcome::Fail);
-    assert!(finding.says.contains("60.00 s of the trace took 120.00 s"), "{}", finding.says);
+    assert!(
+        finding.says.contains("a part of the trace that covers 60.00 s took 120.00 s"),
+        "{}",
+        finding.says
+    );
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
     assert!(verdict.checks.iter().all(|check| check.ok == Some(false)), "{:?}", verdict.checks);
@@ -127,7 +132,7 @@ fn a_generator_that_was_late_itself_refutes_the_replay() {
     bundle.observed.generator.lag = lag;
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Invalid, "{}", verdict.reason);
-    assert!(verdict.reason.contains("with a free slot started"), "{}", verdict.reason);
+    assert!(verdict.reason.contains("operations with a free slot"), "{}", verdict.reason);
     assert_eq!(verdict.claims["trace-replay"], ClaimStatus::Refuted);
 }
 
@@ -221,8 +226,8 @@ fn a_trace_that_is_folded_onto_few_places_is_not_replayed() {
         assert!(finding.says.contains("100.00 GiB"), "{}", finding.says);
         assert_eq!(judge(&bundle).verdict, VerdictKind::Invalid, "{rule}");
     }
-    // Bundles of earlier versions do not record the mapped bytes: assume the size of the target at
-    // most.
+    // Bundles of earlier versions do not record the mapped bytes: the size of the target is used as
+    // an upper bound.
     let earlier = mapped("wrap", 100 * GIB, 8 * GIB, None);
     assert_eq!(outcomes(&earlier)[1], Some(Outcome::Fail));
     let earlier = mapped("scale", 7 * GIB, 8 * GIB, None);

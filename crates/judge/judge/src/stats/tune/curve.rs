@@ -3,43 +3,46 @@
 use super::super::knee::{Bend, LoadPoint, bend};
 use super::{Goal, Loop, MeasuredLoad, Point};
 
-/// Share of an offered rate that must be achieved for the storage to sustain it.
+/// Minimum share of an offered rate that the storage must achieve to sustain this rate.
 const ACHIEVED_MIN: f64 = 0.97;
 
-/// Strain up to which one measurement does not prove that the storage fails to sustain a load. The
-/// next constant is the corresponding lower limit of the achieved share.
+/// If the strain is above 1 but at most this value, a single measurement does not prove that the
+/// storage cannot sustain a load. The next constant is the corresponding lower limit of the
+/// achieved share.
 const STRAIN_DOUBTFUL: f64 = 1.15;
 const ACHIEVED_DOUBTFUL: f64 = 0.9;
 
-/// Maximum ratio of two loads for a neighbour of the best load to count as checked.
+/// A neighbour of the best load counts as checked if the ratio of the two loads is at most this
+/// value.
 const SIDE_RATIO: f64 = 2.0;
 
 /// Gain in throughput that does not justify another step.
 const GAIN_MIN: f64 = 0.03;
 
-/// Maximum distance of interpolation from the lower end of a gap, as a fraction of the gap.
-/// Bisection is at 0.5, and noise must not lead to ever smaller steps at one end.
+/// Limit on the position of an interpolated load in a gap, as a fraction of the gap. Bisection is
+/// at 0.5. The limit exists because noise must not lead to ever smaller steps at one end.
 const INTERPOLATION_MAX: f64 = 0.7;
 
-/// Ratio of loads over which growth is computed.
+/// Ratio of the two loads between which growth is computed.
 const GROWTH_RATIO: f64 = 1.4;
 
-/// Ratio of neighbouring loads below which the gap between them is closed.
+/// If the ratio of two neighbouring loads is below this value, the gap between them is not
+/// searched.
 const GAP_MIN: f64 = 1.04;
 
-/// Measurements at one load.
+/// All measurements at one load.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub load: u64,
-    /// Mean over the steady measurements; if none was steady, over all.
+    /// Mean over the steady measurements. If no measurement was steady, the mean over all of them.
     pub throughput_per_s: f64,
-    /// Worst latency over its ceiling; 0 without ceilings.
+    /// Largest ratio of a latency to its ceiling; 0 if there are no ceilings.
     pub strain: f64,
-    /// Mean of the first latency in ns; 0 if none is known.
+    /// Mean of the first latency in ns; 0 if it is unknown.
     pub latency_ns: f64,
     pub measurements: usize,
     pub sustained: bool,
-    /// The load is not sustained, but by a margin so small that it may be chance.
+    /// The load is not sustained, but the margin is so small that this may be chance.
     pub doubtful: bool,
 }
 
@@ -53,7 +56,7 @@ impl Spot {
     }
 }
 
-/// Measured spots, by ascending load.
+/// Measured spots, in ascending order of their loads.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     pub spots: Vec<Spot>,
@@ -81,8 +84,8 @@ impl Curve {
         best
     }
 
-    /// Returns the spot with the largest throughput over latency. Without a latency, Little's law
-    /// gives it in a closed loop.
+    /// Returns the spot with the largest ratio of throughput to latency. If the latency is unknown
+    /// in a closed loop, Little's law gives it.
     pub fn knee(&self) -> Option<&Spot> {
         let power = |spot: &Spot| spot.throughput_per_s / self.latency_ns(spot);
         self.spots
@@ -91,7 +94,7 @@ impl Curve {
             .max_by(|a, b| power(a).total_cmp(&power(b)))
     }
 
-    /// Returns the place of the knee among the measured loads.
+    /// Returns the bend of the curve, computed from the measured loads.
     pub fn bend(&self) -> Option<Bend> {
         let point = |spot: &Spot| LoadPoint {
             load: spot.load,
@@ -110,7 +113,7 @@ impl Curve {
     }
 
     /// Returns a load in the gap with the largest possible gain over the best spot. `None` if no
-    /// gap promises a gain that justifies a step, and the best spot has close neighbours on both
+    /// gap can have a gain that justifies a step, and the best spot has close neighbours on both
     /// sides.
     pub fn most_promising(&self, best: usize) -> Option<u64> {
         (0..self.spots.len() - 1)
@@ -125,8 +128,9 @@ impl Curve {
             .map(|(lower, _)| self.middle(lower))
     }
 
-    /// Returns the possible gain over the best spot, on a logarithmic scale, between a spot and the
-    /// next. Throughput may continue to grow at the same slope up to the next load, and then drop.
+    /// Returns the possible gain over the best spot, on a logarithmic scale, in the gap between a
+    /// spot and the next spot. It assumes that throughput grows with the same slope almost up to
+    /// the next load, and then drops.
     fn gain(&self, lower: usize, best: usize) -> f64 {
         let start = self.spots[lower].throughput_per_s / self.spots[best].throughput_per_s;
         libm::log(start) + self.growth(lower) * libm::log(self.ratio(lower))
@@ -136,7 +140,7 @@ impl Curve {
     /// in an open loop.
     fn growth(&self, upper: usize) -> f64 {
         let top = &self.spots[upper];
-        // Uses a distance over which noise does not look like growth.
+        // The distance is large enough that noise does not look like growth.
         let near = top.load as f64 / GROWTH_RATIO;
         let from = self.spots[..upper].iter().rev().find(|spot| spot.load as f64 <= near);
         match (self.issue, from) {
@@ -148,14 +152,14 @@ impl Curve {
         }
     }
 
-    /// Returns true if a gain between a spot and the next can justify a step.
+    /// Returns true if the possible gain between a spot and the next spot justifies a step.
     pub fn open(&self, lower: usize) -> bool {
         self.spots[lower + 1].load - self.spots[lower].load > 1 && self.ratio(lower) > GAP_MIN
     }
 
-    /// Returns the load to measure between a load and the next, never one of the two. This is their
-    /// geometric mean, or a load closer to the point at which the strain is expected to reach the
-    /// ceiling.
+    /// Returns the load to measure between two neighbouring loads; it differs from both. It is
+    /// their geometric mean, or a load closer to the point at which the strain is expected to reach
+    /// the ceiling.
     pub fn middle(&self, lower: usize) -> u64 {
         let (low, high) = (&self.spots[lower], &self.spots[lower + 1]);
         let crosses = low.sustained && low.strain > 0.0 && high.strain.is_finite();
@@ -188,7 +192,7 @@ fn spot(goal: &Goal, points: &[Point], load: u64) -> Spot {
         .enumerate()
         .map(|(i, ceiling)| latency(i) / ceiling)
         .fold(0.0, f64::max);
-    // A rate of zero has no logarithm; one operation in a million seconds is equivalent.
+    // A rate of zero has no logarithm, so it is replaced by one operation in a million seconds.
     let throughput_per_s = average(&|p| p.throughput_per_s).max(1e-6);
     let achieved = match goal.issue {
         Loop::Closed => 1.0,

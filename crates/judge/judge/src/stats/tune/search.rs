@@ -1,4 +1,4 @@
-//! Order in which loads are measured.
+//! Decides in which order loads are measured.
 
 use super::super::interval::Refusal;
 use super::curve::Curve;
@@ -10,23 +10,25 @@ const LOAD_MAX: u64 = 1 << 53;
 /// Factor between loads in the growth stage.
 const GROWTH: u64 = 4;
 
-/// Maximum number of growth steps. For a wider range, the steps are larger.
+/// Maximum number of growth steps. If the range is wider, the steps are larger.
 const GROWTH_STEPS_MAX: u32 = 8;
 
-/// Ratio of throughputs at a fourfold load below which the curve counts as flat.
+/// If a fourfold load increases the throughput by less than this factor, the curve counts as flat.
 const FLAT: f64 = 1.05;
 
-/// Strain below which a first exceeded ceiling may be noise, and one more step of growth follows.
+/// If a ceiling is exceeded for the first time and the strain is below this value, it may be noise,
+/// so one more growth step follows.
 const STRAIN_NEAR: f64 = 2.0;
 
-/// Steps reserved for the requirement while the load line is refined.
+/// Number of steps reserved for the requirement while the load line is refined.
 const STEPS_REQUIREMENT: usize = 3;
 
-/// Steps reserved for confirming the load line, and for more if that fails.
+/// Number of steps reserved for confirming the load line, and for further steps if the confirmation
+/// fails.
 const STEPS_CONFIRM: usize = 2;
 
-/// Maximum relative distance from the minimum number of threads to a load that does not achieve the
-/// requirement.
+/// Maximum relative distance between the reported minimum number of threads and a measured load
+/// that does not achieve the requirement.
 const REQUIRED_LOAD_PRECISION: f64 = 0.05;
 
 /// Search for the load line.
@@ -69,7 +71,8 @@ impl Search {
         Ok(Self { goal, points: Vec::new(), factor, grown: false })
     }
 
-    /// Returns the next action. A second call returns the same.
+    /// Returns the next action. Until a measurement is recorded, further calls return the same
+    /// action.
     #[must_use]
     pub fn next_step(&self) -> Step {
         let curve = Curve::of(&self.goal, &self.points);
@@ -79,7 +82,7 @@ impl Search {
         }
     }
 
-    /// Records a measurement. The load need not have been proposed.
+    /// Records a measurement. Its load does not have to be a proposed load.
     ///
     /// A NaN throughput counts as 0, a NaN latency as infinite, and a load of 0 as 1.
     pub fn record(&mut self, mut point: Point) {
@@ -153,18 +156,19 @@ impl Search {
         if top.sustained || !sustained_before {
             return !grows;
         }
-        // The first exceeded ceiling may be a hump; the second in a row is not.
+        // A single load that exceeds a ceiling may be a hump of the curve; a second one in a row is
+        // not.
         let broken_before = below.last().is_some_and(|spot| !spot.sustained);
         broken_before || top.strain > STRAIN_NEAR || !grows
     }
 
-    /// Returns the next load in the search for a higher load within the ceilings.
+    /// Returns the next load to measure in the search for a higher load within the ceilings.
     fn refine(&self, curve: &Curve) -> Option<u64> {
         if let Some(best) = curve.best() {
             return curve.most_promising(best);
         }
-        // No load is within the ceilings yet. The next load is next to the load that exceeds the
-        // ceilings least.
+        // No load is within the ceilings yet. The search continues next to the load that exceeds
+        // the ceilings least.
         let (least, _) =
             curve.spots.iter().enumerate().min_by(|a, b| a.1.strain.total_cmp(&b.1.strain))?;
         let above = (least + 1 < curve.spots.len()).then_some(least);
@@ -196,7 +200,7 @@ impl Search {
         Some(RequiredLoadGap { meets, open })
     }
 
-    /// Returns the next load on the way to the minimum number of threads.
+    /// Returns the next load to measure in the search for the minimum number of threads.
     fn close_in(&self, curve: &Curve) -> Option<u64> {
         if self.goal.issue == Loop::Open {
             return None;
@@ -213,7 +217,7 @@ impl Search {
             return Some(curve.middle(gap.meets - 1));
         }
         // Interpolates the requirement on logarithmic scales. If the result is the upper end, the
-        // next load is slightly below it, to show that less is not enough.
+        // next load is slightly below it, to show that a smaller load is not enough.
         let share = libm::log(required / low.throughput_per_s)
             / libm::log(high.throughput_per_s / low.throughput_per_s);
         let ratio = high.load as f64 / low.load as f64;
@@ -221,8 +225,9 @@ impl Search {
         Some(if aim >= high.load { near } else { aim.clamp(low.load + 1, near.max(low.load + 1)) })
     }
 
-    /// Returns the load line if it was measured only once. Otherwise returns the load above it if
-    /// only a doubtful measurement rules out that load, or else the minimum number of threads.
+    /// Returns a load whose measurement must be repeated: the load line if it was measured only
+    /// once; otherwise the load above it if only a doubtful measurement rules that load out;
+    /// otherwise the minimum number of threads.
     fn unconfirmed(&self, curve: &Curve) -> Option<u64> {
         let best = curve.best();
         let line = best.map(|best| &curve.spots[best]);
@@ -279,7 +284,8 @@ mod tests {
         }
     }
 
-    /// Measures as proposed until done. Every proposal must be in the range.
+    /// Measures the proposed loads until the search is complete. Every proposed load must be in the
+    /// range.
     fn run(goal: Goal, mut measure: impl FnMut(u64) -> (f64, f64, bool)) -> (Outcome, Vec<u64>) {
         let mut search = Search::new(goal.clone()).unwrap();
         loop {
@@ -312,7 +318,8 @@ mod tests {
 
     #[test]
     fn a_first_load_that_breaks_the_ceiling_does_not_end_the_search() {
-        // Slow when idle, like a disk that spins down: 1 to 3 exceed the ceiling, 4 to 30 do not.
+        // The system is slow if idle, like a disk that spins down: loads of 1 to 3 exceed the
+        // ceiling, loads of 4 to 30 do not.
         let (outcome, _) = run(goal(4096, vec![10.0]), |load| {
             let latency = if load < 4 { 50.0 } else { load as f64 / 3.0 };
             (10.0 * load as f64, latency, true)
@@ -322,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_hump_is_looked_behind() {
-        // 16 exceeds the ceiling by 20 %, 64 is within it again.
+        // A load of 16 exceeds the ceiling by 20 %, but a load of 64 is below the ceiling again.
         let (outcome, _) = run(goal(4096, vec![10.0]), |load| {
             let latency = if (12..=20).contains(&load) { 12.0 } else { load as f64 / 8.0 };
             (10.0 * load as f64, latency, true)

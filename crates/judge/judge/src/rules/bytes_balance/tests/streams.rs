@@ -1,11 +1,10 @@
-//! Buffered streams beside direct ones.
+//! Buffered streams that run at the same time as direct streams.
 
 use plimsoll_evidence::Bundle;
 
 use super::*;
 
-/// Returns a run with a big direct stream and a small stream of `small_bytes` through the page
-/// cache.
+/// Returns a run with a big direct stream and a small buffered stream of `small_bytes`.
 fn small_buffered_beside_big_direct(small_bytes: u64) -> Bundle {
     let to = "[[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nfile_size = \"1GiB\"\n\
               reads = 100\n[[workload.matrix]]\nname = \"big\"\nfile_size = \"1GiB\"\nreads = 100\n";
@@ -27,16 +26,17 @@ fn a_small_cached_stream_does_not_hide_behind_a_big_direct_one() {
     let mut bundle = small_buffered_beside_big_direct(big_bytes / 9);
     assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
     assert!(says(&bundle).contains("buffered streams"), "{}", says(&bundle));
-    // In the honest variant, the small stream reads from the device as well.
+    // In the valid variant, the small stream also reads from the device.
     let all = big_bytes / 9 + big_bytes;
     bundle.observed.devices[0].read_bytes = all;
     bundle.observed.generator.storage_read_bytes = Some(all);
     assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
-    // A stream with half of its reads from the cache does not show the device's rate either.
+    // If half of a stream's reads came from the cache, the stream does not show the device's rate
+    // either.
     bundle.observed.devices[0].read_bytes = all - big_bytes / 18;
     bundle.observed.generator.storage_read_bytes = Some(all - big_bytes / 18);
     assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
-    // Reads by other processes do not excuse the buffered stream.
+    // Reads by other processes do not explain the missing bytes of the buffered stream.
     bundle.observed.devices[0].read_bytes = 2 * all;
     assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
 }
@@ -48,7 +48,8 @@ fn a_stream_too_small_to_weigh_stays_open() {
     assert_eq!(outcome(&bundle), Outcome::Unknown, "{}", says(&bundle));
 }
 
-/// A case of the adversary on a busy host: few buffered, flushed writes beside many direct ones.
+/// A case of the adversary on a busy host: few buffered writes that are flushed, at the same time
+/// as many direct writes.
 #[test]
 fn dirty_pages_of_others_and_late_counters_do_not_accuse_a_small_buffered_stream() {
     let to = "[[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nsync = \"dsync\"\n\
@@ -81,9 +82,9 @@ fn dirty_pages_of_others_and_late_counters_do_not_accuse_a_small_buffered_stream
     assert_eq!(outcome(&bundle), Outcome::Unknown, "{}", says(&bundle));
 }
 
-/// A case of the adversary on a busy host: automatic direct writes beside buffered, flushed ones. The
-/// evidence has one path for both, and other processes have as many dirty pages as the files have
-/// cached ones.
+/// A case of the adversary on a busy host: writes with automatic direct I/O at the same time as
+/// buffered writes that are flushed. The evidence contains a single path for both, and the number
+/// of other processes' dirty pages equals the number of the files' cached pages.
 #[test]
 fn dirty_pages_of_others_do_not_accuse_writes_that_may_be_direct() {
     let with = |sync: &str| {

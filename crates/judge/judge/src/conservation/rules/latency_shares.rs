@@ -1,0 +1,190 @@
+//! Checks completion latencies against their distribution over fixed ranges (fio's `latency_us`).
+
+use plimsoll_evidence::tool_result::{Bin, Figure, Kind, Latency, Operation, Part, Stage};
+
+use super::super::{Finding, RuleResult, Severity, Span, format};
+use super::{first, usable};
+
+/// Maximum deviation from 1 of the sum of the shares. A larger deviation means that a part of the
+/// distribution is missing, or that the tool counted operations of a warm-up.
+const SUM_SLACK: f64 = 0.02;
+/// Rounding of a share. The tool prints a share that is not zero as 0.01 % or more.
+const SHARE_SLACK: f64 = 0.0001;
+/// Share by which the mean may exceed its bounds. The numbers of operations in each direction may
+/// be slightly off.
+const MEAN_SLACK: f64 = 0.01;
+
+pub(super) fn check(outcome: &mut RuleResult, part: &Part) {
+    let bins = &part.latency_shares;
+    let sum: f64 = bins.iter().map(|bin| bin.count).sum();
+    let (Some(lowest), Some(highest)) = (bins.first(), bins.last()) else { return };
+    let Some(stated) = CompletionFigures::of(part) else { return };
+    if (sum - 1.0).abs() > SUM_SLACK {
+        return;
+    }
+    for (word, figures, bin) in
+        [("shortest", &stated.min, lowest), ("longest", &stated.max, highest)]
+    {
+        let Some(span) = figures else { continue };
+        let outside = span.most < bin.from_ns || span.least > bin.to_ns;
+        outcome.check(outside.then(|| finding(part, word, *span, bin.from_ns, bin.to_ns, &stated)));
+    }
+    let Some(mean) = stated.mean else { return };
+    let longest_ns = stated.max.map_or(f64::INFINITY, |max| max.most);
+    let least = |bin: &Bin| bin.from_ns * (bin.count - SHARE_SLACK).max(0.0);
+    let most = |bin: &Bin| bin.to_ns.min(longest_ns) * (bin.count + SHARE_SLACK);
+    let least_ns = bins.iter().map(least).sum::<f64>() / sum * (1.0 - MEAN_SLACK);
+    let most_ns = bins.iter().map(most).sum::<f64>() / sum * (1.0 + MEAN_SLACK);
+    let outside = mean.most < least_ns || mean.least > most_ns;
+    outcome.check(outside.then(|| finding(part, "mean", mean, least_ns, most_ns, &stated)));
+}
+
+fn finding(
+    part: &Part,
+    word: &str,
+    figure: Span,
+    from_ns: f64,
+    to_ns: f64,
+    stated: &CompletionFigures<'_>,
+) -> Finding {
+    let whose = if part.name.is_empty() { String::new() } else { format!("{}: ", part.name) };
+    let says = format!(
+        "{whose}the {word} completion latency is {}, but according to the distribution of \
+         latencies it is between {} and {}",
+        format::time(figure.value),
+        format::time(from_ns),
+        format::time(to_ns)
+    );
+    Finding::new(Severity::Impossible, says)
+        .with_fields(stated.figures.iter().map(|figure| figure.field.clone()))
+        .with_request("the tool's own output")
+}
+
+/// Completion latencies of all operations of a part together.
+struct CompletionFigures<'r> {
+    min: Option<Span>,
+    mean: Option<Span>,
+    max: Option<Span>,
+    figures: Vec<&'r Figure>,
+}
+
+impl<'r> CompletionFigures<'r> {
+    /// Returns `None` if a kind of operation has no completion latency.
+    fn of(part: &'r Part) -> Option<Self> {
+        let measured = part.operations.iter().filter(|operation| operation.kind != Kind::Sync);
+        let latencies: Option<Vec<(&Operation, &Latency)>> = measured
+            .map(|operation| {
+                let mut latencies = operation.latencies.iter();
+                Some((operation, latencies.find(|latency| latency.stage == Stage::Completion)?))
+            })
+            .collect();
+        let latencies = latencies.filter(|latencies| !latencies.is_empty())?;
+        let all = |of: fn(&Latency) -> &Option<Figure>| -> Option<Vec<&'r Figure>> {
+            let figure =
+                |(_, latency): &(_, &'r Latency)| of(latency).as_ref().filter(|f| usable(f));
+            latencies.iter().map(figure).collect()
+        };
+        let (min, mean, max) = (all(|l| &l.min_ns), all(|l| &l.mean_ns), all(|l| &l.max_ns));
+        let extreme = |figures: &Option<Vec<&Figure>>, of: fn(f64, f64) -> f64| {
+            let spans = figures.iter().flatten().map(|figure| Span::from(*figure));
+            spans.reduce(|a, b| Span {
+                value: of(a.value, b.value),
+                least: of(a.least, b.least),
+                most: of(a.most, b.most),
+            })
+        };
+        let counts: Option<Vec<f64>> =
+            latencies.iter().map(|(operation, latency)| count(operation, latency)).collect();
+        let weighted = mean.as_ref().and_then(|means| {
+            let terms = means.iter().zip(counts.as_ref()?);
+            let sum = Span::sum(terms.map(|(mean, count)| Span::from(*mean).scaled(*count)))?;
+            sum.over(Span::exact(counts.iter().flatten().sum()))
+        });
+        // Without counts, the mean is between the means of the directions.
+        let ends = extreme(&mean, f64::min).zip(extreme(&mean, f64::max));
+        let between = ends.map(|(low, high)| Span { most: high.most, ..low });
+        Some(Self {
+            min: extreme(&min, f64::min),
+            mean: weighted.or(between),
+            max: extreme(&max, f64::max),
+            figures: [mean, max, min].into_iter().flatten().flatten().collect(),
+        })
+    }
+}
+
+fn count(operation: &Operation, latency: &Latency) -> Option<f64> {
+    let count = latency.count.as_ref().or(first(&operation.count))?;
+    Some(count.value.max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half of the latencies are between 50 and 100 us, half between 100 and 250 us.
+    fn findings(latencies: &[(f64, f64, f64)], shares: [f64; 2]) -> (usize, usize) {
+        let exact = |us: f64| Some(Figure::exact(us * 1e3, "lat"));
+        let operation = |(min, mean, max): &(f64, f64, f64)| Operation {
+            count: vec![Figure::exact(1000.0, "count")],
+            latencies: vec![Latency {
+                stage: Stage::Completion,
+                min_ns: exact(*min),
+                mean_ns: exact(*mean),
+                max_ns: exact(*max),
+                ..Latency::default()
+            }],
+            ..Operation::of(Kind::Read)
+        };
+        let bin = |from: f64, to: f64, count| Bin { from_ns: from * 1e3, to_ns: to * 1e3, count };
+        let part = Part {
+            operations: latencies.iter().map(operation).collect(),
+            latency_shares: vec![bin(50.0, 100.0, shares[0]), bin(100.0, 250.0, shares[1])],
+            ..Part::default()
+        };
+        let mut outcome = RuleResult::default();
+        check(&mut outcome, &part);
+        (outcome.checked, outcome.findings.len())
+    }
+
+    #[test]
+    fn latencies_are_in_the_ranges_of_their_distribution() {
+        let halves = [0.5, 0.5];
+        assert_eq!(findings(&[(60.0, 120.0, 240.0)], halves), (3, 0));
+        assert_eq!(findings(&[(60.0, 70.0, 240.0)], halves), (3, 1));
+        assert_eq!(findings(&[(60.0, 180.0, 240.0)], halves), (3, 1));
+        assert_eq!(findings(&[(6.0, 12.0, 24.0)], halves), (3, 3));
+        // The extremes and the mean are those of both directions together.
+        assert_eq!(findings(&[(60.0, 80.0, 90.0), (110.0, 160.0, 240.0)], halves), (3, 0));
+        assert_eq!(findings(&[(60.0, 65.0, 90.0), (110.0, 65.0, 240.0)], halves), (3, 1));
+    }
+
+    #[test]
+    fn without_counts_the_mean_is_between_those_of_the_directions() {
+        let mean = |us: [f64; 2]| {
+            let operation = |us: f64| Operation {
+                latencies: vec![Latency {
+                    stage: Stage::Completion,
+                    mean_ns: Some(Figure::exact(us * 1e3, "lat")),
+                    ..Latency::default()
+                }],
+                ..Operation::of(Kind::Read)
+            };
+            let bin = |from_ns, to_ns| Bin { from_ns, to_ns, count: 0.5 };
+            let part = Part {
+                operations: us.into_iter().map(operation).collect(),
+                latency_shares: vec![bin(50e3, 100e3), bin(100e3, 250e3)],
+                ..Part::default()
+            };
+            let mut outcome = RuleResult::default();
+            check(&mut outcome, &part);
+            (outcome.checked, outcome.findings.len())
+        };
+        assert_eq!((mean([20.0, 900.0]), mean([20.0, 30.0])), ((1, 0), (1, 1)));
+    }
+
+    #[test]
+    fn an_incomplete_distribution_is_not_used() {
+        assert_eq!(findings(&[(6.0, 12.0, 24.0)], [0.5, 0.4]), (0, 0));
+        assert_eq!(findings(&[], [0.5, 0.5]), (0, 0));
+    }
+}
