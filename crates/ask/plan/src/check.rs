@@ -17,8 +17,8 @@ pub struct PlanCheck {
     pub sha256: String,
     /// Number of points of a sweep; 1 for a mail store.
     pub points: usize,
-    /// Total warm-up and measuring time of all points, targets and runs. Creating and checking data
-    /// comes on top.
+    /// Total warm-up and measuring time of all points, targets and runs. The time to create and
+    /// check data is not included.
     pub measuring_ns: u64,
     /// Required space.
     pub needs: Vec<Need>,
@@ -37,7 +37,7 @@ pub struct Need {
     pub required_bytes: u64,
 }
 
-/// Result for an invalid plan.
+/// Result for a plan with errors.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanFault<'e> {
     /// Always false.
@@ -52,7 +52,7 @@ impl Plan {
     /// Returns the check result of this plan.
     ///
     /// # Errors
-    /// See [`ResolvedPlan::to_toml`]; never for a parsed plan.
+    /// See [`ResolvedPlan::to_toml`]. This never happens for a plan that was parsed.
     pub fn check(&self) -> Result<PlanCheck, ResolvedError> {
         let resolved = self.resolve();
         let mut needs = Vec::new();
@@ -90,8 +90,8 @@ impl ResolvedPlan {
         self.workload.matrix().map_or(1, crate::resolved::Matrix::point_count)
     }
 
-    /// Returns the maximum total warm-up and measuring time of all points, targets and runs. It
-    /// excludes creating, conditioning and checking data, which depends on the target.
+    /// Returns the maximum total warm-up and measuring time of all points, targets and runs. The
+    /// time to create, condition and check data is not included, because it depends on the target.
     #[must_use]
     pub fn measuring_ns(&self) -> u64 {
         let once = self.phases.warm_up_ns.saturating_add(self.phases.measure_ns);

@@ -1,4 +1,4 @@
-//! Foreign text made safe for display: one line, without terminal control characters.
+//! Makes foreign text safe for display: one line, without terminal control characters.
 
 /// Maximum length of a foreign text quoted in a message, in characters.
 const QUOTED_MAX: usize = 60;
@@ -6,7 +6,7 @@ const QUOTED_MAX: usize = 60;
 /// Maximum length of a foreign message, in characters.
 const FOREIGN_MAX: usize = 1_000;
 
-/// Returns text of a plan for a quote in a message.
+/// Returns text from a plan, shortened and made safe to quote in a message.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut shown = one_line(&text.chars().take(QUOTED_MAX).collect::<String>());
@@ -22,8 +22,8 @@ pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if is_unprintable(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Returns text of another program, host or file for a terminal or a log: one line, at most
-/// `FOREIGN_MAX` characters.
+/// Returns text that another program, host or file supplied as one line of at most `FOREIGN_MAX`
+/// characters, for a terminal or a log.
 #[must_use]
 pub fn foreign(text: &str) -> String {
     let mut shown = one_line(&text.chars().take(FOREIGN_MAX).collect::<String>());
@@ -33,7 +33,7 @@ pub fn foreign(text: &str) -> String {
     shown
 }
 
-/// Replaces user and password of URLs by asterisks, one for each character.
+/// Masks the user and password in URLs: each character is replaced by an asterisk.
 pub(crate) fn mask_login(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -50,7 +50,8 @@ pub(crate) fn mask_login(text: &str) -> String {
     shown
 }
 
-/// Returns whether a terminal would act on a character, or show the text in another order.
+/// Returns true if a terminal would interpret the character, or would display the text around it in
+/// another order.
 #[must_use]
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()

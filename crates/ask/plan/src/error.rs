@@ -1,4 +1,4 @@
-//! Errors in a plan, each with its field, its line and a hint.
+//! Errors in a plan. Each error has its field, its line and a hint.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::display_text::mask_login;
 pub struct PlanError {
     /// Full name of the field, such as `workload.mailbox.mailbox_size`; empty for a syntax error.
     pub field: String,
-    /// Line in the plan, from 1.
+    /// Line number in the plan, from 1.
     pub line: usize,
-    /// Column in the line, in characters from 1.
+    /// Column in that line, in characters from 1.
     pub column: usize,
-    /// Length of the error in the line in characters, at least 1.
+    /// Length of the marked text in that line, in characters, at least 1.
     pub width: usize,
-    /// The line, as written, with logins in URLs masked.
+    /// Text of the line, with logins in URLs masked.
     pub line_text: String,
     /// Description of the error.
     pub message: String,
@@ -36,12 +36,12 @@ pub struct PlanErrors {
     pub errors: Vec<PlanError>,
 }
 
-/// Maximum number of errors that are located. Each needs a search of its line: without a limit, the
-/// time for 1 MiB of errors would be hours.
+/// Maximum number of errors whose lines are located. Each error needs a search for its line, so
+/// that 1 MiB of errors would take hours without a limit.
 pub(crate) const ERRORS_MAX: usize = 100;
-/// Maximum number of errors shown. A file with more is probably not a plan.
+/// Maximum number of errors that are shown. A file with more errors is probably not a plan.
 const SHOWN_MAX: usize = 20;
-/// Maximum number of characters shown of a line.
+/// Maximum number of characters of a line that are shown.
 const LINE_MAX: usize = 160;
 
 impl PlanError {
@@ -109,7 +109,7 @@ impl fmt::Display for PlanErrors {
         let more = self.errors.len().saturating_sub(SHOWN_MAX);
         if more > 0 {
             let least = if self.errors.len() < ERRORS_MAX { "" } else { "at least " };
-            write!(f, "\n\nand {least}{more} more")?;
+            write!(f, "\n\nand {least}{more} more errors")?;
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Built-in plans for common questions.
 
-/// Plan of the gallery.
+/// A plan of the gallery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GalleryPlan {
     /// Name on the command line.
     pub name: &'static str,
-    /// Text of the plan. Its comment states audience, sources, space and time.
+    /// Text of the plan. The comment at its start states audience, sources, space and time.
     pub text: &'static str,
 }
 
@@ -48,7 +48,7 @@ const GALLERY: &[GalleryPlan] = gallery![
     "failure-disk-rebuild" in "plans/gallery",
 ];
 
-/// Other names of plans: the product or the short form that people type.
+/// Other names of plans: the product or the short form that users type.
 const ALIASES: &[(&str, &str)] = &[
     ("exchange", "exchange-1000-medium"),
     ("postgresql", "postgres"),
@@ -68,7 +68,8 @@ impl GalleryPlan {
         ALIASES.iter().filter(move |(_, name)| *name == own).map(|(alias, _)| *alias)
     }
 
-    /// Returns the text after a keyword such as `Needs:` in the comment; empty if there is none.
+    /// Returns the text after a keyword such as `Needs:` in the plan's comment; empty without the
+    /// keyword.
     #[must_use]
     pub fn says(&self, word: &str) -> String {
         let head = self.text.lines().map_while(|line| line.strip_prefix('#'));
@@ -76,7 +77,7 @@ impl GalleryPlan {
         for line in head.map(str::trim) {
             match line.strip_prefix(word).and_then(|rest| rest.strip_prefix(':')) {
                 Some(rest) => said.push(rest.trim()),
-                // The next keyword ends the text.
+                // The text ends at the next keyword.
                 None if begins(line) && !said.is_empty() => break,
                 None if !said.is_empty() => said.push(line),
                 None => {}
@@ -107,10 +108,10 @@ pub fn gallery_plan(name: &str) -> Option<GalleryPlan> {
     GALLERY.iter().find(|plan| plan.name == name).copied()
 }
 
-/// Returns the gallery name or alias that is most similar to an unknown one.
+/// Returns the name or alias in the gallery that is most similar to an unknown name.
 #[must_use]
 pub fn nearest_gallery_plan(name: &str) -> Option<&'static str> {
-    /// Minimum similarity of a name that counts as a typing error.
+    /// Minimum similarity at which an unknown name counts as a typing error.
     const NEAR: f64 = 0.8;
     let lower = name.to_lowercase();
     let aliases = ALIASES.iter().map(|(alias, _)| *alias);

@@ -1,8 +1,9 @@
-//! Plan of one host of a fleet: the fields that differ on it, and its part of the run.
+//! Plan for one host of a fleet: the fields that differ on that host, and the host's part of the
+//! run.
 //!
-//! Points of a sweep, steps of a search and alternating targets are defined by the fleet's plan.
-//! Each host derives the same part from its own plan, if that is possible: the label of a point or
-//! step must be true on every host.
+//! The fleet's plan defines the points of a sweep, the steps of a search and the targets that run
+//! in turns. Each host derives the same part from its own plan, if that is possible: the label of a
+//! point or step must be true on every host.
 
 use sha2::{Digest, Sha256};
 
@@ -19,15 +20,15 @@ use crate::share::Share;
 pub struct VariedValues {
     /// True if the run is a point of a sweep.
     pub is_swept: bool,
-    /// Load of the step, if the run belongs to a search.
+    /// Load of the step if the run belongs to a search.
     pub load: Option<u64>,
 }
 
 impl Plan {
-    /// Returns the plan for one agent of a fleet: its share or the whole, with its own fields and
-    /// random seed, and without `[fleet]`. If several changes set a field, the last wins. Metrics
-    /// of the storage system are left out. The coordinator polls them, because they include the I/O
-    /// of all hosts.
+    /// Returns the plan for one agent of a fleet: its share or the whole plan, with the fields and
+    /// the random seed of this host, and without `[fleet]`. If several changes set a field, the
+    /// last one applies. The metrics of the storage system are removed: the coordinator polls them,
+    /// because they include the I/O of all hosts.
     ///
     /// # Errors
     /// All errors of the resulting plan.
@@ -47,7 +48,7 @@ impl Plan {
         self.without_fleet([vec![seed], set].concat())
     }
 
-    /// Returns the share of an agent that the plan names.
+    /// Returns the share of an agent that is listed in the plan.
     fn share_of(
         &self,
         name: &str,
@@ -56,8 +57,9 @@ impl Plan {
     ) -> Result<Self, PlanErrors> {
         let fault = |says| self.fault("fleet.carries", says);
         let at = placement.names.iter().position(|own| own == name);
-        let at =
-            at.ok_or_else(|| fault(format!("{name} is not in `names`, so it has no share")))?;
+        let at = at.ok_or_else(|| {
+            fault(format!("the agent {name} is not in `names`, so it has no share"))
+        })?;
         let share = Share { at, of: placement.names.len() };
         self.with_text(&share.text(self).map_err(fault)?)?.without_fleet(vec![seed])
     }
@@ -67,7 +69,7 @@ impl Plan {
         PlanErrors { source_name: self.source_name().to_owned(), errors: vec![error] }
     }
 
-    /// Returns the plan for a host without changes of its own.
+    /// Returns the plan for a host that has no changes.
     ///
     /// # Errors
     /// All errors of the resulting plan.
@@ -89,12 +91,12 @@ impl Plan {
         self.with_text(&overlay(self.text(), self.source_name(), &changes)?)
     }
 
-    /// Returns the part of a host's `own` plan that corresponds to `part` of this one: the same
+    /// Returns the part of a host's plan (`own`) that corresponds to `part` of this plan: the same
     /// target, point or step.
     ///
     /// # Errors
-    /// This plan does not have that part, or the host changes a field that is varied or part of the
-    /// label.
+    /// This plan does not have that part, or the host changes a field that is varied or that is
+    /// part of the label.
     pub fn part_of_host(
         &self,
         part: &ResolvedPlan,
@@ -102,7 +104,7 @@ impl Plan {
         turned: VariedValues,
     ) -> Result<ResolvedPlan, String> {
         if let Some(fields) = self.differs_from(part, turned.load.as_slice()) {
-            return Err(format!("the run does not match the plan: it has a different {fields}"));
+            return Err(format!("the run does not match the plan: these fields differ: {fields}"));
         }
         let whole = self.resolve();
         if (ResolvedPlan { seed: whole.seed, ..own.clone() }) == whole {
@@ -117,8 +119,8 @@ impl Plan {
 }
 
 /// Returns a host's random seed. Hosts with equal seeds would send their I/Os at the same instants,
-/// in bursts that independent clients never make. The seed depends only on the plan's seed and the
-/// host's name, so that a host's choices are the same in each run and any fleet.
+/// in bursts that independent clients never cause. The seed depends only on the plan's seed and the
+/// host's name. A host therefore makes the same choices in each run and in any fleet.
 fn host_seed(host: &str, seed: u64) -> u64 {
     let digest = Sha256::digest(host.as_bytes());
     let own = digest.iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte));
@@ -126,7 +128,7 @@ fn host_seed(host: &str, seed: u64) -> u64 {
     seed ^ own >> 2
 }
 
-/// Derivation of a part from a whole plan.
+/// A part of the plan, and how to derive it from a whole plan.
 struct Part<'a> {
     whole: &'a ResolvedPlan,
     part: &'a ResolvedPlan,
@@ -134,7 +136,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Returns the same part of another plan.
+    /// Returns the same part of another whole plan.
     fn of(&self, plan: &ResolvedPlan) -> Result<ResolvedPlan, String> {
         let of_target = self.target(plan)?;
         let of_point = self.point(of_target)?;
@@ -152,7 +154,8 @@ impl Part<'_> {
         let same = names(plan) == names(self.whole);
         let of_target = at.filter(|_| same).and_then(|at| plan.for_target(at));
         of_target.ok_or_else(|| {
-            "its targets differ on that host, and targets are run in turns".to_owned()
+            "the targets differ on that host, but all hosts must run the same targets in turns"
+                .to_owned()
         })
     }
 
@@ -165,13 +168,13 @@ impl Part<'_> {
         let axes = plan.workload.matrix().map(|matrix| &matrix.axes);
         if axes != Some(&whole.axes) {
             return Err(
-                "its sizes, reads, patterns or queue depths differ on that host, and they name \
+                "sizes, reads, patterns or queue depths differ on that host, but they identify \
                     the points of a sweep"
                     .to_owned(),
             );
         }
         nearest_point(&plan, self.part)
-            .ok_or_else(|| "it has no such point on that host".to_owned())
+            .ok_or_else(|| "the sweep on that host does not have this point".to_owned())
     }
 
     fn step(&self, plan: ResolvedPlan) -> Result<ResolvedPlan, String> {
@@ -185,12 +188,12 @@ impl Part<'_> {
         let knob = knob?;
         if Knob::of(&plan) != Ok(knob) || knob.settings(&plan) != knob.settings(self.whole) {
             let says =
-                format!("its {} differs on that host, and the search varies it", knob.load_name());
+                format!("{} differs on that host, but the search varies it", knob.load_name());
             return Err(says);
         }
         if plan.requirement != self.whole.requirement {
             return Err(
-                "its requirement differs on that host, and a search multiplies the plan's \
+                "the requirement differs on that host, but a search multiplies the plan's \
                 requirement by the number of hosts"
                     .to_owned(),
             );

@@ -1,19 +1,19 @@
 //! The parameter that a search for the load line varies.
 //!
-//! In closed loops it is the number of operations in flight: threads of a mail store, or queue
-//! depth of a matrix's clients. In open loops it is the arrival rate.
+//! In closed loops it is the number of operations in flight: the threads of a mail store, or the
+//! queue depth of the clients of a matrix. In open loops it is the arrival rate.
 
 use crate::resolved::{Arrival, Mailbox, Matrix, Pace, ResolvedPlan, Stream, Workload};
 
-/// Parameter that a search varies.
+/// The parameter that a search varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Knob {
-    /// Total sessions of a mail store.
+    /// Total number of sessions of a mail store.
     Threads,
-    /// Outstanding operations per client of a matrix.
+    /// Operations that each client of a matrix has in flight.
     QueueDepth,
-    /// Total operations per second, independent of completions.
+    /// Total operations per second, which start independently of completions.
     Rate,
 }
 
@@ -21,7 +21,7 @@ impl Knob {
     /// Returns the parameter to vary for a plan.
     ///
     /// # Errors
-    /// The reason why the plan has none.
+    /// The reason why no parameter can vary the load of this plan.
     pub fn of(plan: &ResolvedPlan) -> Result<Self, String> {
         match &plan.workload {
             Workload::Mailbox(store) if store.pace == Pace::Target => Ok(Self::Rate),
@@ -40,7 +40,7 @@ impl Knob {
         }
     }
 
-    /// Returns the unit of the load of some streams; of all streams if `names` is empty.
+    /// Returns the unit of the load of these streams; of all streams if `names` is empty.
     #[must_use]
     pub fn load_name_of(self, names: &[String]) -> String {
         match names.is_empty() {
@@ -70,7 +70,7 @@ impl Knob {
         }
     }
 
-    /// Returns the parameter's value in every stream. Two plans with equal values divide a load
+    /// Returns the parameter's value for each stream. Two plans with equal values divide a load
     /// equally among their streams.
     #[must_use]
     pub(crate) fn settings(self, plan: &ResolvedPlan) -> Vec<f64> {
@@ -111,20 +111,21 @@ impl Knob {
     }
 }
 
-/// Load that a search varies: that of all streams, or only that of streams named by the user.
+/// Load that a search varies: the load of all streams, or only of the streams that the user
+/// selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariedLoad {
     knob: Knob,
-    /// Names of the streams; empty for all.
+    /// Names of the selected streams; empty for all streams.
     streams: Vec<String>,
 }
 
 impl VariedLoad {
-    /// Returns the load to vary for a plan. Streams with a rate cap count as streams with a rate if
-    /// they are named.
+    /// Returns the load to vary for a plan. If the user selected streams with a rate cap, they
+    /// count as streams with a rate.
     ///
     /// # Errors
-    /// The reason why the plan has none, or an unknown name.
+    /// No parameter can vary this load, or a stream name is unknown.
     pub fn of(plan: &ResolvedPlan, streams: &[String]) -> Result<Self, String> {
         let all = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
         if let Some(unknown) = streams.iter().find(|name| all.iter().all(|s| s.name != **name)) {
@@ -151,7 +152,7 @@ impl VariedLoad {
         self.knob
     }
 
-    /// Returns the unit of the load, after the names of the streams.
+    /// Returns the names of the streams, followed by the unit of the load.
     #[must_use]
     pub fn load_name(&self) -> String {
         self.knob.load_name_of(&self.streams)
@@ -182,7 +183,8 @@ impl VariedLoad {
         ResolvedPlan { workload, ..plan.clone() }
     }
 
-    /// Returns the load of a search's step: of the streams in which `step` differs from the plan.
+    /// Returns the load that a step of a search varied: the load of the streams in which `step`
+    /// differs from the plan.
     pub(crate) fn of_step(plan: &ResolvedPlan, step: &ResolvedPlan) -> Option<Self> {
         let streams = &step.workload.matrix()?.streams;
         let all = plan.workload.matrix()?.streams.iter();
@@ -192,7 +194,7 @@ impl VariedLoad {
     }
 }
 
-/// Returns the plan with only these streams; unchanged without names.
+/// Returns the plan with only these streams; with all streams if `names` is empty.
 fn part(plan: &ResolvedPlan, names: &[String]) -> ResolvedPlan {
     let mut own = plan.clone();
     if let Workload::Matrix(matrix) = &mut own.workload
@@ -206,7 +208,7 @@ fn part(plan: &ResolvedPlan, names: &[String]) -> ResolvedPlan {
 fn of_streams(streams: &[Stream]) -> Result<Knob, String> {
     let open = streams.iter().filter(|stream| stream.arrival.is_open()).count();
     if streams.iter().any(|stream| stream.arrival.is_open() && rate_of(&stream.arrival).is_none()) {
-        return Err("operations at recorded times have no rate to vary".to_owned());
+        return Err("operations that start at recorded times have no rate to vary".to_owned());
     }
     match open {
         0 => Ok(Knob::QueueDepth),
@@ -228,7 +230,7 @@ fn rate_of(arrival: &Arrival) -> Option<f64> {
         Arrival::Constant { rate_per_s, .. } | Arrival::Poisson { rate_per_s, .. } => {
             Some(*rate_per_s)
         }
-        // The load is the mean rate over bursts and pauses.
+        // The load is the mean rate over bursts and pauses together.
         Arrival::Bursts { rate_per_s, on_ns, off_ns } => {
             Some(rate_per_s * *on_ns as f64 / (*on_ns + *off_ns).max(1) as f64)
         }

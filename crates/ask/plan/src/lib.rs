@@ -1,5 +1,6 @@
-//! Plans: requirement, target and workload. This crate has units, the plan as written with errors
-//! that name line and field, and the resolved plan with its hash. It performs no I/O on a target.
+//! Plans: requirement, target and workload. This crate contains the units, the reader of plans with
+//! errors that state line and field, and the resolved plan with its hash. It performs no I/O on a
+//! target.
 //!
 //! ```
 //! use plimsoll_plan::Plan;
@@ -72,6 +73,7 @@ pub use overlay::{Change, overlay};
 pub use plan::Plan;
 pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};
 pub use reference::{FieldReference, field_reference, reference_markdown};
+pub use resolve::matrix::DEPTH_MAX as QUEUE_DEPTH_MAX;
 pub use resolved::*;
 pub use sweep::{SweepRequest, is_device_path, sweep_plan};
 pub use trace_request::{TraceRequest, trace_plan};

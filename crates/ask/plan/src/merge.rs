@@ -1,22 +1,22 @@
-//! Merge of two plans, for the arms of an experiment.
+//! Merges two plans, for the arms of an experiment.
 
 use toml::{Table, Value};
 
 use crate::error::{PlanError, PlanErrors};
 
-/// Fields that define a target's kind. A change of one of them replaces the whole target.
+/// Fields that determine the kind of a target. A change of one of them replaces the whole target.
 pub(crate) const TARGET_KINDS: [&str; 7] =
     ["databases", "path", "device", "nfs", "s3", "model", "null"];
-/// Fields that define a workload's kind.
+/// Fields that determine the kind of a workload.
 const WORKLOAD_KINDS: [&str; 3] = ["mailbox", "matrix", "fio"];
 
-/// Returns the text of a plan with the fields of `changes` in place of its own.
+/// Returns the text of a plan in which the fields of `changes` replace the plan's own fields.
 ///
 /// Tables are merged field by field; all other values are replaced. A target or workload of another
 /// kind replaces the whole table. Comments are lost.
 ///
 /// # Errors
-/// One of the two is not TOML. The result is validated when it is parsed.
+/// One of the two texts is not TOML. The result is only validated when it is parsed.
 pub fn merge_plans(base: (&str, &str), changes: (&str, &str)) -> Result<String, PlanErrors> {
     let mut merged = table(base)?;
     merge(&mut merged, table(changes)?, "");

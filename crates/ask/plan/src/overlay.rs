@@ -1,8 +1,8 @@
 //! Changes of single fields of a plan, as on a command line: `phases.measure=10m`.
 //!
-//! The text is edited in place where possible, so that comments stay and errors point at the
-//! original lines. The edited text is compared with the same change of the tables. If they differ,
-//! the tables are written as new text.
+//! The text is edited in place where possible, so that comments are preserved and errors refer to
+//! the original lines. The edited text is then compared with the result of the same change to the
+//! parsed tables. If they differ, the tables are written as new text.
 
 mod edit;
 
@@ -11,23 +11,23 @@ use toml::{Table, Value};
 use crate::display_text::one_line;
 use crate::error::{PlanError, PlanErrors};
 
-/// New value of a field, or its removal.
+/// Change of a field: a new value, or the removal of the field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     path: Vec<String>,
     value: Option<Value>,
 }
 
-/// Fields of `[target]` that survive a change of its kind.
+/// Fields of `[target]` that are preserved if the kind of the target changes.
 const TARGET_STAYS: [&str; 2] = ["name", "outage_max"];
 
 impl Change {
-    /// Parses `field=value` from a flag. An empty value removes the field. Values are parsed as TOML (`4`, `true`, `["a", "b"]`). If
-    /// that fails, they are text, which needs no quotes (`10m`, `8KiB`); the same applies to list
-    /// entries (`[4KiB, 8KiB]`).
+    /// Parses `field=value` from a flag. An empty value removes the field. Values are parsed as
+    /// TOML (`4`, `true`, `["a", "b"]`). If that fails, the value is text, which needs no quotes
+    /// (`10m`, `8KiB`). The same applies to the entries of a list (`[4KiB, 8KiB]`).
     ///
     /// # Errors
-    /// The reason in words.
+    /// The reason, as a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let shown = one_line(text);
         let (field, value) = text
@@ -38,7 +38,7 @@ impl Change {
         let bare = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         if path.iter().any(|part| part.is_empty() || !part.chars().all(bare)) {
             return Err(format!(
-                "\"{}\" is not a field name: write for example phases.measure=10m",
+                "\"{}\" is not a field name: use a full name, as in phases.measure=10m",
                 one_line(field)
             ));
         }
@@ -71,10 +71,10 @@ fn read_value(text: &str) -> Value {
     }
 }
 
-/// Returns the text of a plan with changes. `name` identifies it in messages.
+/// Returns the text of a plan with the changes applied. `name` identifies the plan in messages.
 ///
 /// # Errors
-/// The text is not TOML, or a change refers to a value without fields.
+/// The text is not TOML, or a change refers to a field inside a plain value.
 pub fn overlay(text: &str, name: &str, changes: &[Change]) -> Result<String, PlanErrors> {
     let fault = |message: String, help: &str| {
         let error = PlanError::new(text, &(0..0), String::new(), message, help.to_owned());
@@ -91,7 +91,7 @@ pub fn overlay(text: &str, name: &str, changes: &[Change]) -> Result<String, Pla
     for change in changes {
         for one in with_removed_fields(&table, change) {
             apply(&mut table, &one).map_err(|says| {
-                fault(says, "name a field as `plimsoll plan show` or docs/plan.md lists them")
+                fault(says, "use a field name from `plimsoll plan show` or docs/plan.md")
             })?;
             let done = edit::edit(&edited, &one).filter(|new| is_table(new, &table));
             edited = done.unwrap_or_else(|| table.to_string());
@@ -104,7 +104,7 @@ fn is_table(text: &str, table: &Table) -> bool {
     text.parse::<Table>().is_ok_and(|read| read == *table)
 }
 
-/// Adds the removal of the old target's fields if the change makes it another kind.
+/// If the change sets another kind of target, also removes the fields of the old kind.
 fn with_removed_fields(table: &Table, change: &Change) -> Vec<Change> {
     let mut all = Vec::new();
     if let [top, kind] = &change.path[..]
@@ -127,7 +127,7 @@ fn apply(table: &mut Table, change: &Change) -> Result<(), String> {
     let several = table.get("target").and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     if several && above == ["target"] && crate::merge::TARGET_KINDS.contains(&last.as_str()) {
         return Err(format!(
-            "target.{last}: the plan has several targets, which a single value cannot replace"
+            "target.{last}: a single value cannot replace the several targets of the plan"
         ));
     }
     within(table, above, &change.path, &mut |table| match &change.value {
@@ -136,8 +136,9 @@ fn apply(table: &mut Table, change: &Change) -> Result<(), String> {
     })
 }
 
-/// Calls `act` for the table at a path, which is created if missing. In a list of tables (streams
-/// of a workload, targets of a comparison) a name selects one; without a name, all are changed.
+/// Calls `act` for the table at a path. A missing table is created. In a list of tables (streams of
+/// a workload, targets of a comparison) a name selects one table; without a name, `act` is called
+/// for all of them.
 fn within(
     table: &mut Table,
     path: &[String],

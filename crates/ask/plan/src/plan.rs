@@ -14,7 +14,7 @@ use crate::read::{Cx, Position};
 use crate::resolve::resolve;
 use crate::resolved::ResolvedPlan;
 
-/// Maximum size of a plan. A larger file is not a plan.
+/// Maximum size of a plan. A larger file is probably not a plan.
 const TEXT_MAX_BYTES: usize = 1 << 20;
 
 /// Valid plan.
@@ -27,17 +27,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Parses a plan. `source_name` identifies it in messages.
+    /// Parses a plan. `source_name` identifies the plan in messages.
     ///
     /// # Errors
-    /// All errors. A plan that names a fio job needs [`Self::parse_with`].
+    /// All errors of the plan. If the plan refers to a fio job, use [`Self::parse_with`].
     pub fn parse(text: &str, source_name: &str) -> Result<Self, PlanErrors> {
         let no_text = |_: &str| Err("this plan was not read from a file".to_owned());
         Self::parse_with(text, source_name, &no_text, &no_job)
     }
 
-    /// Parses a plan. `job` returns the text of the fio job that it names, and `read_job` parses
-    /// that.
+    /// Parses a plan. If the plan refers to a fio job, `job` returns the text of the job and
+    /// `read_job` parses that text.
     ///
     /// # Errors
     /// All errors.
@@ -68,19 +68,19 @@ impl Plan {
         }
     }
 
-    /// Reads a plan from its file. A fio job that it names is read relative to its directory and
-    /// parsed by `read_job`.
+    /// Reads a plan from its file. If the plan refers to a fio job, the job's path is relative to
+    /// the directory of the plan, and `read_job` parses the job.
     ///
     /// # Errors
-    /// All errors, or the reason why the file cannot be read.
+    /// All errors of the plan, or the reason why the file cannot be read.
     pub fn load(path: &Path, read_job: &ReadJob<'_>) -> Result<Self, PlanErrors> {
         Self::load_changed(path, &[], read_job)
     }
 
-    /// As [`Self::load`], with changes.
+    /// Like [`Self::load`], with changes.
     ///
     /// # Errors
-    /// As [`Self::load`], or a change refers to a value without fields.
+    /// Like [`Self::load`]. It is also an error if a change refers to a field inside a plain value.
     pub fn load_changed(
         path: &Path,
         changes: &[Change],
@@ -88,11 +88,11 @@ impl Plan {
     ) -> Result<Self, PlanErrors> {
         let name = path.display().to_string();
         let text = read_file(path).map_err(|message| {
-            let help = "name a plan that exists and can be read".to_owned();
+            let help = "check the file name, and that you may read the file".to_owned();
             let error = PlanError::new("", &(0..0), String::new(), message, help);
             PlanErrors { source_name: name.clone(), errors: vec![error] }
         })?;
-        // If the text is not TOML, the parser of plans reports all errors.
+        // If the text is not TOML, parsing the plan reports all errors.
         let text = if changes.is_empty() { text } else { overlay(&text, &name, changes)? };
         let beside = path.parent().unwrap_or(Path::new("")).to_owned();
         Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)), read_job)
@@ -110,21 +110,21 @@ impl Plan {
         &self.text
     }
 
-    /// Returns the text of the fio job that it names.
+    /// Returns the text of the fio job that the plan refers to.
     #[must_use]
     pub fn job(&self) -> Option<&str> {
         self.job.as_ref().map(|job| job.text.as_str())
     }
 
-    /// Parses another text with the same job.
+    /// Parses another text of the plan with the same job.
     pub(crate) fn with_text(&self, text: &str) -> Result<Self, PlanErrors> {
         let job = || self.job.clone().unwrap_or_default();
-        let none = || "it has no job".to_owned();
+        let none = || "this plan has no job".to_owned();
         let given = |_: &str| self.job().map(str::to_owned).ok_or_else(none);
         Self::parse_with(text, self.source_name(), &given, &|_, _, _| Ok(job()))
     }
 
-    /// Returns the file name, or the name of its source.
+    /// Returns the file name of the plan, or the name of another source.
     #[must_use]
     pub fn source_name(&self) -> &str {
         &self.source_name
@@ -137,11 +137,14 @@ impl Plan {
     }
 }
 
-/// Reads a file; the error is a sentence.
+/// Reads a file. The error is a sentence for the user.
 fn read_file(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?.len();
     if size > TEXT_MAX_BYTES as u64 {
-        return Err(format!("{} has {size} bytes, too many for a plan or job", path.display()));
+        return Err(format!(
+            "{} has {size} bytes, which is too large for a plan or job",
+            path.display()
+        ));
     }
     std::fs::read_to_string(path).map_err(|e| unreadable(path, &e))
 }
@@ -150,11 +153,12 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
     format!("{} cannot be read: {error}", path.display())
 }
 
-/// Parses the plan as written and collects errors; returns only syntax errors if there are any.
+/// Parses the plan as written and collects errors. If there are syntax errors, only these are
+/// returned.
 fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
     if text.len() > TEXT_MAX_BYTES {
-        let message = format!("has {} bytes, too many for a plan", text.len());
-        let help = "name a plan, not a data file".to_owned();
+        let message = format!("has {} bytes, which is too large for a plan", text.len());
+        let help = "check the file name: this is probably not a plan".to_owned();
         return Err(vec![PlanError::new("", &(0..0), String::new(), message, help)]);
     }
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -167,7 +171,8 @@ fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
     Ok((cx, root))
 }
 
-/// Returns the first error of each line: one mistake can confuse the parser for the rest of it.
+/// Returns the first error of each line: one mistake can confuse the parser until the end of the
+/// line.
 fn syntax_errors(text: &str, mut errors: Vec<toml::de::Error>) -> Vec<PlanError> {
     let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
     errors.sort_by_key(start);
@@ -192,7 +197,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanError {
     let error = PlanError::new(text, &span, String::new(), message, String::new());
     let value: String = error.line_text.chars().skip(error.column - 1).collect();
     let value = value.split(['#', ',', ']', '}']).next().unwrap_or("").trim();
-    // The usual mistake is a value with a unit, or a word, without quotes.
+    // The usual mistake is a word, or a value with a unit, without quotes.
     let is_bare = value.starts_with(|c: char| c.is_ascii_alphanumeric()) && !value.contains('"');
     let help = if is_bare && error.line_text.contains('=') {
         format!("put it in quotes: \"{value}\"")

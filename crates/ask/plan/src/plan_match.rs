@@ -1,5 +1,5 @@
-//! Check that a resolved plan can result from a given plan. A bundle contains both, and they must
-//! agree.
+//! Checks that a resolved plan can result from a given plan. A bundle contains both plans, and they
+//! must agree.
 
 use toml::{Table, Value};
 
@@ -8,15 +8,16 @@ use crate::knob::{Knob, VariedLoad};
 use crate::plan::Plan;
 use crate::resolved::{Matrix, MatrixAxes, ResolvedPlan, Workload};
 
-/// Maximum number of fields named in a message.
+/// Maximum number of fields that a message lists.
 const NAMED_MAX: usize = 3;
 
 impl Plan {
-    /// Returns the fields in which a resolved plan differs from all that this plan can produce;
-    /// `None` if it matches one.
+    /// Compares a resolved plan with all resolved plans that this plan can produce. Returns the
+    /// fields in which it differs from the most similar one; `None` if it equals one of them.
     ///
-    /// A run uses one target of several and one point of a sweep. `searched` are the loads that a
-    /// search on it tried. If the plan leaves its threads to a search, any number is accepted.
+    /// A run uses only one of several targets, and one point of a sweep. `searched` are the loads
+    /// that a search with this plan tried. If the plan leaves the number of threads to a search,
+    /// any number is accepted.
     #[must_use]
     pub fn differs_from(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Option<String> {
         let run = fields(resolved);
@@ -37,7 +38,7 @@ impl Plan {
         Some(format!("{}{more}", nearest[..nearest.len().min(NAMED_MAX)].join(", ")))
     }
 
-    /// Returns all resolved plans that a run of this plan can have.
+    /// Returns all resolved plans that a run of this plan can use.
     fn candidates(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Vec<ResolvedPlan> {
         let whole = self.resolve();
         let targets = if whole.targets.len() > 1 { whole.targets.len() } else { 0 };
@@ -62,7 +63,7 @@ impl Plan {
             })
             .flatten()
             .collect();
-        // A search may vary single streams.
+        // A search may vary only some of the streams.
         let of_step =
             all.iter().filter_map(|plan| Some((plan, VariedLoad::of_step(plan, resolved)?)));
         let varied: Vec<_> = of_step
@@ -75,7 +76,7 @@ impl Plan {
         all
     }
 
-    /// Returns this plan on another target; the fio job that it names stays the same.
+    /// Returns this plan with another target. The fio job that it refers to stays the same.
     ///
     /// # Errors
     /// The plan cannot run on that target.
@@ -88,9 +89,9 @@ impl Plan {
     }
 }
 
-/// Returns the point of a sweep with the run's values, or the first value of an axis that lacks the
-/// run's. It does not generate all points, because a plan of 1 MiB can have more points than fit in
-/// memory.
+/// Returns the point of a sweep that has the values of the run. If an axis does not contain the
+/// run's value, its first value is used. The function does not generate all points, because a plan
+/// of 1 MiB can have more points than fit into memory.
 pub(crate) fn nearest_point(plan: &ResolvedPlan, run: &ResolvedPlan) -> Option<ResolvedPlan> {
     fn one<T: Clone + PartialEq>(given: &[T], run: Option<&T>) -> Vec<T> {
         let same = run.filter(|run| given.contains(run)).or(given.first());

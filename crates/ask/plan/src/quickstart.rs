@@ -1,7 +1,8 @@
 //! Plan of the quickstart, sized for the machine.
 //!
-//! The data size is the minimum of 2 GiB, 5 % of the free space and ten seconds of writing. There
-//! is one mailbox per 10 MiB at 0.2 IOPS, so that the requirement scales with the data.
+//! The data size is the smallest of 2 GiB, 5 % of the free space and the amount written in ten
+//! seconds. There is one mailbox for each 10 MiB, with 0.2 IOPS per mailbox, so that the
+//! requirement scales with the data.
 
 use thiserror::Error;
 
@@ -10,65 +11,73 @@ use crate::plan::Plan;
 use crate::resolved::{default_cache_bytes, least_cache_bytes};
 use crate::units::SizeBytes;
 
-/// Measurements of the machine.
+/// Measurements of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuickstartFacts {
     /// Free bytes in the file system.
     pub free_bytes: u64,
-    /// Bytes written to it in ten seconds.
+    /// Bytes written to the file system in ten seconds.
     pub write_bytes_in_ten_seconds: u64,
-    /// Directory for the data.
+    /// Directory that the data is written to.
     pub directory: String,
 }
 
-/// Reason why the quickstart cannot run here.
+/// Reason why the quickstart cannot run on this machine.
 #[derive(Debug, Error)]
 pub enum QuickstartError {
-    /// Not even one mailbox fits.
+    /// There is no space for a single mailbox.
     #[error(
-        "the test may use {data} of data (the minimum of 2 GiB, 5 % of the free {free}, and the \
-         {written} written in ten seconds), which is less than one mailbox of 10 MiB; free some \
-         space or name another directory"
+        "the test may use 5 % of the free {free}, which is {data}, but one mailbox has 10 MiB; \
+         free some space or use another directory"
     )]
     TooSmall {
         /// Data size.
         data: String,
         /// Free space.
         free: String,
+    },
+    /// The storage is too slow for a single mailbox.
+    #[error(
+        "only {written} were written in ten seconds, but one mailbox has 10 MiB; use another \
+         directory"
+    )]
+    TooSlow {
         /// Bytes written in ten seconds.
         written: String,
     },
-    /// The directory name cannot be used in a plan.
+    /// The name of the directory cannot be used in a plan.
     #[error("{0}")]
     Plan(#[from] PlanErrors),
 }
 
 const DATA_MAX: u64 = 2 << 30;
 const MAILBOX_BYTES: u64 = 10 << 20;
-/// Fraction of the free space used for data: 1 / 20.
+/// Divisor for the free space: the data takes 1 / 20 of it.
 const FREE_DIVISOR: u64 = 20;
 const DATABASES: u32 = 2;
 const THREADS: u32 = 4;
 
-/// Returns the plan of a quickstart. All phases together take about a minute: up to ten seconds
-/// each to create, duplicate and check the data, up to 8 s of warm-up, and 30 s of measuring.
+/// Returns the plan of a quickstart. All phases together take about a minute. Creating, duplicating
+/// and checking the data take up to ten seconds each, the warm-up up to 8 s, and the measured phase
+/// 30 s.
 ///
 /// # Errors
-/// Not even one mailbox fits, or the directory name cannot be used in a plan.
+/// There is too little space or time for a single mailbox, or the name of the directory cannot be
+/// used in a plan.
 pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
-    let data = DATA_MAX.min(facts.free_bytes / FREE_DIVISOR).min(facts.write_bytes_in_ten_seconds);
-    let mailboxes = data / MAILBOX_BYTES;
-    if mailboxes == 0 {
-        return Err(QuickstartError::TooSmall {
-            data: SizeBytes(data).about(),
-            free: SizeBytes(facts.free_bytes).about(),
-            written: SizeBytes(facts.write_bytes_in_ten_seconds).about(),
-        });
+    let (allowed, written) = (facts.free_bytes / FREE_DIVISOR, facts.write_bytes_in_ten_seconds);
+    if allowed < MAILBOX_BYTES {
+        let (data, free) = (SizeBytes(allowed).about(), SizeBytes(facts.free_bytes).about());
+        return Err(QuickstartError::TooSmall { data, free });
     }
+    if written < MAILBOX_BYTES {
+        return Err(QuickstartError::TooSlow { written: SizeBytes(written).about() });
+    }
+    let mailboxes = DATA_MAX.min(allowed).min(written) / MAILBOX_BYTES;
     let data = mailboxes * MAILBOX_BYTES;
     let databases = DATABASES.min(u32::try_from(mailboxes).unwrap_or(DATABASES));
-    // Cache and checkpoint depth scale with the data, so that most operations are disk I/O and the
-    // warm-up ends in a few seconds.
+    // Cache and checkpoint depth scale with the data. Most operations are then disk I/O, and the
+    // warm-up ends within a few seconds.
     let least = least_cache_bytes(THREADS, databases, 256 << 10);
     let most = default_cache_bytes(THREADS, databases, 256 << 10);
     let cache = (data / 16).clamp(least, most) >> 15 << 15;
@@ -162,8 +171,11 @@ mod tests {
 
     #[test]
     fn reports_too_little_space_with_figures() {
-        let error = quickstart(&facts(100 << 20, 1 << 30)).expect_err("no room");
-        assert!(error.to_string().contains("5 % of the free 100 MiB"), "{error}");
+        let error = quickstart(&facts(100 << 20, 1 << 30)).expect_err("no room").to_string();
+        assert!(error.contains("5 % of the free 100 MiB, which is 5 MiB"), "{error}");
+        assert!(!error.contains("seconds"), "the space decides, not the speed: {error}");
+        let error = quickstart(&facts(1 << 40, 5 << 20)).expect_err("no time").to_string();
+        assert!(error.contains("only 5 MiB were written in ten seconds"), "{error}");
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub(crate) use window::{OrShare, WindowFields, WindowRaw};
 
 use crate::read::section::{FieldDoc, Section};
 
-/// Returns the section (full name; empty for the top level) that is the only one with this field.
+/// Returns the section that contains this field, if exactly one section does. The result is the
+/// section's full name, which is empty for the top level.
 pub(crate) fn section_of(field: &str) -> Option<&'static str> {
     let has = |s: &&SectionDoc| s.fields.iter().any(|f| f.name == field);
     let mut found = SECTIONS.iter().filter(has).map(|s| s.name);

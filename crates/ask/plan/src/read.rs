@@ -18,7 +18,7 @@ use crate::error::{ERRORS_MAX, PlanError};
 pub(crate) struct Position {
     /// Full name of the field.
     pub(crate) field: String,
-    /// Byte range in the text. For a field that is not written, that of its section.
+    /// Byte range in the text. A field that is not written has the range of its section.
     pub(crate) span: Range<usize>,
 }
 
@@ -29,7 +29,8 @@ impl Position {
         Self { field: format!("{}{dot}{name}", self.field), span }
     }
 
-    /// Returns the position of a field that is not written: its own name with the section's range.
+    /// Returns the position of a field that is not written: the field's name with the range of the
+    /// section.
     pub(crate) fn unwritten(&self, name: &str) -> Self {
         self.field(name, self.span.clone())
     }
@@ -42,7 +43,7 @@ pub(crate) struct Located<T> {
     pub(crate) value: T,
     /// Position in the plan.
     pub(crate) at: Position,
-    /// False for a default.
+    /// False if the value is a default.
     pub(crate) written: bool,
 }
 
@@ -50,12 +51,13 @@ pub(crate) struct Located<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Cx {
     problems: Vec<(Position, String, String)>,
-    /// Known fields that an unknown name probably meant.
+    /// Known fields that were probably meant by an unknown name.
     meant: Vec<String>,
 }
 
 impl Cx {
-    /// Records an error. A field has at most one: the first usually causes the others.
+    /// Records an error, unless the field already has one: the first error of a field usually
+    /// causes the others.
     pub(crate) fn fail(
         &mut self,
         at: &Position,
@@ -67,19 +69,19 @@ impl Cx {
         }
     }
 
-    /// Records a missing field, unless it is present but unreadable or misspelt.
+    /// Records a missing field, unless the field is present but unreadable, or misspelt.
     pub(crate) fn missing(&mut self, at: &Position, message: &str, help: impl Into<String>) {
         if self.is_clean(&at.field) && !self.meant.contains(&at.field) {
             self.fail(at, message, help);
         }
     }
 
-    /// Records that an unknown name probably meant this field.
+    /// Records that an unknown name was probably meant to be this field.
     pub(crate) fn meant(&mut self, field: String) {
         self.meant.push(field);
     }
 
-    /// True if neither the field nor its subfields have errors.
+    /// Returns true if neither the field nor any of its subfields has an error.
     pub(crate) fn is_clean(&self, field: &str) -> bool {
         !self.problems.iter().any(|(p, _, _)| {
             p.field.strip_prefix(field).is_some_and(|rest| {
@@ -88,12 +90,12 @@ impl Cx {
         })
     }
 
-    /// True if there are no errors.
+    /// Returns true if there are no errors.
     pub(crate) fn is_empty(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Returns the first [`ERRORS_MAX`] errors with their lines, in text order.
+    /// Returns the first [`ERRORS_MAX`] errors in text order, each with its line.
     pub(crate) fn into_errors(mut self, text: &str) -> Vec<PlanError> {
         self.problems.sort_by_key(|(at, _, _)| at.span.start);
         self.problems

@@ -1,5 +1,5 @@
-//! Resolution of the plan as written: defaults that depend on other fields, and checks across
-//! fields. All errors are recorded at their fields.
+//! Resolves the plan as written: fills in defaults that depend on other fields, and checks fields
+//! against each other. Each error is recorded at its field.
 
 mod durability;
 mod event;
@@ -7,7 +7,7 @@ mod fio;
 mod fleet;
 mod latency;
 mod mailbox;
-mod matrix;
+pub(crate) mod matrix;
 mod phases;
 mod requirement;
 mod run_settings;
@@ -17,11 +17,23 @@ mod window;
 
 use crate::job::JobSource;
 use crate::raw::Root;
-use crate::read::Cx;
+use crate::read::{Cx, Position};
 use crate::resolved::{RESOLVED_VERSION, ResolvedPlan, Workload};
 
-/// Returns the resolved plan; `None` if an essential part is missing. The caller must check `cx`
-/// for further errors.
+/// Longest name of a plan or stream. Names of directories and files contain it, with a time and
+/// other parts; file systems allow 255 bytes.
+const NAME_BYTES_MAX: usize = 200;
+
+/// Rejects a name that is too long for a part of a file name.
+pub(crate) fn check_file_name(name: &str, at: &Position, cx: &mut Cx) {
+    if name.len() > NAME_BYTES_MAX {
+        let message = format!("has {} bytes, too many for the name of a file", name.len());
+        cx.fail(at, message, format!("use at most {NAME_BYTES_MAX} bytes"));
+    }
+}
+
+/// Returns the resolved plan; `None` if an essential part is missing. In both cases, `cx` may
+/// contain further errors, which the caller must check.
 pub(crate) fn resolve(
     root: &Root,
     stem: &str,
@@ -29,7 +41,7 @@ pub(crate) fn resolve(
     cx: &mut Cx,
 ) -> Option<ResolvedPlan> {
     check_version(root, cx);
-    // Each call records its own errors; stop only after all of them.
+    // Each call records its own errors; return only after all calls.
     let targets = target::resolve(root, cx);
     let source = workload(root, cx);
     let engine = run_settings::engine(&root.engine.value, cx);
@@ -56,6 +68,8 @@ pub(crate) fn resolve(
     let replays = loaded.workload.trace().is_some();
     let claims_assumed = requirement.is_none() && !stated && !replays;
     let name = root.name.as_ref().map_or_else(|| stem.to_owned(), |n| n.value.0.clone());
+    let at = root.name.as_ref().map_or_else(|| root.at.unwritten("name"), |n| n.at.clone());
+    check_file_name(&name, &at, cx);
     Some(ResolvedPlan {
         resolved_version: RESOLVED_VERSION,
         name,
@@ -81,7 +95,7 @@ pub(crate) fn resolve(
     })
 }
 
-/// Workload, with its settings for phases.
+/// Workload, and the lengths of phases that it determines.
 pub(crate) struct ResolvedWorkload {
     pub(crate) workload: Workload,
     /// Run time of an imported job.
@@ -122,12 +136,12 @@ enum Source<'r> {
 fn check_version(root: &Root, cx: &mut Cx) {
     let version = root.version.value.0;
     if version > 1 {
-        let help = "this build knows version 1: write `version = 1` or use a newer build";
+        let help = "this build supports version 1: set `version = 1` or use a newer build";
         cx.fail(&root.version.at, format!("{version} is not a version of the plan format"), help);
     }
 }
 
-/// Returns the one workload of the plan.
+/// Returns the plan's only workload.
 fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let Some(given) = &root.workload else {
         let help = "add [workload.mailbox], [workload.matrix], [workload.fio] or [workload.trace]";
@@ -142,11 +156,11 @@ fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let mut given_kinds = [mailbox, matrix, fio, trace].into_iter().flatten();
     let first = given_kinds.next();
     if let Some((_, second)) = given_kinds.next() {
-        cx.fail(second, "is a second workload", "a plan has one: make two plans");
+        cx.fail(second, "is a second workload", "a plan has one workload: make two plans");
     }
     if first.is_none() {
         let help = "add [workload.mailbox], [workload.matrix], [workload.fio] or [workload.trace]";
-        cx.missing(&given.at, "names no workload", help);
+        cx.missing(&given.at, "has no workload", help);
     }
     first.map(|(source, _)| source)
 }

@@ -1,9 +1,10 @@
-//! Resolved plan: every default filled in, with plain integers that have the unit in the name.
+//! Resolved plan: every default is filled in, and all quantities are plain integers with the unit
+//! in the field name.
 //!
-//! Engine, model, judge and report use this form, and the bundle stores it as `resolved.toml` with
-//! its SHA-256. It must stay readable forever. New fields need a serde default with the meaning of
-//! older versions, and no field is ever renamed. [`RESOLVED_VERSION`] increases if an older reader
-//! would misread the form.
+//! Engine, model, judge and report use this form. The bundle stores it as `resolved.toml` with its
+//! SHA-256. All later versions must be able to read it. New fields need a serde default with the
+//! meaning of older versions, and no field is ever renamed. [`RESOLVED_VERSION`] increases if an
+//! older reader would misread the form.
 
 mod durability;
 mod event;
@@ -67,16 +68,16 @@ pub struct ResolvedPlan {
     pub owner: Option<String>,
     /// Seed of all random choices.
     pub seed: u64,
-    /// True for a short run that demonstrates the tool and cannot characterise the storage.
+    /// True for a short run that demonstrates the tool. Such a run cannot characterise the storage.
     pub demonstration: bool,
-    /// Name of the practice that the settings follow, such as `best practice`.
+    /// Name of the practice by which the settings were chosen, such as `best practice`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub practice: Option<String>,
     /// Claims that the figures should support.
     pub claims: Vec<Claim>,
-    /// True if the plan states neither claim nor requirement, so that the claims follow from its
-    /// operations. If such a claim cannot be shown, the report says so, but the verdict is not
-    /// INCONCLUSIVE for it.
+    /// True if the plan states neither a claim nor a requirement, so that the claims follow from
+    /// its operations. If such a claim cannot be shown, the report says so, but this does not make
+    /// the verdict INCONCLUSIVE.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claims_assumed: bool,
     /// Factors of a comparison. Omitted if empty, so that older hashes stay valid.
@@ -85,7 +86,7 @@ pub struct ResolvedPlan {
     /// Requirement of the application. Without it the verdict is never PASS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<Requirement>,
-    /// Systems under test: one, or several named ones in a comparison.
+    /// Systems under test: one system, or several systems with names in a comparison.
     pub targets: Vec<Target>,
     /// Source of the operations.
     pub workload: Workload,
@@ -97,15 +98,15 @@ pub struct ResolvedPlan {
     pub durability: Option<DurabilityPhase>,
     /// Phases and their lengths.
     pub phases: Phases,
-    /// Amount and resolution of the measurement.
+    /// Minimum length and time resolution of the measurement.
     pub evidence: EvidenceNeeds,
-    /// Declared properties and metrics of the storage system.
+    /// Declared properties of the storage system, and its metrics endpoints.
     pub observe: Observe,
     /// Repetition of runs.
     pub repeat: Repeat,
     /// I/O engine.
     pub engine: EngineChoice,
-    /// Agents of a fleet that run it; `None` if the command line selects them.
+    /// Agents of a fleet that run the plan; `None` if the command line selects them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Placement>,
 }
@@ -141,7 +142,7 @@ impl Workload {
         }
     }
 
-    /// Returns the replayed trace, if there is one.
+    /// Returns the replayed trace if the workload is a replay.
     #[must_use]
     pub fn trace(&self) -> Option<&TraceSource> {
         self.matrix()?.streams.iter().find_map(|stream| stream.trace.as_ref())
@@ -158,16 +159,17 @@ impl Workload {
 }
 
 impl ResolvedPlan {
-    /// Returns true if the run continues after a failed I/O, because a window allows some.
+    /// Returns true if the run continues after a failed I/O because a window allows failed I/Os.
     #[must_use]
     pub fn allows_errors(&self) -> bool {
         let windows = self.requirement.iter().flat_map(|requirement| &requirement.windows);
         windows.filter_map(|window| window.limits.errors_max).any(|errors| errors > 0)
     }
 
-    /// Returns the plan with the events as one host of a fleet executes them: its own, and the times
-    /// of all others, at which streams may start. Commands and prompts of the others are left out.
-    /// `host`: an agent, or `None` for the host of `plimsoll run`.
+    /// Returns the plan with the events that one host of a fleet needs. The host executes its own
+    /// events completely. Of the other hosts' events, only the times are included, because streams
+    /// may start at them; commands and prompts are removed. `host` is an agent, or `None` for the
+    /// host of `plimsoll run`.
     #[must_use]
     pub fn with_events_on(&self, host: Option<&str>) -> Self {
         let of_host = |event: &Event| match event.host.as_deref() == host {

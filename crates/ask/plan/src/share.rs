@@ -1,9 +1,9 @@
-//! A host's share of a plan that the hosts of a fleet divide: of the target's directories or
-//! exports, of the load and of the requirement.
+//! A host's share of a plan that the hosts of a fleet divide. The share includes part of the
+//! target's directories or exports, part of the load and part of the requirement.
 //!
-//! Host `i` of `n` gets the places `i`, `i + n` and so on. Databases and clients are assigned to
-//! places in turn, so that each uses the same place as with a single host. That requires every
-//! number to be a multiple of `n`; other numbers are rejected.
+//! Host `i` of `n` uses the directories or exports number `i`, `i + n` and so on. Databases and
+//! clients are assigned to these in turn, so that each of them uses the same one as with a single
+//! host. This is only possible if every number is a multiple of `n`; other numbers are rejected.
 
 use toml::{Table, Value};
 
@@ -13,7 +13,7 @@ use crate::resolved::{
 };
 use crate::units::{BytesPerS, SizeBytes};
 
-/// Share of one of several hosts.
+/// Identifies a host's share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     /// Index of the host, from 0.
@@ -23,7 +23,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Returns the plan's text with this host's share.
+    /// Returns the text of the plan for this share.
     pub(crate) fn text(self, plan: &Plan) -> Result<String, String> {
         let whole = plan.resolve();
         // The text has been parsed before.
@@ -67,8 +67,7 @@ impl Share {
             }
             _ => {
                 return Err(format!(
-                    "its target ({}) cannot be shared: shares need a list of `databases` or `nfs` \
-                     exports",
+                    "the target ({}) cannot be shared: shares need a list of `databases` or `nfs` exports",
                     target.kind_word()
                 ));
             }
@@ -76,7 +75,7 @@ impl Share {
         Ok(())
     }
 
-    /// Returns every `of`th place from the `at`th on.
+    /// Returns every `of`th directory or export, starting with number `at`.
     fn deal(self, places: &[String], what: &str) -> Result<Value, String> {
         self.even(places.len() as u64, what)?;
         let own = places.iter().skip(self.at).step_by(self.of);
@@ -91,13 +90,12 @@ impl Share {
         };
         if table.contains_key("bias") {
             return Err(
-                "`bias` gives databases different weights, so hosts cannot have equal shares"
+                "`bias` sets different weights for databases, so hosts cannot have equal shares"
                     .to_owned(),
             );
         }
         if store.threads_auto {
-            return Err("threads = \"auto\" needs hosts that each run the whole plan: state a \
-                number"
+            return Err("threads = \"auto\" is only possible if each host runs the whole plan: set a number"
                 .to_owned());
         }
         set(table, "mailboxes", count(mailboxes));
@@ -118,7 +116,7 @@ impl Share {
         let tables = tables(workload.get_mut("matrix"));
         if tables.len() != matrix.streams.len() {
             return Err(
-                "only a mail store or [workload.matrix] can be shared, not a job or a trace"
+                "only a mail store or [workload.matrix] can be shared; a job or a trace cannot"
                     .to_owned(),
             );
         }
@@ -182,19 +180,20 @@ impl Share {
         Value::Float(rate / self.of as f64)
     }
 
-    /// Divides a number by the number of hosts; it must be a multiple.
+    /// Divides a number by the number of hosts. It is an error if the number is not a multiple of
+    /// the hosts.
     fn even(self, all: u64, what: &str) -> Result<u64, String> {
         let of = self.of as u64;
         if all == 0 || !all.is_multiple_of(of) {
             return Err(format!(
-                "{all} {what} cannot be divided equally among {of} hosts: name a multiple of {of}"
+                "{all} {what} cannot be divided equally among {of} hosts: use a multiple of {of}"
             ));
         }
         Ok(all / of)
     }
 }
 
-/// Returns one table, or the tables of a list.
+/// Returns the table, or all tables if the value is a list.
 fn tables(value: Option<&mut Value>) -> Vec<&mut Table> {
     match value {
         Some(Value::Table(one)) => vec![one],

@@ -11,7 +11,7 @@ use crate::units::{DurationNs, SizeBytes};
 pub struct SweepRequest {
     /// Name of the plan.
     pub name: String,
-    /// Command whose flags these are.
+    /// Command that the flags belong to.
     pub made_by: &'static str,
     /// A directory, a device (`/dev/…`), NFS exports (`nfs://…`; several are shares), `model:NAME`
     /// or `null`.
@@ -22,25 +22,25 @@ pub struct SweepRequest {
     pub read_percents: Vec<f64>,
     /// Words of patterns, such as `random`.
     pub patterns: Vec<String>,
-    /// Outstanding operations per client.
+    /// Number of operations that each client has in flight.
     pub queue_depths: Vec<u32>,
     /// Percentage of metadata operations.
     pub metadata_percent: f64,
-    /// Number of clients; `None` for one per share.
+    /// Number of clients; `None` for one client per share.
     pub clients: Option<u32>,
     /// Files per share.
     pub files: u32,
-    /// File size; `None` for 1 GiB or the whole device.
+    /// File size; `None` for files of 1 GiB or for the whole device.
     pub file_size: Option<SizeBytes>,
-    /// Length of a point; `None` for until-steady.
+    /// Measuring time of each point; `None` to measure until steady.
     pub measure: Option<DurationNs>,
-    /// True for five seconds per point, which cannot show steady figures.
+    /// True for five seconds per point. Such short points cannot show steady figures.
     pub quick: bool,
 }
 
 impl Default for SweepRequest {
-    /// The usual sizing table: 4 KiB to 128 KiB, five read percentages, random and sequential, 4
-    /// outstanding operations per client, ten minutes per point.
+    /// The usual sizing table: 4 KiB to 128 KiB, five percentages of reads, random and sequential,
+    /// 4 operations in flight per client, ten minutes per point.
     fn default() -> Self {
         Self {
             name: "sweep".to_owned(),
@@ -65,7 +65,7 @@ const QUICK: DurationNs = DurationNs::s(5);
 /// Returns the plan of a sweep.
 ///
 /// # Errors
-/// The errors of the plan.
+/// All errors of the resulting plan.
 pub fn sweep_plan(request: &SweepRequest) -> Result<Plan, PlanErrors> {
     Plan::parse(&text(request), &request.name)
 }
@@ -78,7 +78,8 @@ fn list<T>(values: &[T], show: impl Fn(&T) -> String) -> String {
     format!("[{}]", values.iter().map(show).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns true if a target given on the command line names a device. `/dev/shm` holds directories.
+/// Returns true if a target given on the command line is a device. Paths in `/dev/shm` are
+/// directories.
 #[must_use]
 pub fn is_device_path(place: &str) -> bool {
     place.starts_with("/dev/") && place != "/dev/shm" && !place.starts_with("/dev/shm/")
@@ -97,7 +98,7 @@ pub(crate) fn target(targets: &[String]) -> String {
     }
 }
 
-// Writing to a string cannot fail, so results are ignored below.
+// The functions below ignore the results of writing to a string, because this cannot fail.
 fn text(request: &SweepRequest) -> String {
     let mut text = format!("# Made by `{}` from its flags.\nversion = 1\n", request.made_by);
     let _ = writeln!(text, "name = {}\ndemonstration = {}", quoted(&request.name), request.quick);
@@ -123,7 +124,7 @@ fn text(request: &SweepRequest) -> String {
         None => text.push_str("measure = \"until-steady\"\n"),
         Some(length) => {
             let _ = writeln!(text, "measure = \"{length}\"");
-            // A requested length also is the required minimum.
+            // A requested length is also the required minimum length.
             let least = length.min(DurationNs::s(600));
             let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{least}\"");
         }

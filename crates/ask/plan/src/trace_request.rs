@@ -13,12 +13,12 @@ use crate::units::{DurationNs, SizeBytes};
 pub struct TraceRequest {
     /// Name of the plan.
     pub name: String,
-    /// Command whose flags these are.
+    /// Command that the flags belong to.
     pub made_by: &'static str,
     /// A directory, a device (`/dev/…`), an NFS export (`nfs://…`), `model:NAME` or `null`; `None`
     /// for a placeholder.
     pub target: Option<String>,
-    /// Description of the trace, for a comment.
+    /// Description of the trace, for a comment in the plan.
     pub description: String,
     /// Path of the trace.
     pub file: String,
@@ -28,37 +28,37 @@ pub struct TraceRequest {
     pub operations: u64,
     /// Number of reads.
     pub reads: u64,
-    /// Time from the first operation to the last.
+    /// Time from the first operation of the trace to the last.
     pub span: DurationNs,
-    /// Transfer sizes with their counts.
+    /// Transfer sizes, each with its number of operations.
     pub sizes: Vec<(SizeBytes, u64)>,
-    /// Alignment of its offsets and sizes.
+    /// Alignment of the offsets and sizes in the trace.
     pub align: SizeBytes,
     /// Size of the target file; `None` for a device.
     pub file_size: Option<SizeBytes>,
-    /// Speed: `recorded`, `2x` or `as-fast`.
+    /// Replay speed: `recorded`, `2x` or `as-fast`.
     pub pace: Option<String>,
-    /// Mapping of its offsets.
+    /// Mapping of the trace's offsets to the target.
     pub map: Option<TraceMap>,
-    /// Maximum operations in flight.
+    /// Maximum number of operations in flight.
     pub depth: Option<u32>,
-    /// Length of the replayed part, or time limit of an as-fast replay.
+    /// Length of the part that is replayed, or time limit of an as-fast replay.
     pub measure: Option<DurationNs>,
 }
 
-/// Shorter traces use shorter intervals.
+/// If the trace is shorter than this, the plan uses shorter intervals.
 const SHORT: DurationNs = DurationNs::s(60);
 
 /// Returns the plan that replays the trace.
 ///
 /// # Errors
-/// The errors of the plan.
+/// All errors of the resulting plan.
 pub fn trace_plan(request: &TraceRequest) -> Result<Plan, PlanErrors> {
     Plan::parse(&trace_text(request), &request.name)
 }
 
-// Writing to a string cannot fail, so results are ignored below.
-/// Returns the text of that plan.
+// Writing to a string cannot fail, so the results are ignored below.
+/// Returns the text of the plan that replays the trace.
 #[must_use]
 pub fn trace_text(request: &TraceRequest) -> String {
     let mut text =
@@ -66,7 +66,7 @@ pub fn trace_text(request: &TraceRequest) -> String {
     let _ = writeln!(text, "name = {}\n\n[target]", quoted(&request.name));
     let _ = match &request.target {
         Some(place) => writeln!(text, "{}", target(std::slice::from_ref(place))),
-        None => writeln!(text, "path = \"/mnt/x\" # name the place"),
+        None => writeln!(text, "path = \"/mnt/x\" # replace by your target"),
     };
     let _ = writeln!(text, "\n[workload.trace]\nfile = {}", quoted(&request.file));
     let _ = writeln!(text, "sha256 = {}", quoted(&request.sha256));

@@ -22,11 +22,11 @@ pub use size::{SizeBytes, sizes_from_text};
 /// Maximum length of a message, in characters.
 const SHOWN_MAX: usize = 240;
 
-/// Error of parsing a quantity.
+/// Error when a quantity is parsed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{message}")]
 pub struct UnitError {
-    /// Description of the error, with the text.
+    /// Description of the error, with the text that could not be parsed.
     pub message: String,
     /// Hint in the imperative.
     pub help: String,
@@ -34,7 +34,7 @@ pub struct UnitError {
 
 impl UnitError {
     pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        // Both quote the input, which may have any length.
+        // Message and hint quote the input, which may have any length.
         let shown = |text: String| one_line(&text.chars().take(SHOWN_MAX).collect::<String>());
         Self { message: shown(message.into()), help: shown(help.into()) }
     }

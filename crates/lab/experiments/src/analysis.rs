@@ -2,9 +2,9 @@
 //!
 //! Published figures are data of the experiment ([`PublishedFigure`]); measured and modelled
 //! figures are only from bundles. Each published figure records whether a model was fitted to it. A
-//! fitted figure only shows the quality of the fit. The others are predictions: they are scored
-//! against two alternatives without a model, copying the nearest row and interpolating between
-//! rows.
+//! fitted figure shows only the quality of the fit. All other figures are predictions. They are
+//! compared with two alternatives without a model: copying the nearest row, and interpolating
+//! between rows.
 
 mod answer;
 mod arm;
@@ -42,12 +42,12 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// Input of the fit, so it is not a prediction.
     Input,
-    /// Published with the experiment, and not used for the fit.
+    /// Published with the experiment, but not used for the fit.
     Given,
-    /// Published, and withheld until the model had predicted it. Neither the fit nor the naive
-    /// alternatives used it.
+    /// Published, but withheld until the model had predicted it. Neither the fit nor the naive
+    /// alternatives used this figure.
     Blind,
-    /// Added by the operator. Neither the fit nor the naive alternatives used it.
+    /// Added by the operator. Neither the fit nor the naive alternatives used this figure.
     Kept,
 }
 
@@ -62,7 +62,8 @@ impl Role {
         }
     }
 
-    /// Returns whether a naive alternative could have used it at the time of the prediction.
+    /// Returns true if a naive alternative could have used a figure of this role at the time of the
+    /// prediction.
     pub fn was_known(self) -> bool {
         matches!(self, Self::Input | Self::Given)
     }
@@ -77,26 +78,26 @@ pub struct PublishedFigure {
     pub value: f64,
     /// Role in the fit.
     pub role: Role,
-    /// Source of the publication; may be empty.
+    /// Source of the figure; may be empty.
     pub source: String,
 }
 
-/// A planned arm, and the runs that it has so far.
+/// A planned arm, with its runs so far.
 #[derive(Clone, Debug)]
 pub struct Arm<'a> {
     /// Short name, as in the published figures.
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// Table of the arm; empty if there is only one table.
+    /// Name of the table to which the arm belongs; empty if there is only one table.
     pub group: String,
     /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
-    /// Settings that differ from the previous arm: name and value.
+    /// Names and values of the settings that differ from the previous arm.
     pub changes: Vec<(String, String)>,
-    /// Verdict that the arm should show; `None`: any.
+    /// Expected verdict of the arm; `None` if any verdict is expected.
     pub expects: Option<VerdictKind>,
-    /// Rules that must each detect the arm's trick.
+    /// Rules that must detect the arm's trick; each of them must fail.
     pub caught_by: Vec<String>,
     /// Runs with their verdicts.
     pub runs: Vec<(&'a Bundle, &'a Verdict)>,
@@ -111,13 +112,13 @@ pub struct Input<'a> {
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// True if the arms are runs of models.
+    /// True if the arms run on models.
     pub modelled: bool,
-    /// Maximum deviation from 1 of a ratio to the published figure.
+    /// Maximum deviation of a ratio to a published figure from 1.
     pub tolerance: f64,
-    /// Keys of the judged figures; the first one also determines the order.
+    /// Keys of the judged figures. The first figure also determines the order of the arms.
     pub judged: Vec<String>,
-    /// Reference arm for the ratios between arms.
+    /// Name of the arm that is the denominator of ratios between arms.
     pub reference: Option<String>,
     /// True if each arm inherits the changes of the previous arms, so that it differs from the
     /// previous arm by one step.
@@ -129,40 +130,40 @@ pub struct Input<'a> {
     pub questions: Vec<Question>,
     /// Published arithmetic to check.
     pub claims: Vec<Claim>,
-    /// Goals for a model on whole tables. If there are goals, they decide the result.
+    /// Goals for the model's errors on whole tables. If there are goals, they decide the result.
     pub goals: Vec<Goal>,
-    /// Consistency of the published tables.
+    /// Results of checks whether the published tables are consistent.
     pub arithmetic: Vec<Arithmetic>,
     /// Parameters fitted before the arms ran.
     pub fitted: Vec<FittedParameter>,
-    /// Other fitted inputs, and inputs chosen after looking at results, as sentences. Figures that
-    /// depend on them are not predictions.
+    /// Sentences about other inputs that were fitted, or chosen after results were known. Figures
+    /// that depend on them are not predictions.
     pub inputs: Vec<String>,
     /// Model parameters that the experiment sets for all of its arms, instead of the model's own
     /// values.
     pub own_parameters: Vec<OwnParameter>,
     /// Searches for the load line.
     pub searches: Vec<SearchAnalysis>,
-    /// Groups of arms that are shown together.
+    /// Panels: groups of arms that are shown together.
     pub panels: Vec<Panel>,
 }
 
-/// A parameter of a model that an experiment sets for all arms on that model.
+/// A model parameter that an experiment sets for all arms on this model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnParameter {
     pub model: String,
     /// Path of the parameter in the model.
     pub path: String,
-    /// Distinct values, in the order of the arms.
+    /// Distinct values of the parameter, in the order of the arms.
     pub values: Vec<String>,
 }
 
-/// Arithmetic of a published table.
+/// Result of checking the arithmetic of a published table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Arithmetic {
     /// The table.
     pub group: String,
-    /// Results as sentences: whether the columns agree with each other and are within the limits of
+    /// Sentences that state whether the columns agree with each other and are within the limits of
     /// the hardware.
     pub says: Vec<String>,
 }
@@ -174,11 +175,11 @@ pub struct FittedParameter {
     pub path: String,
     pub table: String,
     pub value: f64,
-    /// Range of the search.
+    /// Range of values that the search allowed.
     pub bounds: (f64, f64),
 }
 
-/// A search for the load line and for the minimum number of threads that achieves the requirement.
+/// A search for the load line, and for the minimum number of threads that meets the requirement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchAnalysis {
     /// Short name.
@@ -187,7 +188,7 @@ pub struct SearchAnalysis {
     pub title: String,
     /// Number of servers; reports show rates per server.
     pub servers: u32,
-    /// Unit of load, if it differs from the plan's name for it.
+    /// Unit of the load, if it differs from the unit in the plan.
     #[serde(default)]
     pub load_name: Option<String>,
     /// Result; `None` if the search has not run.
@@ -202,9 +203,9 @@ pub struct Panel {
     /// Heading of the panel.
     pub title: String,
     pub figure: String,
-    /// Arms of the panel. Without `along`, no other table shows them.
+    /// Arms of the panel. If `along` is not set, no other table shows these arms.
     pub arms: Vec<String>,
-    /// Quantity that increases from arm to arm, such as `nodes`.
+    /// Name of a quantity that increases from arm to arm, such as `nodes`.
     #[serde(default)]
     pub along: String,
     /// Value of the quantity for each arm.
@@ -213,7 +214,7 @@ pub struct Panel {
 }
 
 impl SearchAnalysis {
-    /// Returns the unit of load.
+    /// Returns the unit of the load.
     pub fn counted_in(&self) -> &str {
         let own = self.found.as_ref().map_or("threads", |found| found.knob.load_name());
         self.load_name.as_deref().unwrap_or(own)
@@ -224,11 +225,11 @@ impl SearchAnalysis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// Every published figure is matched within the tolerance, and all of them were inputs of the
+    /// Every published figure is matched within the tolerance, but all of them were inputs of the
     /// fit. The fit is good, but nothing was predicted.
     #[serde(alias = "as-published")]
     Fitted,
-    /// Every published figure is matched within the tolerance, and some were not inputs.
+    /// Every published figure is matched within the tolerance, and some of them were not inputs.
     Predicted,
     /// Some published figures are not matched.
     #[serde(alias = "not-as-published")]
@@ -260,18 +261,18 @@ impl Ending {
     }
 }
 
-/// Whether arms have the published order.
+/// Comparison of the order of the arms with the published order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     pub figure: String,
     /// Arms in the published order, ascending.
     pub published: Vec<String>,
-    /// The same arms in the order of the results.
+    /// The same arms, in the order of their results.
     pub found: Vec<String>,
 }
 
 impl Order {
-    /// Whether both orders are equal.
+    /// Returns true if the two orders are equal.
     pub fn holds(&self) -> bool {
         self.published == self.found
     }
@@ -283,41 +284,43 @@ pub struct Analysis {
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// True if the arms are runs of models.
+    /// True if the arms run on models.
     pub modelled: bool,
     /// Result.
     pub ending: Ending,
     /// Headline sentence.
     pub reason: String,
-    /// Maximum deviation from 1 of a ratio to the published figure.
+    /// Maximum deviation of a ratio to a published figure from 1.
     pub tolerance: f64,
     /// Keys of the judged figures.
     pub judged: Vec<String>,
-    /// Reference arm for the ratios between arms.
+    /// Name of the arm that is the denominator of ratios between arms.
     pub reference: Option<String>,
     pub arms: Vec<ArmAnalysis>,
-    /// Whether the arms have the published order; `None` with fewer than two published figures.
+    /// Comparison of the order of the arms with the published order; `None` if there are fewer than
+    /// two published figures.
     pub order: Option<Order>,
-    /// Predictions against naive alternatives; `None` if no published figure is a prediction.
+    /// Comparison of the predictions with naive alternatives; `None` if no published figure is a
+    /// prediction.
     pub score: Option<Score>,
     /// Questions and their answers.
     pub answers: Vec<Answer>,
-    /// Tables, if groups of arms form whole tables.
+    /// Whole tables, if groups of arms form them.
     #[serde(default)]
     pub tables: Vec<TableAnalysis>,
-    /// Ratios of the rates of tables with the same load to the rates of the first table.
+    /// For tables with the same load: ratios of their rates to those of the first table.
     #[serde(default)]
     pub layouts_over: Vec<Layout>,
     /// Goals with their results.
     #[serde(default)]
     pub goals: Vec<GoalAnalysis>,
-    /// Consistency of the published tables.
+    /// Results of checks whether the published tables are consistent.
     #[serde(default)]
     pub arithmetic: Vec<Arithmetic>,
     /// Parameters fitted before the arms ran.
     #[serde(default)]
     pub fitted: Vec<FittedParameter>,
-    /// Other inputs that were fitted or chosen for this experiment.
+    /// Sentences about other inputs that were fitted or chosen for this experiment.
     #[serde(default)]
     pub inputs: Vec<String>,
     /// Model parameters that the experiment sets.
@@ -326,7 +329,7 @@ pub struct Analysis {
     /// Searches for the load line.
     #[serde(default)]
     pub searches: Vec<SearchAnalysis>,
-    /// Groups of arms that are shown together.
+    /// Panels: groups of arms that are shown together.
     #[serde(default)]
     pub panels: Vec<Panel>,
 }
@@ -368,7 +371,8 @@ pub fn analyse(input: &Input<'_>) -> Analysis {
     }
 }
 
-/// Returns the arms with a published first figure, in the published and in the obtained order.
+/// Returns the arms for which the first judged figure was published, in the published order and in
+/// the order of the results.
 fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
     let figure = input.judged.first()?;
     if !input.goals.is_empty() {
@@ -437,10 +441,13 @@ fn ending(
     let ordered = order.is_none_or(Order::holds);
     let order_says = match order {
         Some(order) if order.holds() => {
-            format!(" The order matches the published one: {}.", order.found.join(" < "))
+            format!(
+                " The order of the arms matches the published order: {}.",
+                order.found.join(" < ")
+            )
         }
         Some(order) => format!(
-            " The order differs from the published one: {} was published, {} was obtained.",
+            " The order of the arms differs: published {}, obtained {}.",
             order.published.join(" < "),
             order.found.join(" < ")
         ),
@@ -450,8 +457,8 @@ fn ending(
     (figure_check::ending(&counted, input.tolerance, ordered), reason)
 }
 
-/// Returns the result for whole tables. `missed` lists tables without a goal that exceed the
-/// tolerance, `roles` the roles of all published figures.
+/// Returns the result for whole tables. `missed`: sentences about tables that have no goal and
+/// exceed the tolerance. `roles`: roles of all published figures.
 fn by_goals(goals: &[GoalAnalysis], missed: &[String], roles: &[Role]) -> (Ending, String) {
     let reached = goals.iter().filter(|goal| goal.reached).count();
     let said: Vec<String> = goals
@@ -470,7 +477,8 @@ fn by_goals(goals: &[GoalAnalysis], missed: &[String], roles: &[Role]) -> (Endin
         false => Ending::Missed,
     };
     let says = format!(
-        "{reached} of {} goals reached; {free} of {} published figures were not used in the fit.{}",
+        "{reached} of {} goals were reached; {free} of {} published figures were not used in the \
+         fit.{}",
         goals.len(),
         roles.len(),
         said.into_iter().chain(missed.iter().cloned()).collect::<String>()
@@ -486,13 +494,14 @@ fn caught(made: &[&ArmAnalysis]) -> (Ending, String) {
         let honest = made.len() - heroes;
         let beside = match honest {
             0 => String::new(),
-            1 => "; the honest twin keeps its verdict".to_owned(),
-            _ => format!("; the {honest} honest twins keep their verdicts"),
+            1 => "; the verdict of the arm without a trick does not change".to_owned(),
+            _ => format!("; the verdicts of the {honest} arms without a trick do not change"),
         };
         return (
             Ending::Caught,
             format!(
-                "All {heroes} hero numbers are INVALID, each by the rule for its trick{beside}."
+                "All {heroes} inflated results are INVALID, each because the rule for its trick \
+                 failed{beside}."
             ),
         );
     }

@@ -1,6 +1,6 @@
-//! `experiment.toml`: the method, the arms with their settings, and the questions. An arm's plan is
-//! a plan file of the experiment, merged with the changes of the arm. Each difference is therefore
-//! written once, and each arm can run separately.
+//! `experiment.toml`: the method, the arms with their settings, and the questions. The plan of an
+//! arm is one of the experiment's plan files, merged with the changes of the arm. Each difference
+//! is therefore specified only once, and each arm can run separately.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::published_figures::parse_figures;
 /// Version of `experiment.toml` that this build reads.
 const VERSION: u32 = 1;
 
-/// Place in which the arms run.
+/// Kind of storage on which the arms run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageKind {
     /// On the experiment's model, in virtual time.
@@ -40,30 +40,30 @@ pub struct Definition {
 pub struct Overrides {
     /// Fields of every arm's plan: dotted name and TOML value.
     pub set: Vec<(String, String)>,
-    /// Directories, devices or exports, by place name.
+    /// Directories, devices or exports, with the names of the places as keys.
     pub places: BTreeMap<String, String>,
-    /// Whether places are on the hosts of a fleet, which check them themselves.
+    /// True if the places are on the hosts of a fleet. The hosts then check the places.
     pub on_hosts: bool,
     /// Runs of each arm.
     pub repeats: Option<u32>,
     /// Only these arms.
     pub arms: Vec<String>,
-    /// Fitted values of parameters by their paths.
+    /// Fitted values of parameters, with the paths of the parameters as keys.
     pub fitted: BTreeMap<String, f64>,
 }
 
-/// An arm, or one point of an arm that sweeps, ready to run.
+/// An arm, or one point of an arm that is a sweep, ready to run.
 #[derive(Clone, Debug)]
 pub struct PlannedArm {
-    /// Name in the analysis.
+    /// Name of the arm or point in the analysis.
     pub name: String,
-    /// Arm of the point.
+    /// Arm to which the point belongs.
     pub of: Arm,
     /// Plan as written in the file.
     pub plan: Plan,
     /// Resolved plan, as executed.
     pub resolved: ResolvedPlan,
-    /// Settings that differ from the previous arm: name and value.
+    /// Names and values of the settings that differ from the previous arm.
     pub changes: Vec<(String, String)>,
     /// Number of runs.
     pub repeats: u32,
@@ -100,23 +100,27 @@ impl Definition {
     fn check(&self) -> Result<(), String> {
         let text = &self.text;
         self.check_tables()?;
+        let mut of_arms = text.arm.iter().chain(&text.real).filter_map(|arm| arm.repeats);
+        if text.repeats == 0 || of_arms.any(|repeats| repeats == 0) {
+            return Err("repeats must be at least 1".to_owned());
+        }
         if text.arm.iter().all(|arm| arm.search.is_some()) {
-            return Err("it has no [[arm]]".to_owned());
+            return Err("the experiment has no [[arm]]".to_owned());
         }
         for arms in [&text.arm, &text.real] {
             for (at, arm) in arms.iter().enumerate() {
                 if arms[..at].iter().any(|other| other.name == arm.name) {
-                    return Err(format!("two arms are called {}", arm.name));
+                    return Err(format!("two arms have the name {}", arm.name));
                 }
                 if !self.files.texts.contains_key(&arm.plan) {
                     return Err(format!(
-                        "arm {}: no plan file {} in the same directory",
+                        "arm {}: the plan file {} is not in the same directory",
                         arm.name, arm.plan
                     ));
                 }
             }
         }
-        // Returns an arm, or a point of an arm that is a sweep.
+        // Returns true if the name is that of an arm, or of a point of an arm that is a sweep.
         let named = |name: &String| {
             let is = |arm: &Arm| {
                 let rest = name.strip_prefix(&arm.name);
@@ -180,7 +184,7 @@ impl Definition {
         };
         if arms.is_empty() {
             let says = format!("{} has no arms on real storage", self.files.name);
-            return Err(RunnerError::usage(says).hint("run it on its model: omit --on"));
+            return Err(RunnerError::usage(says).hint("omit --on to run it on its model"));
         }
         if let Some(unknown) =
             overrides.arms.iter().find(|name| !arms.iter().any(|a| a.name == **name))
@@ -224,15 +228,15 @@ impl Definition {
         let needed = |arm: &&Arm| overrides.arms.is_empty() || overrides.arms.contains(&arm.name);
         let mut needed = arms.iter().filter(needed).flat_map(|arm| &arm.places);
         if let Some(missing) = needed.find(|name| !overrides.places.contains_key(*name)) {
-            let says = format!("no path was given for {missing}");
+            let says = format!("no path was given for the place {missing}");
             return Err(RunnerError::usage(says).hint(format!(
-                "--path {missing}=DIRECTORY (or a device, or an NFS export); {known}"
+                "pass --path {missing}=DIRECTORY (or a device, or an NFS export); {known}"
             )));
         }
         Ok(())
     }
 
-    /// Returns the plan of an arm, or those of its points.
+    /// Returns the plan of an arm, or the plans of its points.
     fn plan_arm(
         &self,
         arm: &Arm,
@@ -249,8 +253,10 @@ impl Definition {
         }
         for (field, value) in &overrides.set {
             let one: Table = format!("{field} = {value}").parse().map_err(|error| {
-                RunnerError::usage(format!("--set {field}={value}: {error}"))
-                    .hint("write --set FIELD=VALUE as in a plan, such as phases.measure='\"60s\"'")
+                RunnerError::usage(format!("--set {field}={value}: {error}")).hint(
+                    "write the value as in a plan, for example --set \
+                        phases.measure='\"60s\"'",
+                )
             })?;
             merge(&mut changes, one);
         }
@@ -265,10 +271,10 @@ impl Definition {
         let source = format!("{experiment}/{} with the changes of arm {}", arm.plan, arm.name);
         let plan = Plan::parse(&merged, &source).map_err(|error| wrong(&error))?;
         let resolved = plan.resolve();
-        // On real storage, the published number of servers is unknown unless an arm states it.
+        // On real storage, the published number of servers does not apply, unless an arm states it.
         let servers = if on == StorageKind::Model { self.text.servers } else { 1 };
         if arm.search.is_some() && resolved.points().len() > 1 {
-            return Err(wrong(&"a search has one plan, and this is a table of points"));
+            return Err(wrong(&"a search needs a single plan, but this plan has several points"));
         }
         let one = |name: String, resolved: ResolvedPlan| PlannedArm {
             name,
@@ -276,7 +282,7 @@ impl Definition {
             plan: plan.clone(),
             resolved,
             changes: leaves(&arm.change),
-            repeats: overrides.repeats.or(arm.repeats).unwrap_or(self.text.repeats).max(1),
+            repeats: overrides.repeats.or(arm.repeats).unwrap_or(self.text.repeats),
             servers: arm.servers.unwrap_or(servers).max(1),
         };
         let points = resolved.points();
@@ -287,7 +293,7 @@ impl Definition {
     }
 }
 
-/// Returns the target for the operator's places.
+/// Returns the target that consists of the places given by the operator.
 fn target(places: &[String], overrides: &Overrides) -> Option<Table> {
     let mut of: Vec<String> = Vec::new();
     for place in places {

@@ -1,5 +1,5 @@
-//! Layout of an experiment's directory: its files next to the bundles, so that it can be analysed
-//! again.
+//! Layout of an experiment's directory. It contains the experiment's files next to the bundles, so
+//! that the experiment can be analysed again.
 
 use std::path::Path;
 
@@ -15,18 +15,18 @@ use crate::experiment_plan::{CompletedRun, ExperimentPlan, search_analysis};
 use crate::files::Files;
 use crate::report::Surroundings;
 
-/// Directory of the experiment's files, next to its bundles.
+/// Name of the directory with the experiment's files, next to the bundles.
 pub const FILES: &str = "published";
-/// File with the experiment's name.
+/// Name of the file that contains the experiment's name.
 const NAME: &str = "name.toml";
 
 /// An experiment's directory, analysed again.
 pub struct Reanalysis {
     /// Analysis of the runs.
     pub analysis: Analysis,
-    /// Report text besides the figures.
+    /// Texts of the report, in addition to the figures.
     pub surroundings: Surroundings,
-    /// Bundles, and doubts about them.
+    /// Bundles of the experiment, and doubts about them.
     pub together: RunSet,
 }
 
@@ -39,7 +39,7 @@ pub fn analyse_again(directory: &Path) -> Result<Reanalysis, RunnerError> {
     let together = Reader::new().load_all(directory)?;
     let real = together.runs.iter().any(|run| run.bundle.observed.inside.is_none());
     let on = if real { StorageKind::Real } else { StorageKind::Model };
-    // The bundles record the location, so any value is sufficient here.
+    // The bundles contain the actual location, so any value can be used here.
     let arms = match on {
         StorageKind::Model => &definition.text.arm,
         StorageKind::Real => &definition.text.real,
@@ -73,7 +73,7 @@ pub(crate) fn searched(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchA
     searches.iter().filter_map(one).collect()
 }
 
-/// Returns the files of an experiment that was run, with its name.
+/// Returns the files and the name of an experiment that was run.
 ///
 /// # Errors
 /// The directory does not contain them.
@@ -99,7 +99,7 @@ pub(crate) fn write_files(definition: &Definition, directory: &Path) -> Result<(
     files.write(&directory.join(FILES))
 }
 
-/// Returns the bundles of an experiment by arm, without those of other arms.
+/// Returns the bundles of the given arms of an experiment.
 pub(crate) fn of_bundles(arms: &[PlannedArm], runs: &[LoadedBundle]) -> Vec<CompletedRun> {
     let mut all = Vec::new();
     for LoadedBundle { bundle: evidence, verdict, .. } in runs {

@@ -21,18 +21,18 @@ use plimsoll_runner::{stages, sweep};
 use crate::directory::analyse_again;
 use crate::report::analysis_document;
 
-/// An experiment, for display and as JSON.
+/// Report of an experiment, for display and as JSON.
 pub struct DirectoryReport {
     pub document: Document,
     /// JSON for programs.
     pub json: String,
-    /// Table; `None` if its kind has none.
+    /// Table of the experiment; `None` if this kind of experiment has no table.
     pub csv: Option<String>,
-    /// Bundles, and doubts about them.
+    /// Bundles of the experiment, and doubts about them.
     pub together: RunSet,
 }
 
-/// Returns whether a directory is an experiment, or the run of a fleet.
+/// Returns true if a directory is an experiment or a fleet's run.
 pub fn is_experiment(directory: &Path) -> bool {
     directory.join(FILE).is_file() || fleet::is_fleet(directory)
 }
@@ -40,7 +40,7 @@ pub fn is_experiment(directory: &Path) -> bool {
 /// Reads and judges an experiment.
 ///
 /// # Errors
-/// The directory has no bundles, or has a bundle that cannot be read.
+/// The directory has no bundles, or one of its bundles cannot be read.
 pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
     if fleet::is_fleet(directory) {
         let left = fleet::read(directory)?;

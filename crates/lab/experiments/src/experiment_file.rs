@@ -1,4 +1,4 @@
-//! `experiment.toml` before it is resolved.
+//! Contents of `experiment.toml`, before they are resolved.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct ExperimentFile {
     pub(crate) version: u32,
     /// Descriptive title.
     pub title: String,
-    /// Description, as a paragraph.
+    /// Description of the experiment, as a paragraph.
     pub about: String,
     /// Source of the publication.
     #[serde(default)]
@@ -26,22 +26,22 @@ pub struct ExperimentFile {
     /// Runs of each arm.
     #[serde(default = "three")]
     pub repeats: u32,
-    /// Maximum deviation from 1 of a ratio to a published figure.
+    /// Maximum deviation of a ratio to a published figure from 1.
     #[serde(default = "tolerance")]
     pub tolerance: f64,
-    /// Judged figures; the first one also determines the order.
+    /// Keys of the judged figures. The first figure also determines the order of the arms.
     #[serde(default)]
     pub judged: Vec<String>,
-    /// Reference arm for the ratios between arms.
+    /// Name of the arm that is the denominator of ratios between arms.
     pub reference: Option<String>,
     /// True if each arm inherits the changes of the previous arms.
     #[serde(default)]
     pub cumulative: bool,
-    /// Lessons from the experiment.
+    /// Lessons from the published experiment.
     #[serde(default)]
     pub taught: Vec<String>,
-    /// Inputs other than published figures that were fitted, or chosen after looking at results, as
-    /// sentences.
+    /// Sentences about inputs, besides published figures, that were fitted or chosen after results
+    /// were known.
     #[serde(default)]
     pub inputs: Vec<String>,
     /// Notes on the figures.
@@ -56,15 +56,15 @@ pub struct ExperimentFile {
     /// Published arithmetic.
     #[serde(default)]
     pub claim: Vec<Claim>,
-    /// Published tables of arms that sweep.
+    /// Published tables of arms that are sweeps.
     #[serde(default)]
     pub table: Vec<TableText>,
-    /// Parameters to fit to one of the tables before the arms run.
+    /// Fit of parameters to one of the tables, made before the arms run.
     pub fit: Option<FitText>,
-    /// Goals for a model on whole tables.
+    /// Goals for the model's errors on whole tables.
     #[serde(default)]
     pub goal: Vec<Goal>,
-    /// Groups of arms that are shown together.
+    /// Panels: groups of arms that are shown together.
     #[serde(default)]
     pub panel: Vec<Panel>,
     /// The arms on a model.
@@ -84,25 +84,25 @@ pub struct Arm {
     pub title: String,
     /// Plan file on which the arm is based.
     pub plan: String,
-    /// The table that it belongs to.
+    /// Name of the table to which the arm belongs.
     #[serde(default)]
     pub group: String,
-    /// Replaces the experiment's value, if present.
+    /// If present, it replaces the experiment's number of servers.
     pub servers: Option<u32>,
-    /// Replaces the experiment's value, if present.
+    /// If present, it replaces the experiment's number of runs.
     pub repeats: Option<u32>,
-    /// Names of its places on real storage: `--path NAME=DIRECTORY`.
+    /// Names of the arm's places on real storage, which users set with `--path NAME=DIRECTORY`.
     #[serde(default)]
     pub places: Vec<String>,
     pub expects: Option<VerdictKind>,
-    /// Rules that must detect its trick.
+    /// Rules that must detect the arm's trick.
     #[serde(default)]
     pub caught_by: Vec<String>,
-    /// Changes to the plan, relative to the previous arm if the experiment is cumulative. The
-    /// changes of a search are not inherited.
+    /// Changes to the plan. If the experiment is cumulative, they are relative to the previous arm.
+    /// Later arms do not inherit the changes of a search.
     #[serde(default)]
     pub change: Table,
-    /// The arm is a search for the load line and the fewest threads.
+    /// If present, the arm is a search for the load line and for the smallest number of threads.
     pub search: Option<SearchText>,
 }
 
@@ -117,7 +117,7 @@ pub struct SearchText {
     pub max: u64,
     /// Maximum number of steps.
     pub steps: Option<usize>,
-    /// Unit of load, if it differs from the plan's name for it: `threads`.
+    /// Unit of the load, such as `threads`, if it differs from the unit in the plan.
     pub load: Option<String>,
 }
 
@@ -144,19 +144,20 @@ pub struct TableText {
     pub arm: String,
     /// File name, in the directory of `experiment.toml`.
     pub file: String,
-    /// Role of its figures in the fit.
+    /// Role of the table's figures in the fit.
     pub role: Role,
-    /// Operations that the load allows in flight, all clients together.
+    /// Maximum number of operations in flight that the load allows, over all clients.
     pub outstanding: Option<f64>,
     /// Bandwidth of the array's ports in one direction, in bytes per second.
     pub ports_bytes_per_s: Option<f64>,
-    /// Drives, and the bandwidth of their ports.
+    /// Number of drives.
     pub drives: Option<u32>,
     /// Bandwidth of a drive's port in one direction, in bytes per second.
     pub drive_port_bytes_per_s: Option<f64>,
-    /// Bytes that drives write for each byte of data: copies, or data and parity over data.
+    /// Bytes that the drives write for each byte of data: the number of copies, or the ratio of
+    /// data and parity to data.
     pub written_per_byte: Option<f64>,
-    /// Record size: the amount that a smaller write rewrites.
+    /// Record size. A smaller write rewrites a whole record.
     pub record_bytes: Option<f64>,
 }
 
@@ -165,17 +166,17 @@ pub struct TableText {
 pub struct FitText {
     /// Model whose free parameters are fitted.
     pub model: String,
-    /// Arm to whose table the parameters are fitted.
+    /// The parameters are fitted to the table of this arm.
     pub arm: String,
     /// Start values of the search: the result of an earlier fit.
     #[serde(default)]
     pub from: BTreeMap<String, f64>,
-    /// Plan fields that receive a parameter's value, if the plan states them.
+    /// Plan fields that are set to the value of a parameter, if the plan states them.
     #[serde(default)]
     pub also: BTreeMap<String, String>,
 }
 
-/// Tables that are merged field by field; all other values are replaced.
+/// Merges tables field by field. All other values are replaced.
 pub(crate) fn merge(base: &mut Table, changes: Table) {
     for (name, change) in changes {
         match (base.get_mut(&name), change) {

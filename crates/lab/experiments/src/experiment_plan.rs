@@ -1,5 +1,5 @@
-//! An experiment with the plans of its arms, and the published figures that its runs are compared
-//! with.
+//! An experiment with the plans of its arms, and the published figures with which its runs are
+//! compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -26,37 +26,37 @@ use crate::tables::given_of;
 /// A finished run: its arm, number, evidence and verdict.
 pub struct CompletedRun {
     pub arm: usize,
-    /// Run number in the experiment.
+    /// Number of the run in the experiment.
     pub number: u32,
     pub evidence: Bundle,
     pub verdict: Verdict,
 }
 
-/// Published figures from the operator, which no model has used.
+/// Published figures that the operator supplies. No model has used them.
 #[derive(Clone, Debug, Default)]
 pub struct ExtraFigures {
-    /// A file in the form of `published.csv`.
+    /// A file in the format of `published.csv`.
     pub figures: Option<PathBuf>,
-    /// Tables of arms that sweep: the arm, and a file with the columns of a fit.
+    /// Tables of arms that are sweeps: the arm's name, and a file with the columns of a fit.
     pub tables: Vec<(String, String)>,
 }
 
 /// An experiment that can be run or analysed.
 pub struct ExperimentPlan {
     pub definition: Definition,
-    /// Place in which its arms run.
+    /// Kind of storage on which the arms run.
     pub on: StorageKind,
-    /// Arms that are runs.
+    /// Arms that are runs, not searches.
     pub arms: Vec<PlannedArm>,
     pub searches: Vec<PlannedArm>,
-    /// Published figures, including those from the operator.
+    /// Published figures, including those that the operator supplied.
     pub given: Vec<PublishedFigure>,
     /// Parameters fitted before the arms ran.
     pub fitted: Vec<FittedParameter>,
 }
 
 impl ExperimentPlan {
-    /// Plans the arms. Reports all errors of arms, tables and locations first, and then makes the
+    /// Plans the arms. First reports all errors of arms, tables and locations, then makes the
     /// requested fit.
     ///
     /// # Errors An invalid plan, place or published figure, or a model that cannot be fitted.
@@ -146,7 +146,7 @@ impl ExperimentPlan {
         sets.into_iter().flat_map(of_model).collect()
     }
 
-    /// Returns the report text besides the figures.
+    /// Returns the texts of the report, in addition to the figures.
     pub fn surroundings(&self, runs: &[CompletedRun]) -> Surroundings {
         let text = &self.definition.text;
         let mut identity = Vec::new();
@@ -175,7 +175,7 @@ impl ExperimentPlan {
     }
 }
 
-/// A search and its result; `None` if it has not run.
+/// Returns a search and its result; the result is `None` if the search has not run.
 pub(crate) fn search_analysis(planned: &PlannedArm, found: Option<Tuning>) -> SearchAnalysis {
     SearchAnalysis {
         name: planned.name.clone(),
@@ -191,7 +191,7 @@ fn of_search(planned: &PlannedArm, searched: &[SearchAnalysis]) -> SearchAnalysi
     known.cloned().unwrap_or_else(|| search_analysis(planned, None))
 }
 
-/// The points of an arm that sweeps are a separate table.
+/// The points of an arm that is a sweep form a separate table.
 fn group(planned: &PlannedArm) -> String {
     match (&planned.of.group, planned.name == planned.of.name) {
         (group, true) => group.clone(),
@@ -207,8 +207,8 @@ fn model_of(arm: &PlannedArm) -> Option<String> {
     }
 }
 
-/// Returns the parameters of a model that were fitted, or are assumed because no documentation
-/// gives them.
+/// Returns the parameters of a model that were fitted, or are assumed because they are not
+/// documented.
 fn fitted(model: &str) -> Vec<(String, String)> {
     let Ok(spec) = Spec::load(model) else { return Vec::new() };
     let facts = spec.facts();
@@ -240,8 +240,8 @@ fn fit(
     definition.fit()
 }
 
-/// Checks before the first run that all locations that are paths of this host exist, so that a
-/// missing path does not stop a later arm.
+/// Checks before the first run that all locations on this host exist, so that a missing path does
+/// not stop a later arm.
 fn are_there(overrides: &Overrides) -> Result<(), RunnerError> {
     if overrides.on_hosts {
         return Ok(());

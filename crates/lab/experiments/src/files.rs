@@ -1,4 +1,4 @@
-//! The files of an experiment: built into the program, or in a directory.
+//! The files of an experiment, which are built into the program or in a directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,10 +8,10 @@ use plimsoll_runner::error::RunnerError;
 /// Size limit of a plan or a table of published figures.
 const FILE_MAX_BYTES: u64 = 1 << 20;
 
-/// The files of one experiment, by name.
+/// The files of one experiment, with their names as keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// Name of the experiment: that of its directory.
+    /// Name of the experiment, which is the name of its directory.
     pub name: String,
     pub texts: BTreeMap<String, String>,
 }
@@ -25,7 +25,7 @@ macro_rules! experiments {
     };
 }
 
-/// Name, and the files with their names.
+/// Name of each experiment, with the names and texts of its files.
 type BuiltinFiles = (&'static str, &'static [(&'static str, &'static str)]);
 
 const SHIPPED: &[BuiltinFiles] = experiments![
@@ -48,7 +48,7 @@ const SHIPPED: &[BuiltinFiles] = experiments![
     ],
 ];
 
-/// Returns the experiments in the program.
+/// Returns the experiments that are built into the program.
 pub fn shipped() -> impl Iterator<Item = Files> {
     SHIPPED.iter().map(|(name, files)| Files {
         name: (*name).to_owned(),
@@ -57,10 +57,10 @@ pub fn shipped() -> impl Iterator<Item = Files> {
 }
 
 impl Files {
-    /// Returns a shipped experiment by name, or one in a directory.
+    /// Returns a shipped experiment by its name, or an experiment in a directory.
     ///
     /// # Errors
-    /// Neither an experiment nor a directory has this name, or the directory cannot be read.
+    /// No shipped experiment and no directory has this name, or the directory cannot be read.
     pub fn find(name_or_directory: &str) -> Result<Self, RunnerError> {
         if let Some(files) = shipped().find(|files| files.name == name_or_directory) {
             return Ok(files);
@@ -72,7 +72,8 @@ impl Files {
         let names: Vec<String> = shipped().map(|files| files.name).collect();
         Err(RunnerError::usage(format!("there is no experiment {name_or_directory}")).hint(
             format!(
-                "these come with the program: {}; or name a directory with an experiment.toml",
+                "specify one of the shipped experiments ({}), or a directory with an \
+                 experiment.toml",
                 names.join(", ")
             ),
         ))
@@ -97,29 +98,29 @@ impl Files {
             }
             let size = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.len();
             if size > FILE_MAX_BYTES {
-                return Err(unreadable(&path, &"too large for a plan or table"));
+                return Err(unreadable(&path, &"the file is too large for a plan or a table"));
             }
             let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
             texts.insert(name.to_owned(), text);
         }
         if !texts.contains_key("experiment.toml") {
             let says = format!("{} has no experiment.toml", directory.display());
-            return Err(RunnerError::usage(says)
-                .hint("`plimsoll experiment show NAME --export DIR` writes one to start from"));
+            return Err(RunnerError::usage(says).hint(
+                "use `plimsoll experiment show NAME --export DIR` to copy a shipped \
+                    experiment as a template",
+            ));
         }
         let full = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_path_buf());
         let name = full.file_name().map_or("experiment".into(), |name| name.to_string_lossy());
         Ok(Self { name: name.into_owned(), texts })
     }
 
-    /// Writes them into a new directory.
+    /// Writes the files into a new directory.
     ///
     /// # Errors
-    /// A file exists already, or a file cannot be written.
+    /// A file already exists, or a file cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), RunnerError> {
-        let unwritten = |path: &Path, error: &std::io::Error| {
-            RunnerError::environment(format!("cannot write {}: {error}", path.display()))
-        };
+        let unwritten = |path: &Path, error: &_| RunnerError::named_path("write", path, error);
         std::fs::create_dir_all(directory).map_err(|error| unwritten(directory, &error))?;
         for (name, text) in &self.texts {
             let path = directory.join(name);

@@ -3,13 +3,13 @@
 //!
 //! - [`files`], [`experiment_file`], [`definition`], [`published_figures`], [`tables`]: the
 //!   definition of an experiment, its published figures, and the fit to them.
-//! - [`experiment_plan`]: its arms with their plans; [`run`]: their execution, several at a time on
-//!   models ([`pool`]).
-//! - [`directory`]: the files of an experiment next to its bundles, and the analysis of the
-//!   bundles.
+//! - [`experiment_plan`]: its arms with their plans; [`run`]: executes the arms; on models, several
+//!   at a time ([`pool`]).
+//! - [`directory`]: stores the files of an experiment next to its bundles, and analyses the bundles
+//!   again.
 //! - [`directory_report`]: the report of an experiment of any kind in the catalogue.
-//! - [`analysis`]: comparison of the results with the published figures, a pure function of
-//!   evidence; [`report`]: its display.
+//! - [`analysis`]: compares the results with the published figures; a pure function of the
+//!   evidence. [`report`]: displays the analysis.
 //!
 //! # Where to change what
 //!

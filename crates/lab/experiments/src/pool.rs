@@ -1,5 +1,5 @@
 //! Worker pool for runs of several plans and searches. Each result is passed to the caller as soon
-//! as its run is finished, so that an interruption loses no finished runs.
+//! as its run has finished, so that no finished runs are lost if the experiment is interrupted.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ pub struct PoolContext<'a> {
     pub bundles: &'a std::path::Path,
     /// Directories of the ledger and of generation maps.
     pub places: &'a Places,
-    /// Becomes true when the operator requests the end.
+    /// Set to true when the operator requests a stop.
     pub interrupt: &'a AtomicBool,
     /// Devices whose data may be overwritten.
     pub destroy: &'a [std::path::PathBuf],
@@ -46,7 +46,8 @@ pub struct PoolContext<'a> {
     pub driver: &'a dyn Driver,
     /// Number of concurrent runs.
     pub workers: usize,
-    /// Creates the listener of a run. Each run has its own, because runs are concurrent.
+    /// Creates the listener of a run. Each run needs a separate listener, because runs are
+    /// concurrent.
     pub listener: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
@@ -64,12 +65,12 @@ pub enum WorkResult {
     Search(Option<Box<SearchAnalysis>>),
 }
 
-/// Work that has not started. Searches are first, because each is a long sequence of runs. One run
-/// of each arm follows, in order, and then further runs of the slowest arms, so that all workers
-/// stay busy until the end.
+/// Work that has not started. Searches come first, because each is a long sequence of runs. Then
+/// follow one run of each arm, in order, and the remaining runs, those of the slowest arms first,
+/// so that all workers are busy until the end.
 struct Queue<'a, 'b> {
     left: Vec<&'b Work<'a>>,
-    /// Duration of a run of each arm in nanoseconds, if a run of the arm has ended.
+    /// For each arm of which a run has ended: the duration of the run, in nanoseconds.
     took_ns: BTreeMap<usize, u64>,
     in_order: bool,
 }
@@ -87,10 +88,10 @@ impl<'a, 'b> Queue<'a, 'b> {
     }
 }
 
-/// Executes all runs and searches; `take` receives each result as soon as it is finished.
+/// Executes all runs and searches; `take` receives each result as soon as it is available.
 ///
 /// # Errors
-/// The first error of a run, of a search or of `take`. After an error, no further run is started.
+/// The first error of a run, of a search or of `take`. After an error, no further runs are started.
 pub fn run_all(
     work: &[Work<'_>],
     shared: &PoolContext<'_>,

@@ -1,12 +1,12 @@
-//! `published.csv`: `arm,figure,value,role,source`, values in the base unit at the end of the
-//! figure's name. Lines that begin with `#` are remarks.
+//! Reads `published.csv`, which has the columns `arm,figure,value,role,source`. Values are in the
+//! base unit at the end of the figure's name. Lines that begin with `#` are comments.
 
 use plimsoll_judge::metrics;
 use plimsoll_runner::error::RunnerError;
 
 use crate::analysis::{PublishedFigure, Role};
 
-/// Reads published figures. A row without a role has `default`.
+/// Reads published figures. If a row has no role, `default` is used.
 ///
 /// # Errors
 /// The first invalid line, and the reason.
@@ -16,8 +16,10 @@ pub fn parse_figures(
     default: Role,
 ) -> Result<Vec<PublishedFigure>, RunnerError> {
     let wrong = |number: usize, says: &str| {
-        RunnerError::usage(format!("{name}:{number}: {says}"))
-            .hint("a line is arm,figure,value,role,source; roles are input, given, blind and kept")
+        RunnerError::usage(format!("{name}:{number}: {says}")).hint(
+            "a line has the form arm,figure,value,role,source; the roles are input, given, \
+                blind and kept",
+        )
     };
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
     let mut lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -38,7 +40,7 @@ pub fn parse_figures(
         }
         let value = value.parse::<f64>().ok().filter(|value| value.is_finite() && *value > 0.0);
         let Some(value) = value else {
-            return Err(wrong(number, "its value must be a number above 0"));
+            return Err(wrong(number, "the value must be a number above 0"));
         };
         let role = match rest.first().copied().unwrap_or("") {
             "" => default,

@@ -1,5 +1,5 @@
-//! The analysis of a published experiment as a report: the answer, published and obtained figures,
-//! the explanation, and the errors of the predictions.
+//! Report of the analysis of a published experiment: the answers, the published figures and the
+//! results, the explanation, and the errors of the predictions.
 
 mod arms;
 mod definition;
@@ -25,10 +25,11 @@ use crate::analysis::{Analysis, ArmAnalysis, Ending, FigureAnalysis, Role};
 
 /// The rate of transactional I/Os of one server.
 const RATE: &str = "achieved_iops_per_s";
-/// Number of arms above which the terminal shows tables by group, without a sentence for each arm.
+/// If there are more arms than this, the terminal shows tables for groups of arms, without a
+/// sentence for each arm.
 const ARMS_FEW: usize = 16;
 
-/// Report text besides the figures.
+/// Texts of the report, in addition to the figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Surroundings {
     /// Description, as a paragraph.
@@ -37,15 +38,15 @@ pub struct Surroundings {
     pub source: String,
     /// Lessons from the published experiment.
     pub taught: Vec<String>,
-    /// Fitted parameters of the model, and the figures that they were fitted to.
+    /// Fitted parameters of the model, with the figures to which they were fitted.
     pub fitted: Vec<(String, String)>,
-    /// Sentences about facts that are not modelled, and notes on the figures.
+    /// Sentences about effects that are not modelled, and notes on the figures.
     pub remarks: Vec<String>,
     /// Model, seed and version, which identify this report.
     pub identity: Vec<(String, String)>,
 }
 
-/// Returns a text of several lines as one paragraph.
+/// Converts a text of several lines to a single paragraph.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -96,7 +97,7 @@ fn tone(ending: Ending) -> Tone {
         Ending::Predicted | Ending::Caught => Tone::Good,
         Ending::Missed | Ending::NotCaught => Tone::Bad,
         Ending::Incomplete => Tone::Warn,
-        // If all figures were inputs of the fit, agreement with them proves nothing.
+        // If all figures were inputs of the fit, agreement with them is no evidence for the model.
         Ending::Fitted | Ending::Reported => Tone::Plain,
     }
 }
@@ -108,7 +109,7 @@ fn answers(analysis: &Analysis) -> Section {
     if lines.is_empty() { section } else { section.with(Block::List(lines)) }
 }
 
-/// Returns the arms of the tables by figure, without those of separate panels.
+/// Returns the arms that the tables of figures show. Arms of separate panels are not included.
 fn in_tables(analysis: &Analysis) -> Vec<&ArmAnalysis> {
     let apart = |arm: &ArmAnalysis| {
         analysis.panels.iter().any(|p| p.along.is_empty() && p.arms.contains(&arm.name))
@@ -116,7 +117,7 @@ fn in_tables(analysis: &Analysis) -> Vec<&ArmAnalysis> {
     analysis.arms.iter().filter(|arm| !apart(arm)).collect()
 }
 
-/// Returns the figures of any arm, in the order of their first occurrence.
+/// Returns the figures that any of the arms has, in the order of their first occurrence.
 fn keys(analysis: &Analysis) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for figure in in_tables(analysis).into_iter().flat_map(|arm| &arm.figures) {
@@ -128,7 +129,7 @@ fn keys(analysis: &Analysis) -> Vec<String> {
     keys
 }
 
-/// Returns the figures of the tables: judged ones and published ones.
+/// Returns the figures that the tables show: judged figures and published figures.
 fn shown_keys(analysis: &Analysis) -> Vec<String> {
     let all = keys(analysis);
     let shown: Vec<String> = all
@@ -183,7 +184,7 @@ fn figure_table(analysis: &Analysis, key: &str) -> Table {
         columns.push(Column::numbers("ratio", "ratio"));
     }
     if with_ratio {
-        let over = format!("over arm {}", analysis.reference.as_deref().unwrap_or_default());
+        let over = format!("relative to arm {}", analysis.reference.as_deref().unwrap_or_default());
         if has_published {
             columns.push(Column::numbers("published", "published_over").under(&over));
         }
@@ -241,7 +242,8 @@ fn two(value: f64) -> String {
     format!("{value:.2}")
 }
 
-/// Formats a ratio with two decimals: more than the precision of runs and published figures.
+/// Formats a ratio with two decimals, which is more than the precision of runs and published
+/// figures.
 fn ratio(value: Option<f64>) -> Cell {
     value.map_or(Cell::not_applicable(), |value| Cell::text(two(value)))
 }
@@ -257,7 +259,7 @@ fn charts(analysis: &Analysis) -> Section {
     section
 }
 
-/// Dots with intervals, next to the published figures, one arm per row.
+/// Returns a chart with one arm in each row: dots with intervals, next to the published figures.
 fn chart(analysis: &Analysis, key: &str) -> Plot {
     let of = |arm: &&ArmAnalysis| arm.figure(key).is_some_and(|f| f.mean.or(f.published).is_some());
     let arms: Vec<&ArmAnalysis> = in_tables(analysis).into_iter().filter(of).collect();

@@ -1,4 +1,4 @@
-//! Runs a published experiment: its missing arms and searches. Writes the analysis after each of
+//! Runs the missing arms and searches of a published experiment. Writes the analysis after each of
 //! them.
 
 use std::path::{Path, PathBuf};
@@ -25,30 +25,31 @@ use crate::experiment_plan::{CompletedRun, ExperimentPlan};
 use crate::pool::{Job, PoolContext, Work, WorkResult, run_all};
 use crate::report::{Surroundings, analysis_document};
 
-/// Minimum time between two analyses, because an analysis needs as much time as a short run.
+/// Minimum time between two analyses, because an analysis takes as much time as a short run.
 const WRITTEN_EVERY_NS: u64 = 2_000_000_000;
 
 /// Location of an experiment's directory.
 #[derive(Clone, Copy, Debug)]
 pub enum Directory<'a> {
     Below(&'a Path),
-    /// This directory of an interrupted experiment.
+    /// Resume the interrupted experiment in this directory.
     Resumed(&'a Path),
 }
 
-/// Parameters of a run of an experiment, besides its plans.
+/// Parameters for running an experiment, besides its plans.
 pub struct RunOptions<'a> {
-    /// Location of its directory.
+    /// Location of the experiment's directory.
     pub directory: Directory<'a>,
     /// Devices whose data may be overwritten.
     pub destroy: &'a [PathBuf],
     /// Directories of the ledger and of generation maps.
     pub places: &'a Places,
-    /// Becomes true when the operator requests the end.
+    /// Set to true when the operator requests a stop.
     pub interrupt: &'a AtomicBool,
     /// Driver that executes the runs.
     pub driver: &'a dyn Driver,
-    /// Creates the listener of a run. Each run has its own, because runs may be concurrent.
+    /// Creates the listener of a run. Each run needs a separate listener, because runs may be
+    /// concurrent.
     pub of_run: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
@@ -56,7 +57,7 @@ pub struct RunOptions<'a> {
 pub struct Outcome {
     /// Analysis of the runs.
     pub analysis: Analysis,
-    /// Report text besides the figures.
+    /// Texts of the report, in addition to the figures.
     pub surroundings: Surroundings,
     /// Directory of the experiment.
     pub directory: PathBuf,
@@ -86,7 +87,7 @@ pub fn carry_out(
             StorageKind::Model => {
                 std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
             }
-            // Arms on real storage would disturb each other.
+            // On real storage, concurrent arms would disturb each other.
             StorageKind::Real => 1,
         },
         listener: requested.of_run,
@@ -94,7 +95,7 @@ pub fn carry_out(
     let mut under_way = ActiveExperiment::new(planned, experiment, ran);
     under_way.run(&shared, listener).map_err(|error| {
         error.hint(format!(
-            "to continue after the problem is fixed: --resume {}",
+            "after fixing the problem, continue with --resume {}",
             directory.display()
         ))
     })?;
@@ -223,22 +224,27 @@ fn begin(
         }
     };
     if directory::files_of(directory)? != planned.definition.files {
-        let says = format!("{} belongs to another version of this experiment", directory.display());
-        return Err(RunnerError::usage(says)
-            .hint("start a new run, or name the directory of the files that it was run with"));
+        let says = format!(
+            "the directory {} belongs to another version of this experiment",
+            directory.display()
+        );
+        return Err(RunnerError::usage(says).hint(
+            "start a new run, or specify the directory that contains the original files of \
+                the experiment",
+        ));
     }
     let mut experiment = Experiment::resume(KIND, name, directory, requested.places)?;
-    // An experiment that was interrupted before its first run has no bundle yet.
+    // If the experiment was interrupted before its first run, it has no bundle yet.
     let together = Reader::new().load_any(directory)?;
     let mut ran = directory::of_bundles(&planned.arms, &together.runs);
-    // A run of the same number and arm under another plan does not count.
+    // A run with the same number and arm does not count if it has another plan.
     ran.retain(|one| one.evidence.plan == planned.arms[one.arm].resolved);
     ran.iter().for_each(|one| experiment.note(&one.evidence));
     Ok((experiment, ran))
 }
 
-/// Returns the missing runs. Each run has its number in the whole experiment, which determines its
-/// seed, so that omitted arms do not change the others.
+/// Returns the missing runs. The number of a run in the whole experiment determines its seed, so
+/// that omitting arms does not change the other arms.
 fn jobs<'a>(
     planned: &'a ExperimentPlan,
     experiment: &Experiment,
@@ -253,21 +259,26 @@ fn jobs<'a>(
     };
     let mut jobs = Vec::new();
     let mut counts = vec![0u32; arms.len()];
+    let mut position = 0;
     for arm in order {
         let repeat = counts[arm];
         counts[arm] += 1;
-        // All arms of a round have the same number, and so the same seed. Arms on a model then
-        // differ only in the setting, not in random choices.
+        if repeat >= arms[arm].repeats {
+            continue;
+        }
+        position += 1;
+        // All arms of a round have the same number, and therefore the same seed. On a model, these
+        // arms then differ only in their settings, not in random choices.
         let number = match planned.on {
             StorageKind::Model => repeat + 1,
-            StorageKind::Real => jobs.len() as u32 + 1,
+            StorageKind::Real => position,
         };
         let done = ran.iter().filter(|one| one.arm == arm).count() as u32;
         let has = match planned.on {
             StorageKind::Model => ran.iter().any(|one| one.arm == arm && one.number == number),
             StorageKind::Real => repeat < done,
         };
-        if repeat >= arms[arm].repeats || has {
+        if has {
             continue;
         }
         let place = Membership { number, ..experiment.next_membership(&arms[arm].name) };

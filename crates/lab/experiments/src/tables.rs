@@ -1,8 +1,9 @@
-//! Published tables of arms that sweep I/O sizes and read shares, and the fit of a model to one of
-//! them.
+//! Published tables of arms that are sweeps over I/O sizes and read shares, and the fit of a model
+//! to one of these tables.
 //!
 //! A table has the columns that `model fit` reads. Its rows become published figures of the points
-//! of its arm. Its arithmetic is checked for contradictions and against the limits of its parts.
+//! of its arm. Checks find contradictions in the table's arithmetic, and values that exceed the
+//! limits of the hardware.
 
 use std::collections::BTreeMap;
 
@@ -17,41 +18,48 @@ use crate::analysis::{Arithmetic, FittedParameter, PublishedFigure, Role};
 use crate::definition::{Definition, PlannedArm};
 use crate::experiment_file::{TableText, merge};
 
-/// Rounds of a fit that starts near its end.
+/// Number of rounds of a fit whose start values are already good.
 const ROUNDS: usize = 2;
 
 impl Definition {
     pub(crate) fn check_tables(&self) -> Result<(), String> {
         for table in &self.text.table {
             if !self.text.arm.iter().any(|arm| arm.name == table.arm) {
-                return Err(format!("a [[table]] names arm {}, which does not exist", table.arm));
+                return Err(format!(
+                    "a [[table]] refers to arm {}, which does not exist",
+                    table.arm
+                ));
             }
             let Some(text) = self.files.texts.get(&table.file) else {
-                return Err(format!("no table file {} in the same directory", table.file));
+                return Err(format!("the table file {} is not in the same directory", table.file));
             };
             Measured::parse(text).map_err(|error| format!("{}: {error}", table.file))?;
         }
         if let Some(fit) = &self.text.fit
             && !self.text.table.iter().any(|table| table.arm == fit.arm)
         {
-            return Err(format!("[fit] names the table of arm {}, which has none", fit.arm));
+            return Err(format!(
+                "[fit] refers to the table of arm {}, which has no table",
+                fit.arm
+            ));
         }
         Ok(())
     }
 
-    /// Published table of an arm. It was parsed when the experiment was read.
+    /// Published table of an arm. The table was already parsed when the experiment was read.
     fn measured(&self, table: &TableText) -> Option<Measured> {
         Measured::parse(self.files.texts.get(&table.file)?).ok()
     }
 
-    /// Published figures, and the rows of published tables as figures of these arms.
+    /// Returns the published figures, together with the rows of published tables as figures of
+    /// these arms.
     pub fn published(&self, arms: &[PlannedArm]) -> Vec<PublishedFigure> {
         let mut all = self.given.clone();
         all.extend(self.given_by_tables(arms));
         all
     }
 
-    /// The rows of published tables as figures of the points that ran.
+    /// Returns the rows of published tables as figures of the points that ran.
     fn given_by_tables(&self, arms: &[PlannedArm]) -> Vec<PublishedFigure> {
         let mut all = Vec::new();
         for table in &self.text.table {
@@ -126,7 +134,7 @@ impl Definition {
     }
 }
 
-/// Returns whether a plan states a field.
+/// Returns true if a plan states a field.
 fn states(plan: &Table, field: &str) -> bool {
     let mut parts = field.split('.');
     let first = parts.next().and_then(|name| plan.get(name));
@@ -164,7 +172,7 @@ pub fn given_of(
     all
 }
 
-/// Returns whether a row has the I/O size and read share of a point in the arm's table.
+/// Returns true if a row has the I/O size and the read share of a point in the arm's table.
 fn is_of(row: &Row, arm: &PlannedArm) -> bool {
     let Workload::Matrix(matrix) = &arm.resolved.workload else { return false };
     let [stream] = &matrix.streams[..] else { return false };
@@ -178,15 +186,16 @@ fn gigabytes(bytes_per_s: f64) -> String {
     format!("{:.2} GB/s", bytes_per_s / 1e9)
 }
 
-/// Checks the table's identities, and then the required bandwidth of its ports.
+/// Checks the identities between the columns of a table, and the bandwidth that its ports need.
 fn arithmetic(table: &TableText, measured: &Measured) -> Vec<String> {
     let checks = fit::check(measured, |_| table.outstanding);
     let mut says = identities(&checks, table);
     if let Some(limit) = table.ports_bytes_per_s {
         let most = checks.network_bytes_per_s_max;
-        let word = if most > limit { "MORE than they can carry" } else { "of what they carry" };
+        let word = if most > limit { "of it, which is IMPOSSIBLE" } else { "of it" };
         says.push(format!(
-            "The busiest row moves {} one way through ports of {}: {:.1} % {word}.",
+            "The busiest row transfers {} in one direction. The bandwidth of the ports is {}, and \
+             the row needs {:.1} % {word}.",
             gigabytes(most),
             gigabytes(limit),
             100.0 * most / limit
@@ -201,36 +210,36 @@ fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
     if checks.identity_median.is_finite() {
         let unit = if checks.unit_bytes == 1e6 { "10^6" } else { "2^20" };
         let odd = match checks.identity_odd.len() {
-            0 => "no row is more than 2 % off".to_owned(),
-            n => format!("{n} rows are more than 2 % off"),
+            0 => "no row deviates by more than 2 %".to_owned(),
+            n => format!("{n} rows deviate by more than 2 %"),
         };
         says.push(format!(
-            "Bandwidth is data operations × I/O size + operations × {:.0} bytes of protocol, in units of \
-             {unit} bytes: median residual {:.3} %, {odd}.",
+            "The published bandwidth equals data operations × I/O size + operations × {:.0} \
+             protocol bytes, in units of {unit} bytes: the median residual is {:.3} %, and {odd}.",
             checks.protocol_bytes,
             100.0 * checks.identity_median
         ));
         if checks.unit_bytes != 1e6 {
-            says.push("Its MB are MiB.".to_owned());
+            says.push("MB in this table means MiB.".to_owned());
         }
     }
     let (least, most) = checks.concurrency;
     let allowed = table.outstanding.map_or(String::new(), |allowed| {
         let word = match checks.concurrency_impossible.len() {
             0 if most < 0.9 * allowed => {
-                "none is impossible, and the clients did not keep their queues full"
+                "no row is impossible, and the clients did not keep their queues full"
             }
-            0 => "none is impossible",
-            _ => "some are IMPOSSIBLE",
+            0 => "no row is impossible",
+            _ => "some rows are IMPOSSIBLE",
         };
-        format!(" of {allowed:.0} that the load allows: {word}")
+        format!(", of {allowed:.0} that the load allows: {word}")
     });
     says.push(format!(
         "Rate × latency (Little's law) is {least:.0} to {most:.0} operations in flight{allowed}."
     ));
     if let Some((low, high)) = checks.metadata_share {
         says.push(format!(
-            "Operations that move no data are {:.1} to {:.1} % of all.",
+            "Operations that transfer no data are {:.1} to {:.1} % of all operations.",
             100.0 * low,
             100.0 * high
         ));
@@ -238,8 +247,8 @@ fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
     says
 }
 
-/// Returns sentences with the bandwidth of the drives' ports for two cases: each write rewrites its
-/// record, or data arrives in full records.
+/// Returns sentences about the bandwidth that the drives' ports need if data arrives in full
+/// records, and if each write rewrites its record.
 fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     let (Some(drives), Some(port), Some(factor)) =
         (table.drives, table.drive_port_bytes_per_s, table.written_per_byte)
@@ -257,7 +266,8 @@ fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     let mut says = Vec::new();
     if let Some((bytes, row)) = most(0.0) {
         says.push(format!(
-            "As full records, the drives write {} at most ({}): {:.0} MB/s each.",
+            "If data arrives in full records, the drives write at most {} ({}), which is {:.0} \
+             MB/s for each drive.",
             gigabytes(bytes),
             row.label(),
             bytes / 1e6 / f64::from(drives)
@@ -266,13 +276,14 @@ fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     if let Some((bytes, row)) = table.record_bytes.and_then(most) {
         let each = bytes / f64::from(drives);
         let judged = if each > port {
-            "more than a port carries, so that \"random\" cannot have meant a record for each write"
+            "this exceeds the port's bandwidth, so \"random\" cannot mean that each write \
+             rewrites a record"
         } else {
-            "which their ports would carry"
+            "the ports can sustain this"
         };
         says.push(format!(
-            "If every write rewrote its record of {:.0} KiB, that would be {} ({}), {} for each drive's \
-             port of {}: {judged}.",
+            "If every write rewrote its record of {:.0} KiB, the drives would write {} ({}), \
+             which is {} for each drive through a port of {}: {judged}.",
             table.record_bytes.unwrap_or(0.0) / 1024.0,
             gigabytes(bytes),
             row.label(),

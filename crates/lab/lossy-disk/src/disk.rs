@@ -8,17 +8,18 @@ use crate::random::Random;
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = 4096;
 const SECTOR_BYTES: usize = 512;
-/// Default number of writes in the cache. Older writes are on the media.
+/// Default maximum number of writes in the cache. Older writes are moved to the media.
 const CACHE_WRITES: usize = 64;
 
 type Block = Box<[u8; BLOCK_BYTES]>;
 
-/// Treatment of flushed writes if the disk loses power.
+/// Behaviour of the disk for flushed writes if it loses power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Each flushed write is on the media. Of other writes, any sectors may be.
+    /// Every flushed write is on the media. Of other writes, any of the sectors may be on the
+    /// media.
     Honest,
-    /// A flush does nothing, and the cache is lost.
+    /// A flush does nothing, and the whole cache is lost.
     DropCache,
     /// The flushed writes of one block are lost; later writes of other blocks survive.
     DropBlock,
@@ -26,7 +27,7 @@ pub enum Behaviour {
     TearBlock,
     /// One flushed write is written to another block.
     Misdirect,
-    /// The block of one flushed write is full of zeros.
+    /// The block of one flushed write is filled with zeros.
     ZeroBlock,
 }
 
@@ -50,7 +51,7 @@ impl FromStr for Behaviour {
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::WORDS.iter().find(|(word, _)| *word == text);
         let words = Self::WORDS.map(|(word, _)| word).join(", ");
-        found.map(|(_, one)| *one).ok_or_else(|| format!("{text} is none of {words}"))
+        found.map(|(_, one)| *one).ok_or_else(|| format!("{text} is not one of {words}"))
     }
 }
 
@@ -72,9 +73,10 @@ pub struct LossyDisk {
     behaviour: Behaviour,
     random: Random,
     is_off: bool,
-    /// Number of cuts that broke a promise.
+    /// Number of cuts after which flushed data was not intact.
     lies: u64,
-    /// Number of operations after which the disk loses power by itself; `None` if it does not.
+    /// Number of operations after which the disk loses power by itself; `None` if it does not lose
+    /// power by itself.
     cut_after: Option<u64>,
 }
 
@@ -94,13 +96,13 @@ impl LossyDisk {
         }
     }
 
-    /// Sets the number of writes in the cache.
+    /// Sets the maximum number of writes in the cache.
     #[must_use]
     pub fn with_cache(self, cache_writes: usize) -> Self {
         Self { cache_writes, ..self }
     }
 
-    /// Returns the number of cuts that broke a promise.
+    /// Returns the number of cuts after which flushed data was not intact.
     #[must_use]
     pub fn lies(&self) -> u64 {
         self.lies
@@ -111,7 +113,7 @@ impl LossyDisk {
         self.cut_after = Some(operations);
     }
 
-    /// Counts an operation, and loses power when it is due.
+    /// Counts an operation, and makes the disk lose power if this is due.
     fn operate(&mut self) -> Result<(), PoweredOff> {
         match &mut self.cut_after {
             Some(0) => {
@@ -151,7 +153,7 @@ impl LossyDisk {
         Ok(())
     }
 
-    /// Writes bytes into the cache.
+    /// Writes bytes to the cache.
     ///
     /// # Errors
     /// The disk has no power.
@@ -193,7 +195,8 @@ impl LossyDisk {
             return;
         }
         let cache = std::mem::take(&mut self.cache);
-        // A victim has a flushed write and no later one, which could hide the loss.
+        // A block can be damaged only if it has a flushed write and no later write, because a later
+        // write could hide the loss.
         let is_last = |at: usize, block| !cache[at + 1..].iter().any(|later| later.block == block);
         let victims: Vec<usize> = (0..cache.len())
             .filter(|at| cache[*at].is_flushed && is_last(*at, cache[*at].block))
@@ -229,7 +232,7 @@ impl LossyDisk {
             }
             Behaviour::ZeroBlock => drop(self.media.insert(block, Box::new([0; BLOCK_BYTES]))),
             Behaviour::Misdirect => {
-                // The keys have no order of their own.
+                // The keys are sorted, because the map returns them in arbitrary order.
                 let mut others = others;
                 others.sort_unstable();
                 let at = self.random.draw(others.len() as u64) as usize;
@@ -241,14 +244,14 @@ impl LossyDisk {
         }
     }
 
-    /// Applies a write of the cache at a cut: whole if it was flushed, otherwise any of its
+    /// Applies a cached write at a cut: the whole write if it was flushed, otherwise any of its
     /// sectors.
     fn settle(&mut self, write: CachedWrite) {
         if write.is_flushed {
             self.media.insert(write.block, write.bytes);
             return;
         }
-        // A third of the cases each: the write is lost, whole or torn.
+        // The write is lost, whole or torn, each with a probability of one third.
         let sectors = match self.random.draw(3) {
             0 => 0,
             1 => u64::MAX,
@@ -263,13 +266,13 @@ impl LossyDisk {
         }
     }
 
-    /// Brings the power back.
+    /// Restores the power.
     pub fn restore(&mut self) {
         self.is_off = false;
     }
 }
 
-/// Returns block, offset in the block and size of the first piece of a range.
+/// Returns the block, the offset in this block and the size of the first piece of a range.
 fn piece(offset_bytes: u64, size_bytes: usize) -> (u64, usize, usize) {
     let within = (offset_bytes % BLOCK_BYTES as u64) as usize;
     (offset_bytes / BLOCK_BYTES as u64, within, size_bytes.min(BLOCK_BYTES - within))

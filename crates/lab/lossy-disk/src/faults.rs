@@ -1,4 +1,4 @@
-//! Faults of single operations on the disk's file system, drawn from a seed.
+//! Faults of single operations on the disk's file system. They are chosen at random from a seed.
 
 use std::time::Duration;
 
@@ -21,17 +21,17 @@ pub enum Operation {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// It fails, with the name of the error.
+    /// The operation fails. Contains the name of the error.
     Error(&'static str, Errno),
     /// A read or write transfers half of its bytes. Other operations have no fault.
     Short,
-    /// It takes longer. All other operations of the disk wait meanwhile.
+    /// The operation is delayed. All other operations of the disk wait during this time.
     Delay(Duration),
-    /// It has no answer.
+    /// The operation receives no reply.
     Never,
 }
 
-/// Errors that a schedule draws from. Storage and networks cause all of them.
+/// Errors from which a schedule chooses. All of them can be caused by storage or networks.
 const ERRORS: [(&str, Errno); 6] = [
     ("EIO", Errno::EIO),
     ("ENOSPC", Errno::ENOSPC),
@@ -41,8 +41,9 @@ const ERRORS: [(&str, Errno); 6] = [
     ("EROFS", Errno::EROFS),
 ];
 
-/// Faults of a run. Each schedule has one kind of fault, or any; it begins after some operations, and
-/// hits one of them, some or most.
+/// Schedule of the faults of a run. A schedule has either one kind of fault or all kinds. The
+/// faults start after some operations, and affect a single operation, some operations or most
+/// operations.
 #[derive(Clone, Debug)]
 pub struct FaultSchedule {
     random: Random,
@@ -56,7 +57,7 @@ pub struct FaultSchedule {
 }
 
 impl FaultSchedule {
-    /// Draws a schedule of errors, short transfers and delays below a second.
+    /// Creates a random schedule of errors, short transfers and delays below a second.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -88,8 +89,8 @@ impl FaultSchedule {
         Self { kinds: vec![fault], faults_left: 1, names_too: false, one_in: 10, ..self }
     }
 
-    /// Replaces the faults by one operation on names or attributes without an answer, after this
-    /// number of others.
+    /// Replaces the faults by a single operation on names or attributes that receives no reply,
+    /// after this number of such operations.
     #[must_use]
     pub fn unanswered_name(self, names_before: u64) -> Self {
         Self {
@@ -101,13 +102,13 @@ impl FaultSchedule {
         }
     }
 
-    /// Returns all faults up to now, in order.
+    /// Returns all faults that have occurred so far, in order.
     #[must_use]
     pub fn injected(&self) -> &[(Operation, Fault)] {
         &self.injected
     }
 
-    /// Returns the fault of the next operation; `None` if it has none.
+    /// Returns the fault of the next operation; `None` if it has no fault.
     pub(crate) fn next(&mut self, operation: Operation) -> Option<Fault> {
         if self.only_names && operation != Operation::Name {
             return None;

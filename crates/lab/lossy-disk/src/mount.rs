@@ -1,5 +1,5 @@
-//! The disk as a FUSE file system. Names and sizes are durable at once; only data is cached. Reads
-//! and writes bypass the kernel's page cache.
+//! The disk as a FUSE file system. Names and sizes are durable immediately; only data is cached.
+//! Reads and writes bypass the kernel's page cache.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -22,11 +22,12 @@ use crate::faults::{Fault, FaultSchedule, Operation};
 /// Name of the control file, in the root.
 pub const CONTROL: &str = "control";
 const CONTROL_NODE: u64 = 2;
-/// Flag of a file whose writes are durable, on x86-64 and ARM. `O_SYNC` includes it.
+/// Open flag (on x86-64 and ARM) that makes each write to a file durable. `O_SYNC` includes this
+/// flag.
 const O_DSYNC: i32 = 0o10_000;
 /// Address space of a file on the disk.
 const FILE_BITS: u32 = 40;
-/// With this, the kernel requests each name and attribute again at each use.
+/// With this value, the kernel requests each name and attribute again at each use.
 const TTL: Duration = Duration::ZERO;
 
 struct Node {
@@ -42,11 +43,11 @@ struct State {
     next: u64,
     disk: LossyDisk,
     faults: Option<FaultSchedule>,
-    /// Replies to operations that have no answer. When dropped, each sends an error.
+    /// Replies to operations that receive no reply. When a reply is dropped, it sends an error.
     unanswered: Vec<Box<dyn Any + Send>>,
 }
 
-/// Mounted disk. It is unmounted when this is dropped.
+/// A mounted disk. It is unmounted when dropped.
 pub struct LossyMount {
     state: Arc<Mutex<State>>,
     _session: BackgroundSession,
@@ -62,7 +63,7 @@ impl LossyMount {
     /// Mounts an empty disk on an existing directory.
     ///
     /// # Errors
-    /// The system does not allow the mount.
+    /// The system does not permit the mount.
     pub fn new(directory: &Path, behaviour: Behaviour, seed: u64) -> io::Result<Self> {
         Self::of_disk(directory, LossyDisk::new(behaviour, seed))
     }
@@ -70,7 +71,7 @@ impl LossyMount {
     /// Mounts a disk on an existing directory.
     ///
     /// # Errors
-    /// The system does not allow the mount.
+    /// The system does not permit the mount.
     pub fn of_disk(directory: &Path, disk: LossyDisk) -> io::Result<Self> {
         let node = |kind, mode, parent, name: &str| Node {
             kind,
@@ -93,7 +94,7 @@ impl LossyMount {
         Ok(Self { state, _session: session })
     }
 
-    /// Returns the number of cuts that broke a promise.
+    /// Returns the number of cuts after which flushed data was not intact.
     #[must_use]
     pub fn lies(&self) -> u64 {
         lock(&self.state).disk.lies()
@@ -104,12 +105,12 @@ impl LossyMount {
         lock(&self.state).disk.cut_after(operations);
     }
 
-    /// Starts a schedule of faults. `None` ends them. Returns the schedule before.
+    /// Starts a schedule of faults; `None` ends the faults. Returns the previous schedule.
     pub fn set_faults(&self, faults: Option<FaultSchedule>) -> Option<FaultSchedule> {
         std::mem::replace(&mut lock(&self.state).faults, faults)
     }
 
-    /// Ends operations without an answer with an error.
+    /// Ends all operations that received no reply with an error.
     pub fn fail_unanswered(&self) {
         let unanswered = std::mem::take(&mut lock(&self.state).unanswered);
         drop(unanswered);
@@ -118,12 +119,12 @@ impl LossyMount {
 
 impl Drop for LossyMount {
     fn drop(&mut self) {
-        // The disk could not be unmounted while an operation waits.
+        // While an operation waits for a reply, the disk could not be unmounted.
         self.fail_unanswered();
     }
 }
 
-/// Outcome of the fault schedule for an operation.
+/// Effect of the fault schedule on an operation.
 enum Admission {
     Whole,
     Short,
@@ -132,7 +133,7 @@ enum Admission {
 }
 
 impl LossyFs {
-    /// Draws the fault of an operation, and sleeps through a delay.
+    /// Determines the fault of an operation. If it is a delay, waits until the delay is over.
     fn admit(&self, operation: Operation) -> Admission {
         let fault = lock(&self.0).faults.as_mut().and_then(|faults| faults.next(operation));
         match fault {
@@ -148,8 +149,8 @@ impl LossyFs {
     }
 }
 
-/// Applies the fault of an operation: returns from it if it fails or has no answer. The value is true
-/// if the transfer is short.
+/// Applies the fault of an operation: returns from the function if the operation fails or receives
+/// no reply. The value is true if the transfer is short.
 macro_rules! admit {
     ($fs:ident, $operation:ident, $reply:ident) => {
         match $fs.admit(Operation::$operation) {
@@ -257,7 +258,7 @@ impl State {
     }
 }
 
-/// Sends a result with the method of its reply.
+/// Sends a result with the corresponding method of the reply.
 macro_rules! send {
     ($reply:ident, $result:expr, $value:ident => $send:expr) => {
         match $result {
@@ -408,7 +409,7 @@ impl Filesystem for LossyFs {
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // The close of a file, which is no flush of the disk.
+        // Called when a file is closed. This does not flush the disk.
         reply.ok();
     }
 

@@ -1,17 +1,17 @@
-//! Random numbers that follow from a seed.
+//! Random numbers that are determined by a seed.
 
 /// SplitMix64 (G. Steele, D. Lea and C. Flood, OOPSLA 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Starts the sequence of a seed.
+    /// Starts the sequence for a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Returns a number from 0 to below `below`.
+    /// Returns a number from 0 to `below` - 1.
     pub fn draw(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

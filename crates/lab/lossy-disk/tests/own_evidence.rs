@@ -1,6 +1,6 @@
-//! Power loss of the host that generates the load: bundle and ledger are written to a disk that
-//! loses power, at a different operation each time. Afterwards the ledger can be read, and each
-//! seal that it names matches the bundle.
+//! Power loss of the host that generates the load: the bundle and the ledger are on a disk that
+//! loses power, each time at a different operation. Afterwards the ledger must be readable, and
+//! each seal in it must match its bundle.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -34,7 +34,8 @@ fn write_runs(root: &Path) -> Option<()> {
     Some(())
 }
 
-/// Reads the files that survived. Returns the number of runs that the ledger calls ended.
+/// Reads the files that survived. Returns the number of runs that have ended according to the
+/// ledger.
 fn check(root: &Path, cut: u64) -> usize {
     let ledger = Ledger::at(root.join("ledger.jsonl"));
     if !ledger.path().exists() {
@@ -71,7 +72,7 @@ fn a_seal_in_the_ledger_is_on_the_disk_at_every_power_loss() {
         std::fs::write(directory.path().join(CONTROL), "restore").unwrap();
         seen[check(directory.path(), cut)] = true;
         if all.is_some() {
-            // The disk outlived all writes.
+            // The disk did not lose power before all writes were done.
             assert!(cut > 30, "{cut} operations");
             break;
         }

@@ -1,6 +1,7 @@
-//! Deviation of a served model from its virtual time, measured by this project's NFS client over
-//! loopback: closed loops with 1, 4 and 16 outstanding reads, open loops with 200 and 1,000 reads
-//! per second. All data read is compared with the data written.
+//! Measures the deviation of a served model from its virtual time, with this project's NFS client
+//! over loopback. There are closed loops with 1, 4 and 16 outstanding reads, and open loops with
+//! 200 and 1,000 reads per second. All data that was read is compared with the data that was
+//! written.
 //!
 //! `cargo run --release -p plimsoll-model --example serve_accuracy [MODEL…]` on an idle machine
 //! with two cores: about half a minute for each model. The bound is 5 % + 0.2 ms; the exit code
@@ -25,17 +26,18 @@ use plimsoll_nfs::{Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, 
 const FILE_BYTES: u64 = 64 << 20;
 const FILL_BYTES: u64 = 64 << 10;
 const IO_BYTES: u64 = 4096;
-/// Number of the file in the server: the first one created below the root.
+/// Number of the file on the server. It is the first file that was created below the root.
 const FILE: u32 = 2;
 const SECONDS: f64 = 4.0;
-/// Minimum reads of an open loop. With fewer, chance would dominate the timing.
+/// Minimum number of reads of an open loop. With fewer reads, random variation would dominate the
+/// result.
 const OPEN_READS_MIN: f64 = 2_000.0;
 /// A system with a higher utilisation is not measured, because its queue grows without end.
 const BUSY_MAX: f64 = 0.9;
 
 type CheckError = Box<dyn Error>;
 
-/// Outstanding operations of a closed loop, or operations per second of an open one.
+/// Number of outstanding operations of a closed loop, or operations per second of an open loop.
 #[derive(Clone, Copy)]
 enum Loop {
     Closed(u32),
@@ -61,7 +63,7 @@ impl Loop {
     }
 }
 
-/// Source of a loop's offsets and gaps.
+/// Source of the offsets and the intervals of a loop.
 fn reads() -> Stream {
     Stream::new(7, "reads")
 }
@@ -73,7 +75,7 @@ fn content(offset: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Returns the system with its file written.
+/// Returns the system after its file has been written.
 fn filled(model: &ConfiguredModel) -> Result<System, CheckError> {
     let mut system = model.build(1)?;
     for offset in (0..FILE_BYTES).step_by(FILL_BYTES as usize) {
@@ -119,8 +121,8 @@ fn mean_ns(latencies_ns: &[u64]) -> f64 {
     kept.iter().sum::<u64>() as f64 / kept.len().max(1) as f64
 }
 
-/// Runs the loop in virtual time. An open loop has the same reads at the same times as that of the
-/// client.
+/// Runs the loop in virtual time. An open loop has the same reads at the same times as the client's
+/// loop.
 fn expected_ns(model: &ConfiguredModel, how: Loop) -> Result<f64, CheckError> {
     let mut system = filled(model)?;
     let mut stream = reads();
@@ -264,7 +266,7 @@ impl Asking {
     }
 }
 
-/// Runs every loop against a served model. Returns whether all are within the bound.
+/// Runs every loop against a served model. Returns true if all deviations are within the bound.
 fn compare(name: &str, model: &ConfiguredModel, served: SocketAddr) -> Result<bool, CheckError> {
     let mut asking = Asking::begin(served)?;
     let loops = [

@@ -1,17 +1,19 @@
-//! Checks that the lengths in a call match its record. The server's decoder allocates a claimed
-//! length before it checks that the bytes exist, so four bytes could request 16 GiB.
+//! Checks that the lengths in a call match the size of its record. The server's decoder allocates
+//! memory for a stated length before it checks that the bytes exist, so four bytes could make it
+//! allocate 16 GiB.
 //!
-//! Checks only fields with a length (RFC 5531 section 8.2, RFC 1813 section 3.3): the decoder
-//! checks everything else.
+//! Only fields with a length are checked here (RFC 5531 section 8.2, RFC 1813 section 3.3). The
+//! decoder checks all other fields.
 
-/// Bytes of a record's head, which contain all its lengths.
+/// Number of bytes at the start of a record that contain all of its lengths.
 pub(super) const HEAD_BYTES: usize = 4 << 10;
-/// Longest credential and verifier (RFC 5531 section 8.2).
+/// Maximum length of a credential or verifier (RFC 5531 section 8.2).
 const AUTH_BYTES_MAX: u32 = 400;
-/// Longest name of a machine, and most groups, in a credential (RFC 5531 appendix A).
+/// Maximum length of a machine name, and maximum number of groups, in a credential (RFC 5531
+/// appendix A).
 const MACHINE_BYTES_MAX: u32 = 255;
 const GROUPS_MAX: u32 = 16;
-/// Longest file handle (RFC 1813 section 2.4).
+/// Maximum length of a file handle (RFC 1813 section 2.4).
 const HANDLE_BYTES_MAX: u32 = 64;
 /// Maximum length of a name or path.
 const NAME_BYTES_MAX: u32 = 1024;
@@ -51,7 +53,7 @@ impl CallReader<'_> {
         self.skip(length.next_multiple_of(4))
     }
 
-    /// Skips attributes to set (`sattr3`): unions of fixed parts.
+    /// Skips the attributes to be set (`sattr3`), which are unions with parts of fixed size.
     fn attributes(&mut self) -> Option<()> {
         for bytes in [4, 4, 4, 8] {
             if self.u32()? != 0 {
@@ -113,7 +115,7 @@ fn read_call(call: &mut CallReader<'_>) -> Option<()> {
             }
             Some(())
         }
-        // MNT and UMNT have a path, the other procedures nothing.
+        // MNT and UMNT have a path as argument; the other procedures have no arguments.
         PROGRAM_MOUNT if matches!(procedure, 1 | 3) => call.opaque(NAME_BYTES_MAX),
         _ => Some(()),
     }

@@ -1,8 +1,8 @@
-//! Limits for clients of the NFS server: no client can use more memory than a call may need, keep
-//! an idle connection open, or block other clients for long.
+//! Limits for clients of the NFS server. No client can use more memory than a call needs, keep an
+//! idle connection open, or block other clients for a long time.
 //!
-//! The server reads and writes through a [`GuardedStream`], which checks the record marks that pass
-//! (RFC 5531 section 11) and closes the connection if they are not valid for calls.
+//! The server reads and writes through a [`GuardedStream`], which checks the record marks (RFC 5531
+//! section 11) in the received bytes, and closes the connection if they are not valid for calls.
 
 use std::future::Future;
 use std::io;
@@ -24,19 +24,19 @@ use crate::nfs::ModelFiles;
 const RECORD_BYTES_MAX: usize = (1 << 20) + HEAD_BYTES;
 /// Maximum number of fragments of a record.
 const FRAGMENTS_MAX: u32 = 1024;
-/// Maximum number of connections; the server closes further connections at once.
+/// Maximum number of connections. The server closes further connections immediately.
 pub(super) const CONNECTIONS_MAX: usize = 256;
-/// Maximum number of calls of a connection that wait for their answers; the server does not read
-/// further calls.
+/// Maximum number of calls of a connection that wait for their replies. Until a reply is sent, the
+/// server reads no further calls.
 const CALLS_MAX: u64 = 256;
-/// Timeout for receiving a whole record, and for sending an answer.
+/// Timeout for receiving a whole record, and for sending a reply.
 const RECORD_TIME: Duration = Duration::from_secs(30);
-/// Idle timeout of a connection. Linux clients close theirs after 5 minutes.
+/// Idle timeout of a connection. Linux clients close idle connections after 5 minutes.
 const IDLE_TIME: Duration = Duration::from_secs(600);
-/// Pause after a failed accept, for example if no file descriptors are left.
+/// Pause after an accept that failed, for example because no file descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Duration, and number, for which a connection's calls are remembered, to recognise
-/// retransmissions.
+/// Time for which the calls of a connection are stored to recognise retransmissions, and maximum
+/// number of stored calls.
 const REMEMBERED: (Duration, usize) = (Duration::from_secs(60), 2048);
 
 /// Accepts connections forever.
@@ -56,9 +56,9 @@ pub(super) async fn serve_all(listener: TcpListener, files: Arc<ModelFiles>) {
         let most = u16::try_from(CALLS_MAX).unwrap_or(u16::MAX);
         context.transaction_tracker = Arc::new(TransactionTracker::new(time, most, calls));
         tokio::spawn(async move {
-            // An answer must not wait until it can be sent together with others.
+            // A reply must not be delayed in order to send it together with other replies.
             let _ = stream.set_nodelay(true);
-            // Only the client knows why a connection ended.
+            // An error is ignored, because only the client knows why the connection ended.
             let _ = process_socket(GuardedStream::new(stream), context).await;
             drop(place);
         });
@@ -71,7 +71,7 @@ struct Records {
     /// The record mark that is being read, and its received bytes.
     mark: [u8; 4],
     mark_bytes: usize,
-    /// Missing bytes of the fragment, and whether it is the record's last.
+    /// Number of missing bytes of the fragment, and true if it is the last fragment of the record.
     left: usize,
     last: bool,
     fragments: u32,
@@ -83,12 +83,12 @@ struct Records {
 }
 
 impl Records {
-    /// Returns whether a record is incomplete.
+    /// Returns true if a record is incomplete.
     fn is_within(&self) -> bool {
         self.mark_bytes > 0 || self.fragments > 0
     }
 
-    /// Processes the next bytes; `checked` is true if they are from a client.
+    /// Processes the next bytes. `checked` is true if the bytes are from a client.
     fn take(&mut self, mut bytes: &[u8], checked: bool) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.left > 0 {
@@ -115,12 +115,12 @@ impl Records {
                 let too_much =
                     self.record_bytes > RECORD_BYTES_MAX || self.fragments > FRAGMENTS_MAX;
                 if checked && too_much {
-                    return Err(refused("a record longer than a call may be"));
+                    return Err(refused("a record exceeds the maximum length of a call"));
                 }
             }
             if self.left == 0 && self.mark_bytes == 0 && self.last && self.fragments > 0 {
                 if checked && !is_sound(&self.head, self.record_bytes) {
-                    return Err(refused("a record that is no call"));
+                    return Err(refused("a record is not a call"));
                 }
                 self.head.clear();
                 (self.fragments, self.record_bytes) = (0, 0);
@@ -135,7 +135,8 @@ fn refused(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Connection with limits on call length and idle time; see the module.
+/// A connection with limits on the call length and the idle time. See the description of the
+/// module.
 struct GuardedStream {
     stream: TcpStream,
     calls: Records,
@@ -143,7 +144,7 @@ struct GuardedStream {
     /// Time at which an idle connection is closed.
     due: Instant,
     timer: Pin<Box<Sleep>>,
-    /// True if an answer waits to be sent.
+    /// True if a reply waits to be sent.
     held_up: bool,
 }
 
@@ -155,8 +156,8 @@ impl GuardedStream {
         Self { stream, calls, answers, due, timer, held_up: false }
     }
 
-    /// Fails once the connection has timed out. Most calls only move `due`; the timer is reset when
-    /// it fires.
+    /// Fails once the connection has timed out. Most calls only change `due`; the timer itself is
+    /// reset only when it fires.
     fn in_time(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.timer.as_mut().poll(cx).is_ready() {
             if Instant::now() >= self.due {
@@ -189,7 +190,7 @@ impl AsyncRead for GuardedStream {
         let this = self.get_mut();
         this.in_time(cx)?;
         if this.calls.whole.saturating_sub(this.answers.whole) >= CALLS_MAX {
-            // Checked again by the same task after an answer was written.
+            // The same task checks this again after a reply was written.
             return Poll::Pending;
         }
         let before = buf.filled().len();
@@ -199,7 +200,8 @@ impl AsyncRead for GuardedStream {
         if !this.calls.is_within() {
             this.allow(IDLE_TIME, cx)?;
         } else if !within || this.calls.whole > whole {
-            // Another record has started; more bytes of the same record do not extend its time.
+            // The time limit is extended only if another record has started, not for further bytes
+            // of the same record.
             this.allow(RECORD_TIME, cx)?;
         }
         Poll::Ready(Ok(()))

@@ -1,5 +1,5 @@
-//! A modelled system as a real NFSv3 server in real time: it stores the data, and answers at the
-//! time that the model computes.
+//! Serves a modelled system as an NFSv3 server in real time. The server stores the data, and sends
+//! each reply at the time that the model computes.
 //!
 //! | file | what |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |
 //! | `metrics` | the inner statistics, in the Prometheus text format |
 //!
-//! A model itself reads no clock. This crate does, and uses the asynchronous runtime that the
-//! server needs.
+//! The model itself does not read a clock. This crate reads the clock, and uses the asynchronous
+//! runtime that the server requires.
 
 mod calls;
 mod connection;
@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct ServeOptions {
     /// Address for NFS and MOUNT; port 0 selects a free port.
     pub nfs: SocketAddr,
-    /// Seed of the system's choices.
+    /// Seed of the random choices of the system.
     pub seed: u64,
     /// Maximum memory for data.
     pub memory_bytes: u64,
@@ -54,7 +54,7 @@ pub struct ServeOptions {
 pub enum ServeError {
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// An address that cannot be listened on.
+    /// The address cannot be used for listening.
     #[error("cannot listen on {address}: {error}")]
     Listen {
         address: SocketAddr,
@@ -70,7 +70,7 @@ pub enum ServeError {
 /// the bound address.
 ///
 /// # Errors
-/// [`ServeError`]: a model that cannot be built, or an address that is in use.
+/// [`ServeError`]: the model cannot be built, or the address is in use.
 pub fn serve(
     model: &ConfiguredModel,
     options: ServeOptions,

@@ -1,4 +1,4 @@
-//! The inner statistics of a served model, in the Prometheus text format (version 0.0.4).
+//! The internal statistics of a served model, in the Prometheus text format (version 0.0.4).
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +28,7 @@ impl Metrics {
         self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The values by name and labels.
+    /// The values, with names and labels as keys.
     pub fn gauges(&self) -> Vec<Gauge> {
         let of = |line: &str| {
             let (name, value) = line.rsplit_once(' ')?;
@@ -48,7 +48,7 @@ pub struct Gauge {
 /// Writes the statistics of a system.
 pub(super) fn render(system: &mut System, sums: &[Sum; 4], lag_ns_max: u64, into: &Metrics) {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write_all(system, sums, lag_ns_max, &mut text);
     *into.text.lock().unwrap_or_else(PoisonError::into_inner) = text;
 }
@@ -63,7 +63,11 @@ fn write_all(
     writeln!(out, "# HELP plimsoll_model_time_seconds Virtual time since the start.")?;
     writeln!(out, "# TYPE plimsoll_model_time_seconds counter")?;
     writeln!(out, "plimsoll_model_time_seconds {}", seconds(system.now_ns()))?;
-    writeln!(out, "# HELP plimsoll_model_lag_seconds_max Latest answer, against when it was due.")?;
+    writeln!(
+        out,
+        "# HELP plimsoll_model_lag_seconds_max Maximum delay of an answer after its due \
+        time."
+    )?;
     writeln!(out, "# TYPE plimsoll_model_lag_seconds_max gauge")?;
     writeln!(out, "plimsoll_model_lag_seconds_max {}", seconds(lag_ns_max))?;
     writeln!(out, "# TYPE plimsoll_model_latency_seconds summary")?;

@@ -1,8 +1,8 @@
-//! The file system that the NFS server serves: each call changes the tree at once, and answers at
-//! the time that the model computes.
+//! The file system that the NFS server serves. Each call changes the tree immediately, but its
+//! reply is sent at the time that the model computes.
 //!
-//! Every write is stable when it is answered, because a model's writes are complete when they are
-//! durable. COMMIT has no work, but costs the model a flush.
+//! Every write is stable when its reply is sent, because writes of a model complete when they are
+//! durable. COMMIT has no work to do, but the model performs a flush for it.
 
 use std::sync::{PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -26,14 +26,15 @@ pub(super) struct ModelFiles {
     tree: RwLock<Tree>,
     asks: UnboundedSender<QueuedRequest>,
     nodes: u16,
-    /// By file, modulo: end of the last transfer, to recognise a sequential transfer.
+    /// For each file (file number modulo the array's size): end of the last transfer, to recognise
+    /// sequential transfers.
     ends: Vec<std::sync::atomic::AtomicU64>,
 }
 
-/// Maximum bytes of a READ, which the server states as `rtmax`.
+/// Maximum size of a READ in bytes, which the server reports as `rtmax`.
 const READ_BYTES_MAX: u32 = 1 << 20;
 
-/// Number of files whose ends are stored separately.
+/// Number of files for which the end of the last transfer is stored separately.
 const ENDS: usize = 4096;
 
 fn status(error: TreeError) -> nfsstat3 {
@@ -95,7 +96,7 @@ impl ModelFiles {
         of(&mut tree, now_ns()).map_err(status)
     }
 
-    /// Waits until the model has completed this request, which arrived at `arrived`.
+    /// Waits until the model has completed the request that arrived at `arrived`.
     async fn wait(
         &self,
         arrived: Instant,
@@ -114,7 +115,7 @@ impl ModelFiles {
         }
         let (done, waiting) = oneshot::channel();
         let requested = self.asks.send(QueuedRequest { request, arrived, done });
-        // The pacer ends only with the server.
+        // This fails only if the server has ended, because the pacer ends with it.
         requested.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)?;
         waiting.await.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)
     }
@@ -164,7 +165,7 @@ impl NfsReadFileSystem for ModelFiles {
         found.map(FileHandleU64::new)
     }
 
-    /// Every path from / on is the one export, so that any name that a client uses works.
+    /// Every absolute path refers to the only export, so that clients can mount it by any name.
     async fn lookup_by_path(&self, path: &str) -> Result<FileHandleU64, nfsstat3> {
         let mut at = ROOT;
         for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -177,8 +178,9 @@ impl NfsReadFileSystem for ModelFiles {
         Ok(FileHandleU64::new(at))
     }
 
-    // The server requests attributes for every answer, and cannot distinguish clients that request
-    // only attributes. Charging the model for each would charge twice for most calls.
+    // The server library requests attributes for every reply, and it cannot be distinguished
+    // whether a client requested only attributes. The model performs no operation for attributes,
+    // because most calls would then count twice.
     async fn getattr(&self, id: &FileHandleU64) -> Result<fattr3, nfsstat3> {
         self.facts(id.as_u64())
     }
@@ -250,7 +252,7 @@ impl NfsFileSystem for ModelFiles {
         let name: &[u8] = filename.0.as_ref();
         let id = self.change(|tree, now_ns| {
             match tree.make(dirid.as_u64(), name, false, None, now_ns) {
-                // An unchecked creation opens an existing file.
+                // An unchecked creation of an existing file opens this file.
                 Err(TreeError::Exists) => tree.find(dirid.as_u64(), name),
                 other => other,
             }
@@ -274,7 +276,7 @@ impl NfsFileSystem for ModelFiles {
             match tree.make(dirid.as_u64(), name, false, verifier, now_ns) {
                 Err(TreeError::Exists) => {
                     let found = tree.find(dirid.as_u64(), name)?;
-                    // A retransmission of the same call (RFC 1813 section 3.3.8).
+                    // This is a retransmission of the same call (RFC 1813 section 3.3.8).
                     let same = tree.facts(found)?.verifier == verifier;
                     if same { Ok(found) } else { Err(TreeError::Exists) }
                 }

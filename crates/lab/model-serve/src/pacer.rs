@@ -1,13 +1,13 @@
 //! Keeps a system's virtual time in step with the clock.
 //!
 //! One task owns the system. It runs on the same thread that reads calls from the sockets and sends
-//! the answers: a switch between threads would add the time to wake a core to each read. A request
-//! is stamped when its call has been read, and submitted at that virtual time, even if this task
-//! handles it late: otherwise the task's own delays would count as think time of the client. Events
-//! run at their time, never earlier, so that requests that arrive in between find the right state.
-//! The task sends an answer when it first runs after the time at which the answer is due, and
-//! reports the delay as a metric. Sleeping threads wake late, so the task sleeps until shortly
-//! before that time and then polls clock and sockets.
+//! the replies, because a switch between threads would add the time to wake a core to each read. A
+//! request gets a time stamp when its call has been read. It is submitted at this virtual time even
+//! if the task handles it late; otherwise the delays of the task would count as think time of the
+//! client. Events are executed at their time, never earlier, so that requests that arrive before
+//! find the right state. The task sends a reply when it first runs after the time at which the
+//! reply is due, and reports the delay as a metric. Sleeping threads wake late, so the task sleeps
+//! until shortly before that time and then polls clock and sockets.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,17 +19,18 @@ use crate::metrics::{Metrics, Sum, render};
 use plimsoll_model::blocks::{Action, Request};
 use plimsoll_model::system::{Event, System};
 
-/// The timer that advances virtual time to the clock.
+/// Id of the timer that advances virtual time to the time of the clock.
 const NOW: u32 = (1 << 31) - 1;
 /// Maximum sleep of the task.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 /// Time before an event during which the task polls clock and sockets. The runtime rounds a sleep
-/// up to its millisecond, and again when it waits for the sockets; a core wakes in 0.1 ms.
+/// up to a whole millisecond, and rounds up again when it waits for the sockets. Waking a core
+/// takes 0.1 ms.
 const WATCH_NS: u64 = 2_200_000;
 /// Interval between updates of the statistics.
 const METRICS_EVERY_NS: u64 = 1_000_000_000;
 
-/// A request, and the recipient to notify when it is due.
+/// A request, and the recipient that is notified when the reply is due.
 #[derive(Debug)]
 pub(super) struct QueuedRequest {
     pub(super) request: Request,
@@ -80,10 +81,11 @@ impl Pacer {
         }
     }
 
-    /// Answers requests until all senders have ended.
+    /// Handles requests until all senders have ended.
     pub(super) async fn run(mut self, mut inbox: UnboundedReceiver<QueuedRequest>) {
         loop {
-            // One thread stamps and sends requests, so their order is that of their stamps.
+            // A single thread stamps and sends requests, so they arrive in the order of their time
+            // stamps.
             while let Ok(queued) = inbox.try_recv() {
                 self.submit(queued);
             }
@@ -99,7 +101,7 @@ impl Pacer {
                 None => {
                     // Yields the core to other processes, such as a client on this machine.
                     std::thread::yield_now();
-                    // Lets the runtime poll the sockets first.
+                    // This lets the runtime poll the sockets first.
                     tokio::task::yield_now().await;
                 }
                 Some(sleep) => match tokio::time::timeout(sleep, inbox.recv()).await {
@@ -111,8 +113,8 @@ impl Pacer {
         }
     }
 
-    /// Returns the time without work other than new requests; `None` if an event is due now or
-    /// soon.
+    /// Returns the time until the next event is due, in which only new requests can arrive; `None`
+    /// if an event is due now or soon.
     fn idle_for(&mut self) -> Option<Duration> {
         let due_ns = self.system.due_ns().unwrap_or(u64::MAX);
         let left_ns = due_ns.saturating_sub(self.clock_ns());
@@ -129,7 +131,7 @@ impl Pacer {
         self.since_start_ns(Instant::now())
     }
 
-    /// Executes everything that is due, and advances virtual time to `now_ns`, unless virtual time
+    /// Executes all events that are due, and advances virtual time to `now_ns`, unless virtual time
     /// is already later.
     fn advance(&mut self, now_ns: u64) {
         let now_ns = now_ns.max(self.system.now_ns());
@@ -152,7 +154,7 @@ impl Pacer {
         let sum = &mut self.sums[waiting.action];
         sum.count += 1;
         sum.latency_ns += due_ns - submitted_ns;
-        // A client that has disconnected no longer needs the answer.
+        // This fails if the client has disconnected and no longer needs the reply.
         let _ = waiting.done.send(());
         let late_ns = self.clock_ns().saturating_sub(due_ns);
         self.lag_ns_max = self.lag_ns_max.max(late_ns);

@@ -1,5 +1,5 @@
-//! Directories and files in memory. A file is stored in pieces that are allocated on the first
-//! write. Unwritten pieces read as zeros and use no memory.
+//! Directories and files in memory. A file is stored in pieces, each of which is allocated when it
+//! is first written. Pieces that were not written read as zeros and use no memory.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,11 +25,11 @@ pub enum TreeError {
     /// The directory is not empty.
     #[error("not empty")]
     NotEmpty,
-    /// The memory for data is full.
+    /// The memory for data is used up.
     #[error("the memory for data is used up")]
     NoSpace,
     /// The name is too long, empty, or contains a slash.
-    #[error("no name for a file")]
+    #[error("not a valid file name")]
     BadName,
 }
 
@@ -66,7 +66,7 @@ pub struct Facts {
     pub verifier: Option<[u8; 8]>,
 }
 
-/// All files. Callers pass the times.
+/// All files and directories. Callers pass the current time.
 #[derive(Debug)]
 pub struct Tree {
     nodes: HashMap<u64, Node>,
@@ -111,7 +111,7 @@ impl Tree {
     /// Returns the attributes of a file or directory.
     ///
     /// # Errors
-    /// No such file.
+    /// The file does not exist.
     pub fn facts(&self, id: u64) -> Result<Facts, TreeError> {
         let node = self.nodes.get(&id).ok_or(TreeError::NotFound)?;
         let (is_directory, size_bytes, used_bytes) = match &node.kind {
@@ -127,7 +127,7 @@ impl Tree {
     /// Returns the entry of this name.
     ///
     /// # Errors
-    /// `directory` is not a directory, or has no entry with this name.
+    /// `directory` is not a directory, or it has no entry with this name.
     pub fn find(&self, directory: u64, name: &[u8]) -> Result<u64, TreeError> {
         let entries = self.entries(directory)?;
         match name {
@@ -137,14 +137,16 @@ impl Tree {
         }
     }
 
-    /// Returns names and numbers of a directory after entry number `after`, in a fixed order.
+    /// Returns the names and inode numbers of the entries of a directory after inode number
+    /// `after`, in a fixed order.
     ///
     /// # Errors
-    /// Not a directory.
+    /// The object is not a directory.
     pub fn list(&self, directory: u64, after: u64) -> Result<Vec<(Vec<u8>, u64)>, TreeError> {
         let mut all: Vec<_> =
             self.entries(directory)?.iter().map(|(name, id)| (name.clone(), *id)).collect();
-        // Sorted by inode number, which never changes, so that a listing can resume.
+        // The entries are sorted by inode number, which never changes, so that a listing can be
+        // resumed.
         all.sort_by_key(|(_, id)| *id);
         Ok(all.into_iter().filter(|(_, id)| *id > after).collect())
     }
@@ -224,10 +226,10 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns up to `count` existing bytes of a file, and whether they reach its end.
+    /// Returns up to `count` existing bytes of a file, and true if they reach the end of the file.
     ///
     /// # Errors
-    /// Not a file.
+    /// The object is not a file.
     pub fn read(&self, id: u64, offset: u64, count: u32) -> Result<(Vec<u8>, bool), TreeError> {
         let Kind::File { size_bytes, pieces } =
             &self.nodes.get(&id).ok_or(TreeError::NotFound)?.kind
@@ -247,7 +249,7 @@ impl Tree {
     /// Writes bytes, and extends the file if necessary.
     ///
     /// # Errors
-    /// The object is not a file, or memory is exhausted; then nothing is written.
+    /// The object is not a file, or the memory is used up. In both cases nothing is written.
     pub fn write(
         &mut self,
         id: u64,
@@ -277,7 +279,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Sets size or permissions.
+    /// Sets the size or the permissions of a file.
     ///
     /// # Errors
     /// The file does not exist, or it is a directory.
@@ -307,13 +309,14 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the total and the free bytes for data.
+    /// Returns the total number of bytes for data, and the number of free bytes.
     pub fn space(&self) -> (u64, u64) {
         (self.memory_bytes, self.memory_bytes - self.used_bytes)
     }
 }
 
-/// Returns the pieces of a range: number, offset in the piece, offset in the range, length.
+/// Returns the pieces of a range. For each piece: its number, the offset in the piece, the offset
+/// in the range, and the length.
 fn each_piece(offset: u64, length: u64, mut each: impl FnMut(u64, usize, usize, usize)) {
     let mut done = 0;
     while done < length {
@@ -331,7 +334,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Writes and truncations have the same result as on a vector.
+        /// Writes and truncations must have the same result as on a vector.
         #[test]
         fn a_file_is_its_bytes(
             steps in proptest::collection::vec((0u64..300_000, 0usize..150_000, any::<u8>(), any::<bool>()), 1..12)

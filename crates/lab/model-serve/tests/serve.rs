@@ -1,9 +1,9 @@
 //! A model as a real NFS server, loaded by the NFS client of `plimsoll-nfs`.
 //!
 //! Latencies depend on other load of the machine, so the tests assert only facts that are also true
-//! on a busy machine: no answer is early, and the server's own latencies are those of virtual time.
-//! `PLIMSOLL_TIMED=1 cargo test -p plimsoll-model --test serve -- --nocapture` on an idle machine
-//! also requires the client's latencies to be within 5 % + 0.2 ms.
+//! on a busy machine: no reply is early, and the latencies that the server reports are those of
+//! virtual time. `PLIMSOLL_TIMED=1 cargo test -p plimsoll-model --test serve -- --nocapture` on an
+//! idle machine also requires the client's latencies to be within 5 % + 0.2 ms.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -53,8 +53,8 @@ fn offsets() -> impl Iterator<Item = u64> {
         .map(|x| x % (FILE_BYTES / 4096) * 4096)
 }
 
-/// Reads in a closed loop, `READS` times or a few more; returns each latency in nanoseconds. All
-/// data read is checked.
+/// Reads in a closed loop, at least `READS` times. Returns each latency in nanoseconds. All data
+/// read is checked.
 fn read(client: &mut Client, file: ObjectId) -> Vec<u64> {
     let mut arena = vec![0; DEPTH * 4096];
     let mut offsets = offsets();
@@ -117,7 +117,7 @@ fn value(metrics: &str, name: &str) -> f64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// All operations of a client against the server.
+/// Performs all operations of a client on the server.
 fn use_it(served: SocketAddr, metrics: &Metrics) {
     let port = served.port();
     let url = format!("nfs://127.0.0.1/model?nfsport={port}&mountport={port}");
@@ -151,9 +151,9 @@ fn use_it(served: SocketAddr, metrics: &Metrics) {
     );
     let near = |ns: f64| (ns - expected_ns).abs() <= 0.05 * expected_ns + 200_000.0;
     if std::env::var_os("PLIMSOLL_TIMED").is_some() {
-        // Two drives, 3 ms a read and 50 us of CPU: on an idle machine no read is faster. On a busy
-        // machine the server may notice a call late and compute its answer from an earlier turn of
-        // its loop.
+        // There are two drives, and a read takes 3 ms and 50 us of CPU time. On an idle machine, no
+        // read is faster. On a busy machine, the server may detect a call late and compute the time
+        // of its reply from an earlier iteration of its loop.
         assert!(least_ns >= 3_050_000, "an answer came before it was due: {least_ns} ns");
         assert!(near(seen_ns), "the client saw {seen_ns} ns where {expected_ns} ns were due");
     }
@@ -161,8 +161,8 @@ fn use_it(served: SocketAddr, metrics: &Metrics) {
     std::thread::sleep(std::time::Duration::from_millis(1_200));
     let metrics = metrics.text();
     let reads = value(&metrics, "plimsoll_model_latency_seconds_count{action=\"read\"}");
-    // One sample for each completed request, and for each in flight; the last two requests may have
-    // completed at once.
+    // There is one sample for each completed request, and one for each request in flight. The last
+    // two requests may have completed at the same time.
     assert_eq!(reads, (seen.len() + DEPTH) as f64);
     let sum = value(&metrics, "plimsoll_model_latency_seconds_sum{action=\"read\"}");
     assert!(sum / reads * 1e9 >= 3_050_000.0);
@@ -277,7 +277,8 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
                 }
                 assert_eq!(closed(&bytes), 0);
             }
-            // Connections that send an incomplete record and stop, more of them than are accepted.
+            // Opens more connections than the server accepts. Each sends an incomplete record, then
+            // sends nothing.
             let idle: Vec<TcpStream> = (0..300)
                 .map(|_| {
                     let mut stream = TcpStream::connect(served).unwrap();

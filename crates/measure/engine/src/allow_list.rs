@@ -1,4 +1,4 @@
-//! Targets that a run may use, if an operator limits them on this host.
+//! Allow-list: the targets that a run may use if the operator restricts them on this host.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,15 +13,16 @@ use crate::open_target::handles::TargetDirectory;
 use crate::open_target::openat::new_directory;
 use crate::open_target::resolve::split;
 
-/// Directories, devices and NFS exports that a run may use. The check of a directory follows its
-/// opening, so that the run uses exactly the directory that was checked.
+/// Directories, devices and NFS exports that a run may use. A directory is opened first and then
+/// checked, so that the run uses exactly the directory that was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowList {
-    /// Directories below which the run may write, without links.
+    /// Directories that the run may use with all their subdirectories; resolved paths, without
+    /// links.
     pub directories: Vec<PathBuf>,
-    /// Block devices that the run may use, without links.
+    /// Block devices that the run may use; resolved paths, without links.
     pub devices: Vec<PathBuf>,
-    /// Exports below which the run may write, with the options of its calls.
+    /// Exports that the run may use with all their subdirectories, and the options of its calls.
     pub exports: Vec<NfsUrl>,
 }
 
@@ -30,7 +31,7 @@ impl AllowList {
     /// path.
     ///
     /// # Errors
-    /// The directory is not in an allowed one.
+    /// The directory is not in an allowed directory.
     pub fn check_directory(&self, named: &str, real: &Path) -> Result<(), EngineError> {
         if self.directories.iter().any(|allowed| real.starts_with(allowed)) {
             return Ok(());
@@ -45,19 +46,19 @@ impl AllowList {
 
     fn not_allowed(&self, shown: &str) -> EngineError {
         EngineError::Config(match self.directories.is_empty() {
-            true => format!("{shown} is not allowed: there is no --allow-path here"),
+            true => format!("{shown} is not allowed: no --allow-path was given"),
             false => format!("{shown} is not in any --allow-path"),
         })
     }
 
-    /// Checks that a directory of a plan may be used. If it is missing but would be inside an
-    /// allowed directory, it may be created: with `makes`, the function creates it.
+    /// Checks that a directory of a plan may be used. A missing directory is accepted if it would
+    /// be inside an allowed directory; if `makes` is true, this function creates it.
     ///
     /// # Errors
-    /// The directory is not in an allowed one, or can't be opened or created.
+    /// The directory is not in an allowed directory, or can't be opened or created.
     pub fn admit_directory(&self, named: &str, makes: bool) -> Result<(), EngineError> {
         let path = Path::new(named);
-        // For other paths, the message does not show whether they exist.
+        // For paths outside the allowed directories, the message does not show whether they exist.
         let failed = |error: &io::Error| match self.is_named_within(path) {
             true => EngineError::Config(format!("{named}: {error}")),
             false => self.not_allowed(named),
@@ -97,11 +98,14 @@ impl AllowList {
             return Ok(());
         }
         let named = named.display();
-        Err(EngineError::Config(format!("{named} is not allowed: no --allow-device names it")))
+        Err(EngineError::Config(format!(
+            "{named} is not allowed: it is not listed in any \
+            --allow-device"
+        )))
     }
 
     /// Returns the address of an export with the port, user and group of the allow-list. `uid` and
-    /// `gid` are those of the plan, or 0 if the plan has none.
+    /// `gid` come from the plan, or are 0 if the plan does not set them.
     ///
     /// # Errors
     /// The export is not allowed, or its options differ from the allowed ones.
@@ -116,15 +120,16 @@ impl AllowList {
             }
         }
         Err(EngineError::Config(match differs {
-            None => format!("{export} is not allowed: no --allow-nfs names it"),
+            None => format!("{export} is not allowed: it is not listed in any --allow-nfs"),
             Some(option) => format!(
-                "{export} is not allowed with this {option}: the port, uid and gid are those of --allow-nfs"
+                "{export} is not allowed with this {option}: port, uid and gid must be the same \
+                 as in --allow-nfs"
             ),
         }))
     }
 }
 
-/// Returns true if an export is `allowed` or below it. Compares hosts and paths.
+/// Returns true if an export is `allowed` or a subdirectory of it. Compares hosts and paths.
 fn is_below(requested: &NfsUrl, allowed: &NfsUrl) -> bool {
     let path = requested.export.trim_end_matches('/');
     let rest = path.strip_prefix(allowed.export.trim_end_matches('/'));
@@ -154,7 +159,7 @@ fn differing_option(
     options.into_iter().find(|(_, differs)| *differs).map(|(name, _)| name)
 }
 
-/// Returns the export of `asked` with the options of `allowed`.
+/// Returns the address of the requested export, with the options of the allowed export.
 fn address(requested: &NfsUrl, allowed: &NfsUrl) -> String {
     let host = match requested.host.contains(':') {
         true => format!("[{}]", requested.host),

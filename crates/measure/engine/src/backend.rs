@@ -1,7 +1,7 @@
-//! Backends: a queue of operations in flight over a table of open files and one arena of buffers. A
-//! backend has one of two forms with the same semantics.
+//! Backends. A backend is a queue of operations in flight, with a table of open files and one arena
+//! of buffers. It has one of two forms with the same semantics.
 //!
-//! - **Ring**: io_uring, one system call per batch (see `plimsoll_sys::ring`).
+//! - **Ring**: io_uring, with one system call per batch (see `plimsoll_sys::ring`).
 //! - **Threads**: `preadv2`/`pwritev2` on worker threads, inline at depth 1 (`plimsoll_sys::pool`).
 //!
 //! # Use
@@ -26,16 +26,17 @@
 //! }
 //! ```
 //!
-//! - [`Backend`] is the workload's [`Arena`]: `bytes` returns `None` for a range that an operation
-//!   in flight uses, or that is outside the arena.
-//! - Times are nanoseconds of `CLOCK_MONOTONIC` ([`Backend::now_ns`] is its cheap reading). The
-//!   backend reads `submitted_ns` just before the call that submits the operation, and
-//!   `completed_ns` when it sees the completion.
+//! - [`Backend`] is the workload's [`Arena`]: `bytes` returns `None` if an operation in flight uses
+//!   the range, or if the range is outside the arena.
+//! - Times are nanoseconds of `CLOCK_MONOTONIC` ([`Backend::now_ns`] reads it cheaply). The backend
+//!   reads `submitted_ns` just before the call that submits the operation, and `completed_ns` when
+//!   it sees the completion.
 //! - The backend continues short transfers and retries interrupted operations. A short count in a
-//!   completion is the end of the file, and an `Err` is a positive `errno`. [`Backend::failure`]
-//!   converts a failed completion to an [`EngineError`] with path and offset.
-//! - `submit_and_wait` may return with fewer than `min_complete` completions: at the timeout, at a
-//!   signal, or to continue a short transfer. Reap the completions and call it again.
+//!   completion means the end of the file, and an `Err` contains a positive `errno`.
+//!   [`Backend::failure`] converts a failed completion to an [`EngineError`] with path and offset.
+//! - `submit_and_wait` may return before `min_complete` operations have completed: after the
+//!   timeout, after a signal, or if a short transfer must be continued. Reap the completions and
+//!   call it again.
 //! - Dropping a backend waits up to a second for operations in flight, then leaks their memory.
 
 use std::path::{Path, PathBuf};
@@ -67,10 +68,10 @@ pub use spin::{SPIN_NS_MAX, Spin, polling};
 
 /// Interval at which [`Backend::settle`] reads the clock, in ns.
 const SETTLE_TICK_NS: u64 = 100_000_000;
-/// Time before the end of an idle wait at which the thread stops sleeping. A wake-up from an idle CPU
+/// The thread stops sleeping this long before the end of an idle wait. A wake-up from an idle CPU
 /// of a virtual machine took 60 to 70 µs.
 const WATCH_NS: u64 = 150_000;
-/// Completions that [`Backend::settle`] reaps at a time.
+/// Maximum number of completions that [`Backend::settle`] reaps in one step.
 const SETTLED_MAX: usize = 64;
 
 /// An operation between push and completion.
@@ -80,7 +81,7 @@ struct InFlight {
     submitted_ns: u64,
 }
 
-/// Open files, buffers and a queue. See the module.
+/// Open files, buffers and a queue. See the module documentation.
 #[derive(Debug)]
 pub struct Backend<Q = AnyQueue, T = Clock> {
     queue: Q,
@@ -89,13 +90,14 @@ pub struct Backend<Q = AnyQueue, T = Clock> {
     clock: T,
     in_flight: Box<[InFlight]>,
     free: Vec<u32>,
-    /// Slots pushed since the last submission. The next submission sets their time.
+    /// Slots pushed since the last submission. The next submission sets the start time of these
+    /// operations.
     fresh: Vec<u32>,
     spin: Spin,
 }
 
 impl Backend {
-    /// Opens the files and sets the queue up on the calling thread.
+    /// Opens the files and creates the queue on the calling thread.
     ///
     /// # Errors
     /// [`EngineError`] with the path: a file can't be opened, created or grown, direct I/O or
@@ -153,7 +155,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.clock.now_ns()
     }
 
-    /// Returns the number of operations pushed and not yet reaped.
+    /// Returns the number of operations that were pushed and not yet reaped.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.len() - self.free.len()
@@ -165,7 +167,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.in_flight.len()
     }
 
-    /// Queues an I/O. No system call.
+    /// Queues an I/O, without a system call.
     ///
     /// # Errors
     /// [`EngineError::Push`]: the queue is full, the range is outside the arena, or the file is
@@ -187,11 +189,12 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         Ok(())
     }
 
-    /// Submits all queued I/Os and waits for `min_complete` completions or the timeout. See the
-    /// module for early returns.
+    /// Submits all queued I/Os and waits for `min_complete` completions or the timeout. It may
+    /// return earlier: see the module documentation.
     ///
     /// # Errors
-    /// [`EngineError::System`] if the queue itself fails (not an operation in it).
+    /// [`EngineError::System`] if the queue itself fails. The failure of a single operation is not
+    /// an error here.
     #[inline]
     pub fn submit_and_wait(
         &mut self,
@@ -201,7 +204,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.stamp();
         self.queue
             .submit_and_wait(min_complete, timeout_ns)
-            .map_err(|source| EngineError::system("handing operations over", source))
+            .map_err(|source| EngineError::system("submitting operations", source))
     }
 
     /// Submits all queued I/Os and waits for a completion or the timeout. Polls first
@@ -214,11 +217,11 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.stamp();
         self.spin
             .wait(&mut self.queue, &mut self.clock, Some(timeout_ns))
-            .map_err(|source| EngineError::system("handing operations over", source))
+            .map_err(|source| EngineError::system("submitting operations", source))
     }
 
-    /// Waits until `deadline_ns` with nothing in flight. The thread sleeps for most of the time, and
-    /// then watches the clock, because a wake-up would delay the next operation.
+    /// Waits until `deadline_ns` while nothing is in flight. The thread sleeps for most of this
+    /// time, and then polls the clock, because a late wake-up would delay the next operation.
     ///
     /// # Errors
     /// The errors of [`Backend::submit_and_wait`].
@@ -233,7 +236,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         Ok(())
     }
 
-    /// Returns the time that waits polled without a completion since the last call, and resets it.
+    /// Returns the time that waits spent polling without a completion since the last call, and
+    /// resets it.
     pub fn take_spun_ns(&mut self) -> u64 {
         std::mem::take(&mut self.spin.spun_ns)
     }
@@ -247,7 +251,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.stamp();
         self.queue
             .hand_over()
-            .map_err(|source| EngineError::system("handing operations over", source))
+            .map_err(|source| EngineError::system("submitting operations", source))
     }
 
     /// Sets the submission time of every queued operation to now.
@@ -261,21 +265,21 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         }
     }
 
-    /// Returns the number of operations queued and not yet submitted.
+    /// Returns the number of operations that are queued and not yet submitted.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.fresh.len()
     }
 
-    /// Returns the number of completions ready to be reaped. No system call.
+    /// Returns the number of completions that are ready to be reaped, without a system call.
     #[inline]
     pub fn arrived(&mut self) -> usize {
         self.queue.arrived()
     }
 
     /// Appends up to `most` ready completions to `out`, in order of arrival, and returns their
-    /// number. Each gets the time `completed_ns`, at which the caller read the clock. No system
-    /// call.
+    /// number. Each completion gets the time `completed_ns`, at which the caller read the clock.
+    /// Makes no system call.
     #[inline]
     pub fn reap(&mut self, most: usize, completed_ns: u64, out: &mut Vec<Completion>) -> usize {
         let (in_flight, free) = (&self.in_flight, &mut self.free);
@@ -288,8 +292,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         reaped
     }
 
-    /// Waits up to `timeout_ns` for operations in flight and returns the number still in flight.
-    /// Discards the completions.
+    /// Waits up to `timeout_ns` for operations in flight, and discards their completions. Returns
+    /// the number of operations that are still in flight.
     pub fn settle(&mut self, timeout_ns: u64) -> usize {
         let until_ns = self.now_ns().saturating_add(timeout_ns);
         let mut out = Vec::new();
@@ -306,7 +310,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.in_flight()
     }
 
-    /// Returns the error of a completion that failed or moved fewer bytes than `io` requested, or
+    /// Returns an error if the operation failed or transferred fewer bytes than `io` requested, and
     /// `None` if it succeeded.
     #[must_use]
     pub fn failure(&self, io: &Io, completion: &Completion) -> Option<EngineError> {

@@ -1,5 +1,5 @@
-//! System calls that may never return, on a separate thread. On a frozen file system, or one with a
-//! lost server, a single `stat` or `unlink` waits forever and cannot be cancelled.
+//! Executes system calls that may never return on a separate thread. If a file system is frozen or
+//! its server is lost, a single `stat` or `unlink` waits forever and cannot be cancelled.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -13,8 +13,9 @@ use crate::{EngineError, defect, stop_request};
 /// Polling interval of the wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs `work` on `what` in a thread and waits for it until `is_expired` returns true. `is_expired`
-/// receives the elapsed time in ns. Abandoned work continues by itself, and its result is lost.
+/// Runs `work` on `what` in a thread, and waits until the work is finished or `is_expired` returns
+/// true. `is_expired` receives the elapsed time in ns. Work that was abandoned continues in its
+/// thread, but its result is lost.
 fn run_on_thread<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -43,8 +44,8 @@ fn run_on_thread<T: Send + 'static>(
     }
 }
 
-/// Runs `work` on `what`; a time limit starts only when a stop is requested. Abandons it `timeout`
-/// after the operator's request to stop, and sooner if the stop is urgent.
+/// Runs `work` on `what`, without a time limit until the operator requests a stop. Abandons the
+/// work `timeout` after this request, or sooner if the stop is urgent.
 ///
 /// # Errors
 /// [`EngineError::Abandoned`] if the work was abandoned, [`EngineError::Defect`] if it panicked.
@@ -56,7 +57,7 @@ pub fn run_until_stop<T: Send + 'static>(
     run_with_limits(what, Duration::MAX, timeout, work)
 }
 
-/// Does the same as [`run_until_stop`], and abandons the work after `timeout` even if no stop is
+/// Does the same as [`run_until_stop`], but also abandons the work after `timeout` if no stop was
 /// requested.
 ///
 /// # Errors
@@ -82,8 +83,8 @@ pub fn run_with_limits<T: Send + 'static>(
     })
 }
 
-/// Runs `work` that only adds information to a run. Returns `None` if it does not finish within
-/// `timeout`, or within the shorter timeout after the operator's request to stop.
+/// Runs `work` whose result is useful for a run but not necessary. Returns `None` if it does not
+/// finish within `timeout`, or within the shorter timeout after the operator's request to stop.
 pub fn run_with_timeout<T: Send + 'static>(
     timeout: Duration,
     work: impl FnOnce() -> Option<T> + Send + 'static,

@@ -1,8 +1,8 @@
 //! State of the caches at the start of the load, as declared in the plan.
 //!
-//! `cold` drops the page cache of the target's own files, and with privilege the system's.
-//! `warm-metadata` reads the file system's metadata of the files and drops their data. `warm` reads
-//! everything once. An array's own caches are not affected.
+//! `cold` drops the page cache of the target's own files and, if privileged, all caches of the
+//! system. `warm-metadata` reads the file system's metadata of the files and drops their data.
+//! `warm` reads everything once. An array's own caches are not affected.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use plimsoll_sys::{extents, residency};
 use crate::open_target::HeldTarget;
 use crate::{EngineError, blocking_call};
 
-/// Maximum number of extents to read per file: reading them warms the metadata.
+/// Maximum number of extents that are read per file to warm its metadata.
 const EXTENTS_MAX: usize = 1 << 20;
 
 /// Time limit for dropping caches after the operator's request to stop.
@@ -27,18 +27,18 @@ const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Result of dropping caches.
 pub(crate) struct CacheDropReport {
-    /// True if the system's caches were dropped too; `None` if that was not requested.
+    /// True if the system's caches were also dropped; `None` if this was not requested.
     pub system: Option<bool>,
     /// Result in words.
     pub note: String,
 }
 
-/// Drops the page cache of `files`. With `metadata`, reads their metadata afterwards; without it,
-/// drops the system's caches too.
+/// Drops the page cache of `files`. If `metadata` is true, then reads the metadata of the files;
+/// otherwise, also drops the system's caches.
 ///
 /// # Errors
-/// A file can't be opened or synced first, or the target does not answer after the operator's
-/// request to stop.
+/// A file can't be opened or synced, or the target does not respond after the operator's request to
+/// stop.
 pub(crate) fn drop_data(
     held: &HeldTarget,
     files: Vec<PathBuf>,
@@ -58,7 +58,9 @@ fn drop_data_of(
 ) -> Result<CacheDropReport, EngineError> {
     for path in files {
         let opened = open(held, path)?;
-        let engine = |error: plimsoll_sys::SysError| EngineError::system("caches", error.at(path));
+        let engine = |error: plimsoll_sys::SysError| {
+            EngineError::system("dropping the page cache", error.at(path))
+        };
         file::sync_data(&opened).map_err(engine)?;
         file::drop_cached(&opened).map_err(engine)?;
     }
@@ -69,7 +71,8 @@ fn drop_data_of(
         }
         return Ok(CacheDropReport {
             system: None,
-            note: "data dropped, metadata read".to_owned(),
+            note: "the data of the files was dropped from the page cache; their metadata was read"
+                .to_owned(),
         });
     }
     Ok(match residency::drop_all_caches() {
@@ -78,7 +81,9 @@ fn drop_data_of(
             CacheDropReport { system: Some(true), note }
         }
         Err(error) => {
-            let note = format!("the files' page cache dropped; the system's caches not: {error}");
+            let note = format!(
+                "the files' page cache was dropped, but the system's caches were not: {error}"
+            );
             CacheDropReport { system: Some(false), note }
         }
     })
@@ -91,8 +96,8 @@ fn open(held: &HeldTarget, path: &Path) -> Result<OwnedFd, EngineError> {
     Ok(opened.fd)
 }
 
-/// Returns the bytes of the files in the page cache, and the bytes of the files. `None` if the
-/// kernel does not report them, or not in time: a file with a write that has no answer is locked.
+/// Returns the number of bytes of the files that are in the page cache, and the total size of the
+/// files. `None` if the kernel does not report them in time: an outstanding write locks its file.
 pub(crate) fn resident_bytes(
     held: &HeldTarget,
     files: impl FnOnce(&HeldTarget) -> Vec<PathBuf> + Send + 'static,
@@ -109,8 +114,8 @@ pub(crate) fn resident_bytes(
     })
 }
 
-/// Examines the target's files for the observer. They are unknown if the file system does not
-/// respond in time.
+/// Examines the target's files for the observer. If the file system does not respond in time, the
+/// properties of the files are unknown.
 pub(crate) fn examine_files(
     observer: &mut Observer,
     held: &HeldTarget,

@@ -1,8 +1,8 @@
-//! Limits of this host, measured without a target, for comparison with a run's figures. If the rate
-//! of a run is near one of these limits, the generator limited it, not the storage.
+//! Limits of this host, measured without a target. If the rate of a run is near one of these
+//! limits, the generator limited the rate, not the storage.
 //!
-//! All measurements run on one processor. Each figure is the best of several short slices, because
-//! other programs on the host make single slices slower, never faster.
+//! All measurements run on one processor. A measurement consists of several short slices, and its
+//! result is the best slice, because other programs on the host can only make a slice slower.
 
 use std::sync::atomic::AtomicBool;
 
@@ -27,7 +27,7 @@ pub use score::{Score, score};
 /// Version of the figures' definitions.
 pub const CALIBRATION_VERSION: u32 = 1;
 
-/// Length of one slice.
+/// Duration of one slice of a measurement.
 const SLICE_NS: u64 = 150_000_000;
 /// Slices per figure.
 const SLICES: u32 = 4;
@@ -46,7 +46,7 @@ const DEPTH: u32 = 32;
 pub struct ClockFigures {
     /// `cycle-counter` (anchored to `CLOCK_MONOTONIC`) or `kernel`.
     pub source: String,
-    /// Cost of one reading, in picoseconds.
+    /// Cost of one clock reading, in picoseconds.
     pub cost_ps: u64,
     /// Smallest step between two readings.
     pub resolution_ns: u64,
@@ -65,7 +65,7 @@ pub struct QueueFigures {
     pub system_ps: u64,
 }
 
-/// Limits of a host. See the module.
+/// Limits of a host. See the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     /// [`CALIBRATION_VERSION`].
@@ -79,18 +79,19 @@ pub struct Calibration {
     pub clock: ClockFigures,
     /// Cost of an empty system call, in picoseconds.
     pub system_call_ps: u64,
-    /// Null target at depth 32, addresses and full recording: the driver's own limit.
+    /// Rate on the null target at depth 32, with address generation and full recording: the limit
+    /// of the driver itself.
     pub null: QueueFigures,
-    /// The same at depth 1.
+    /// Rate on the null target at depth 1.
     pub null_depth_1: QueueFigures,
-    /// Writes of 4 KiB to `/dev/null` through io_uring at depth 32: driver, ring and the kernel's
-    /// minimal work. `None` without io_uring.
+    /// Rate of 4 KiB writes to `/dev/null` through io_uring at depth 32: the limit of driver, ring
+    /// and the minimal work of the kernel. `None` without io_uring.
     pub ring: Option<QueueFigures>,
     /// Reason why io_uring is unavailable.
     pub ring_missing: Option<String>,
-    /// The same at depth 1 through system calls.
+    /// Rate of 4 KiB writes to `/dev/null` through system calls at depth 1.
     pub inline: QueueFigures,
-    /// Instructions that content and checks use.
+    /// Processor instructions that generate and check content.
     pub instructions: String,
     /// Copy rate inside the first-level cache.
     pub copy_hot_bytes_per_s: u64,
@@ -163,13 +164,13 @@ fn no_memory(source: plimsoll_sys::SysError) -> EngineError {
     EngineError::system("reserving buffers", source)
 }
 
-/// Returns the bytes per second of `each`, which handles `bytes` bytes per call.
+/// Returns the rate of `each` in bytes per second. Each call of `each` processes `bytes` bytes.
 fn bytes_per_s(bytes: u64, mut each: impl FnMut()) -> u64 {
     rate_per_s(64 * bytes, || (0..64).for_each(|_| each()))
 }
 
-/// Returns the units per second of `each`, which processes `units` units per call, in the best
-/// slice.
+/// Returns the rate of `each` in its best slice, in units per second. Each call of `each` processes
+/// `units` units.
 fn rate_per_s(units: u64, mut each: impl FnMut()) -> u64 {
     let mut best = 1;
     for _ in 0..SLICES {
@@ -207,7 +208,7 @@ fn device(cpu: Option<usize>, prefer: Prefer, depth: u32) -> Result<QueueFigures
     })
 }
 
-/// Returns the best of the slices of a closed loop.
+/// Returns the best slice of a closed loop.
 fn best(
     cpu: Option<usize>,
     target: impl Fn() -> (Target, u32),

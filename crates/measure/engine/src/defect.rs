@@ -1,7 +1,7 @@
 //! Panics: a defect in Plimsoll ends a run in an orderly way.
 //!
 //! [`catch_panic`] catches a panic at the end of a thread or a run and converts it to an error.
-//! [`record_panics`] records the panics of threads that the run does not join. A run polls
+//! [`record_panics`] also records panics of threads that the run does not join. A run polls
 //! [`has_panicked`] together with the operator's stop request.
 
 use std::any::Any;
@@ -17,7 +17,7 @@ use crate::EngineError;
 
 /// True if a thread of this process has panicked since [`record_panics`] was called.
 static SEEN: AtomicBool = AtomicBool::new(false);
-/// First of these panics.
+/// First panic since [`record_panics`] was called.
 static FIRST: Mutex<Option<String>> = Mutex::new(None);
 
 thread_local! {
@@ -34,7 +34,7 @@ pub fn record_panics() {
         let place = panic.location().map_or(String::new(), |at| format!(" at {at}"));
         let says = format!("thread {name} panicked{place}: {}", message(panic.payload()));
         FIRST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(says.clone());
-        // A thread that is ending no longer has this variable.
+        // This variable may no longer exist in a thread that is ending.
         let _ = LATEST.try_with(|latest| latest.replace(Some(says)));
         SEEN.store(true, Ordering::Relaxed);
         previous_hook(panic);
@@ -63,8 +63,8 @@ pub fn note_panic(recording: &mut Recording) {
 /// Calls a closure, and converts a panic in it to an error.
 ///
 /// # Errors
-/// [`EngineError::Defect`]. The closure's mutable borrows may be half changed then: only report,
-/// remove or drop them.
+/// [`EngineError::Defect`]. The values that the closure borrowed mutably may then be in an
+/// inconsistent state: only report, remove or drop them.
 pub fn catch_panic<T>(of: impl FnOnce() -> T) -> Result<T, EngineError> {
     catch_unwind(AssertUnwindSafe(of)).map_err(|panic| {
         let noted = LATEST.with(|latest| latest.take());

@@ -1,18 +1,18 @@
-//! Durable writes whose acknowledgements are recorded outside the target, and the verification of
-//! these writes after the target was cut off.
+//! Writes data durably, records the acknowledgements outside the target, and verifies the writes
+//! after the target was cut off.
 //!
 //! The target is one file or device of blocks. Each thread owns a share of the blocks. It writes a
 //! batch of its blocks, makes the batch durable, and records the acknowledgement in the witness.
-//! After the cut, each block must have the content of its newest acknowledged write, or of a newer
+//! After the cut, each block must contain the data of its newest acknowledged write, or of a newer
 //! write that was in flight.
 //!
-//! - `load`: the writing threads, and the phases of a cut.
+//! - `load`: the threads that write, and the phases of a cut.
 //! - `witness`: the records of acknowledgements, and the state of the blocks before a cut, in
 //!   `witness_files`.
 //! - `check`: reads the blocks after a cut and classifies each.
 //! - `blocks`: the tested blocks and their location.
-//! - `target`: creates and opens them: a directory, a device, an export (`nfs_blocks`), or a bucket
-//!   (`s3_blocks`).
+//! - `target`: creates and opens the blocks in a directory, on a device, on an export
+//!   (`nfs_blocks`), or in a bucket (`s3_blocks`).
 
 mod blocks;
 mod check;
@@ -34,6 +34,7 @@ pub use blocks::{
 pub use check::check_blocks;
 pub use load::{CutPhase, Load, LoadCounts};
 pub use nfs_blocks::NfsBlocks;
+pub use target::directory_space;
 pub use witness::{AckWitness, Acknowledgement, BlockState, ExpectedBlock, Witness};
 pub use witness_files::{LocalFiles, WitnessFiles};
 
@@ -41,9 +42,9 @@ use crate::EngineError;
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: u32 = 4096;
-/// Maximum number of writes in a batch, which are made durable by one flush.
+/// Maximum number of writes in a batch. One flush makes a batch durable.
 pub const BATCH_MAX: usize = 8;
-/// Number of the target in all stamps. A test has one file.
+/// Number of the target in all stamps. It is constant because a test has only one file.
 pub(crate) const TARGET: u32 = 0;
 
 /// File or device of blocks under test. Offsets and sizes are multiples of [`BLOCK_BYTES`], and
@@ -52,7 +53,7 @@ pub trait BlockFile: Send + Sync {
     /// Writes all bytes at an offset.
     ///
     /// # Errors
-    /// The error of the target. A short write is an error too.
+    /// The error of the target. A short write is also an error.
     fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;
     /// Makes all completed writes durable. Does nothing if each write is durable without a flush,
     /// or if the test uses no flush.
@@ -60,10 +61,10 @@ pub trait BlockFile: Send + Sync {
     /// # Errors
     /// The error of the target.
     fn sync(&self) -> io::Result<()>;
-    /// Reads all bytes at an offset, not from a cache of this host if possible.
+    /// Reads all bytes at an offset; if possible, not from a cache of this host.
     ///
     /// # Errors
-    /// The error of the target, or `UnexpectedEof` after its end.
+    /// The error of the target, or `UnexpectedEof` if the range ends after the end of the target.
     fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> io::Result<()>;
     /// Maximum number of writes that one flush makes durable. 1 if there is no flush.
     fn batch_max(&self) -> usize {

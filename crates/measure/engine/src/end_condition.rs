@@ -1,5 +1,6 @@
 //! Early end of a phase. The driver reports each whole interval and asks whether the phase may end.
-//! It only measures; the implementation judges whether the load is steady.
+//! The driver only measures; the implementation of [`EndCondition`] judges whether the load is
+//! steady.
 
 use plimsoll_evidence::run::PhaseKind;
 
@@ -9,11 +10,12 @@ pub trait EndCondition {
     /// bytes written to it since conditioning began.
     fn begin(&mut self, phase: PhaseKind, sizes_bytes: &[u64], written_bytes: u64);
 
-    /// Receives each whole interval of the current phase, once and in order. Returns true if the
+    /// Receives each complete interval of the current phase, once and in order. Returns true if the
     /// phase may end.
     fn add_interval(&mut self, operations: u64, written_bytes: u64) -> bool;
 
-    /// Ends the phase. Returns true if the phase reached its goal, and a sentence about that.
+    /// Ends the phase. Returns true if the phase reached its goal, and a sentence that explains the
+    /// result.
     fn end(&mut self) -> (bool, String);
 }
 

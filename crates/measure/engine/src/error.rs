@@ -1,4 +1,4 @@
-//! Failures between the engine and a target: operation, file and remedy.
+//! Errors of the engine and of its targets, with operation, file and remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use plimsoll_workload::planned::PlannedError;
 /// Kind of failure; the command line maps it to an exit code and a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The file system is full, or a quota is (`ENOSPC`, `EDQUOT`).
+    /// The file system is full, or a quota is exhausted (`ENOSPC`, `EDQUOT`).
     NoSpace,
     /// The file system is mounted read-only (`EROFS`).
     ReadOnly,
@@ -34,7 +34,7 @@ pub enum ErrorKind {
     Corrupt,
     /// Direct I/O was required, but the file system does not support it.
     NoDirect,
-    /// The kernel has no io_uring and it was required.
+    /// io_uring was required, but is not available.
     NoRing,
     /// The machine lacks memory, threads or descriptors (`ENOMEM`, `EAGAIN`, `EMFILE`, `ENFILE`).
     NoResources,
@@ -44,14 +44,14 @@ pub enum ErrorKind {
     TooSmall,
     /// The plan needs more memory than is available.
     Memory,
-    /// The plan's files exceed a limit of the shell (`ulimit -f`), or one did so during the run
-    /// (`EFBIG`).
+    /// The plan's files exceed a limit of the shell (`ulimit -f`), or a file reached the limit
+    /// during the run (`EFBIG`).
     FileLimit,
-    /// A server of the target refused, failed or did not answer.
+    /// A server of the target refused a request, failed or did not respond.
     Remote,
     /// The device contains data that the run would destroy.
     HasData,
-    /// This build does not support a setting, or an existing store.
+    /// The plan, a path or an existing store is not valid or not supported.
     Config,
     /// The operator requested a stop.
     Stopped,
@@ -65,7 +65,7 @@ pub enum EngineError {
     /// A system call failed; `path` is the file, if the call was on a file.
     #[error("{doing}: {source}")]
     System {
-        /// Action of the engine, such as `opening` or `reserving 2147483648 bytes`.
+        /// Action that failed, such as `opening` or `reserving 2147483648 bytes`.
         doing: String,
         /// The call, the path and the `errno`.
         source: SysError,
@@ -82,9 +82,10 @@ pub enum EngineError {
         /// The positive `errno`.
         errno: i32,
     },
-    /// A transfer moved fewer bytes than requested, although it didn't fail.
+    /// A transfer succeeded, but moved fewer bytes than requested.
     #[error(
-        "{doing} {} at byte {offset_bytes}: only {moved_bytes} of {size_bytes} bytes",
+        "{doing} {} at byte {offset_bytes}: only {moved_bytes} of {size_bytes} bytes were \
+         transferred",
         .path.display()
     )]
     Short {
@@ -100,7 +101,10 @@ pub enum EngineError {
         moved_bytes: u32,
     },
     /// The content of a block failed its check.
-    #[error("{} at byte {offset_bytes}: {size_bytes} bytes failed their check", .path.display())]
+    #[error(
+        "{} at byte {offset_bytes}: {size_bytes} bytes do not have the expected content",
+        .path.display()
+    )]
     Content {
         /// Path of the file.
         path: PathBuf,
@@ -110,7 +114,7 @@ pub enum EngineError {
         size_bytes: u32,
     },
     /// Direct I/O was required and the file system refuses it.
-    #[error("{} can't be read and written directly: {}", .path.display(), describe(*.errno))]
+    #[error("{} does not support direct I/O: {}", .path.display(), describe(*.errno))]
     NoDirect {
         /// Path of the file.
         path: PathBuf,
@@ -118,7 +122,7 @@ pub enum EngineError {
         errno: i32,
     },
     /// io_uring was required and is unavailable.
-    #[error("io_uring was required: {0}")]
+    #[error("io_uring was required but is not available: {0}")]
     NoRing(RingError),
     /// The engine received an invalid request.
     #[error("defect: {0}")]
@@ -126,13 +130,13 @@ pub enum EngineError {
     /// A thread panicked: location and message.
     #[error("{0}")]
     Defect(String),
-    /// The operator or the failure of another thread ended the work early.
-    #[error("it was stopped before it finished")]
+    /// The operator requested a stop, or another thread failed.
+    #[error("the work was stopped before it finished")]
     Stopped,
-    /// For a long time, the target has completed no operation in flight, or has not completed one
-    /// of them.
+    /// For a long time, the target has completed none of the operations in flight, or has left one
+    /// of them outstanding.
     #[error(
-        "no answer for {} s: {in_flight} operations are in flight at {what}",
+        "no operation completed for {} s; {in_flight} operations are in flight at {what}",
         .after_ns / 1_000_000_000
     )]
     NoAnswer {
@@ -140,7 +144,7 @@ pub enum EngineError {
         what: String,
         /// Number of operations in flight.
         in_flight: usize,
-        /// Time without any completion, or without the completion of one operation.
+        /// Duration of this wait.
         after_ns: u64,
     },
     /// Requests to the target did not return, and the run abandoned them.
@@ -152,27 +156,27 @@ pub enum EngineError {
         after_ns: u64,
     },
     /// Another run has locked the target.
-    #[error("{} is locked: another run uses this target", .path.display())]
+    #[error("{} is locked: another run is using this target", .path.display())]
     InUse {
         /// Path of the lock file.
         path: PathBuf,
     },
     /// The plan's data does not fit the target.
     #[error(
-        "{} has {} free, and the plan's data needs {}",
+        "{} has {} free, but the plan's data needs {}",
         .path.display(), SizeBytes(*.free_bytes).about(), SizeBytes(*.needed_bytes).about()
     )]
     TooSmall {
-        /// A directory on the file system that is too small.
+        /// A directory of the target, on the file system that is too small.
         path: PathBuf,
         /// Bytes needed there.
         needed_bytes: u64,
         /// Bytes free.
         free_bytes: u64,
     },
-    /// The plan needs more memory than this process can have.
+    /// The plan needs more memory than this process can use.
     #[error(
-        "about {} of memory are needed, most of it for {what}, and {limit} leaves {}",
+        "about {} of memory are needed, most of it for {what}, but {limit} allows only {}",
         SizeBytes(*.needed_bytes).about(), SizeBytes(*.room_bytes).about()
     )]
     Memory {
@@ -187,7 +191,7 @@ pub enum EngineError {
     },
     /// The plan's files are longer than this process may write.
     #[error(
-        "the plan's longest file has {}, and ulimit -f allows {}",
+        "the plan's largest file has {}, but ulimit -f allows only {}",
         SizeBytes(*.needed_bytes).about(), SizeBytes(*.limit_bytes).about()
     )]
     FileLimit {
@@ -196,18 +200,18 @@ pub enum EngineError {
         /// Limit for the process.
         limit_bytes: u64,
     },
-    /// A server of the target refused, failed or did not answer.
+    /// A server of the target refused a request, failed or did not respond.
     #[error("{doing}: {says}")]
     Remote {
-        /// Action of the engine, with its object.
+        /// Action of the engine, and the object of this action.
         doing: String,
-        /// Answer of the server, or the reason why it did not answer.
+        /// Response of the server, or the reason why there was no response.
         says: String,
-        /// Closest `errno` of a failed operation; `None` during preparation.
+        /// The `errno` that is closest to the failure of an operation; `None` during preparation.
         errno: Option<i32>,
     },
     /// A device contains data, and the operator has not allowed its destruction.
-    #[error("{} holds {what}, which this plan would overwrite", .path.display())]
+    #[error("{} contains {what}, which this plan would overwrite", .path.display())]
     HasData {
         /// Path of the device.
         path: PathBuf,
@@ -309,36 +313,50 @@ impl EngineError {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self.kind() {
-            ErrorKind::NoSpace => "free space there, or plan a smaller data set",
-            ErrorKind::ReadOnly => "name a directory on a file system that is mounted for writing",
+            // The target may be a server, which does not write to this host's log.
+            ErrorKind::Device if self.leaves_a_call() => {
+                "read the kernel's log (dmesg) or, if the target is on a server, the server's log; \
+                 the target failed, not the test"
+            }
+            ErrorKind::Device if matches!(self, Self::Remote { .. }) => REMOTE_HINT,
+            ErrorKind::NoSpace => "free some space on it, or plan a smaller data set",
+            ErrorKind::ReadOnly => "use a directory on a file system that is mounted for writing",
             ErrorKind::NotFound => "check the path, and that the file system is mounted",
-            ErrorKind::Denied => "run as a user who may read and write there",
+            ErrorKind::Denied => "run as a user who has permission to read and write it",
             ErrorKind::Busy => "unmount it, or stop the process that uses it",
-            ErrorKind::Exists => "name another directory: Plimsoll never overwrites other files",
+            ErrorKind::Exists => {
+                "use another directory: Plimsoll never overwrites files that it \
+                did not create"
+            }
             ErrorKind::NotEmpty => {
-                "move files that are not Plimsoll's elsewhere, and remove the directory"
+                "move the files that Plimsoll did not create to another directory, and remove \
+                 this one"
             }
             ErrorKind::Device => "read the kernel's log (dmesg); the target failed, not the test",
             ErrorKind::Corrupt => "don't trust this storage with data; keep it for examination",
             ErrorKind::NoDirect => "choose another file system, or allow buffered I/O in the plan",
-            ErrorKind::NoRing => "allow the thread engine, or kernel.io_uring_disabled=0",
+            ErrorKind::NoRing => {
+                "allow the thread engine in the plan, or set \
+                kernel.io_uring_disabled=0"
+            }
             ErrorKind::NoResources => "raise the limits (ulimit -n, -u, -l, -v) or lower the depth",
-            ErrorKind::InUse => "wait for the other run to end, or name another directory",
-            ErrorKind::TooSmall => "plan less data, or name a larger target",
+            ErrorKind::InUse => "wait until the other run has finished, or use another directory",
+            ErrorKind::TooSmall => "plan less data, or use a larger target",
             ErrorKind::Memory => {
-                "plan fewer clients, less depth or a smaller cache, or raise the limit"
+                "plan fewer clients, a lower queue depth or a smaller cache, or raise the limit"
             }
-            ErrorKind::FileLimit => "raise the limit of files (ulimit -f), or plan smaller files",
-            ErrorKind::Remote => {
-                "check that the server is running and admits this host, and read its log"
-            }
-            ErrorKind::HasData => "choose another device, or name it in full with --destroy",
-            ErrorKind::Config => "change the plan or the path as the message says",
+            ErrorKind::FileLimit => "raise the file size limit (ulimit -f), or plan smaller files",
+            ErrorKind::Remote => REMOTE_HINT,
+            ErrorKind::HasData => "choose another device, or repeat its full path in --destroy",
+            ErrorKind::Config => "correct the plan or the path",
             ErrorKind::Stopped => "run it again and let it finish",
             ErrorKind::Defect => "this is a defect in Plimsoll: please report it",
         }
     }
 }
+
+const REMOTE_HINT: &str =
+    "check that the server is running and grants access to this host, and read its log";
 
 fn kind_of(errno: i32) -> ErrorKind {
     match errno {
@@ -373,5 +391,10 @@ mod tests {
         let error = EngineError::Transfer { doing, path, offset_bytes, errno: libc::EIO };
         assert_eq!(error.kind(), ErrorKind::Device);
         assert!(error.to_string().starts_with("writing /x at byte 4096: "), "{error}");
+        let (doing, says, errno) = (String::new(), String::new(), Some(libc::ETIMEDOUT));
+        let silent = EngineError::Remote { doing, says, errno };
+        assert!(silent.hint().starts_with("check that the server is running"));
+        let silent = EngineError::Abandoned { what: "a file".into(), after_ns: 1 };
+        assert!(silent.hint().contains("the server's log"));
     }
 }

@@ -1,4 +1,5 @@
-//! Translates the plan's I/O settings to the backend's, and the backend's report to evidence.
+//! Translates the plan's I/O settings into settings of the backend, and the backend's report into
+//! evidence.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +9,10 @@ use plimsoll_sys::{clock, cpu};
 
 use crate::backend::{self, BackendKind, BackendReport, Direct, Prefer};
 
-/// Default timeout for storage that does not answer, used if the plan sets no timeout, in ns.
+/// Timeout for storage that does not respond, used if the plan sets no timeout, in ns.
 pub(crate) const OUTAGE_NS_MAX: u64 = 600_000_000_000;
 
-/// Number of clock readings from which the cost of one is measured.
+/// Number of clock readings that are used to measure the cost of one reading.
 const CLOCK_READINGS: u32 = 10_000;
 
 /// Returns the interface that the plan prefers.
@@ -32,7 +33,7 @@ pub(crate) fn direct(direct: DirectIo) -> Direct {
     }
 }
 
-/// Decides how `threads` driving threads poll on this host: the plan's setting, limited by the CPUs
+/// Decides how `threads` driving threads poll on this host, from the plan's setting and the CPUs
 /// that this process may use.
 pub(crate) fn polling(engine: &EngineChoice, threads: usize) -> Polling {
     let allowed = cpu::allowed().map_or(1.0, |cpus| cpus.len() as f64);
@@ -40,8 +41,8 @@ pub(crate) fn polling(engine: &EngineChoice, threads: usize) -> Polling {
     backend::polling(engine.spin, threads, quota.map_or(allowed, |quota| quota.min(allowed)))
 }
 
-/// Records how a thread issued its I/O. A file in one of `directories` is recorded by the name of
-/// that directory.
+/// Records how a thread issued its I/O. For a file in one of `directories`, the path of that
+/// directory is recorded.
 pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[PathBuf]) {
     engine.kind = match report.kind {
         BackendKind::Uring => "io_uring",
@@ -72,7 +73,7 @@ pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[P
     }
 }
 
-/// Records that I/O was sent to servers and used no cache of this host.
+/// Records that I/O went to servers and did not use a cache of this host.
 pub(crate) fn note_remote(engine: &mut Engine, directories: &[String]) {
     for directory in directories {
         if !engine.paths.iter().any(|path| path.path == *directory) {

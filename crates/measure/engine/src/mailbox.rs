@@ -2,16 +2,16 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `store_directories` | directories, lock, files |
+//! | `store_directories` | directories, lock and files of a store |
 //! | `manifest` | `store.json` |
 //! | `generation_map` | generation maps that survive a kill |
-//! | `settings` | the store that a manifest describes |
+//! | `settings` | opens the store that a manifest describes |
 //! | `run` | the phases of a run, one after the other |
 //! | `load` | warm-up, measurement and close |
-//! | `caches` | cold, warm-metadata, warm |
+//! | `caches` | state of the caches: cold, warm-metadata or warm |
 //! | `check` | `plimsoll verify` |
 //! | `locator` | file and byte of a finding |
-//! | `probe` | bytes written in a short time |
+//! | `probe` | number of bytes that can be written in a short time |
 //! | `witness` | external record of acknowledged commits |
 
 mod caches;

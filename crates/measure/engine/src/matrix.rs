@@ -2,7 +2,7 @@
 //!
 //! - [`data_set`], [`manifest`]: the location, owner and expected contents of the data.
 //! - [`device`]: protection of block devices that contain data.
-//! - [`pass`]: creation and full verification of the data.
+//! - [`pass`]: creation of the data, and verification of all of it.
 //! - [`condition`]: writes before the measurement.
 //! - [`check`]: verification of the data after a run.
 //! - [`remote`]: data on NFS exports or in an S3 bucket.
@@ -34,7 +34,7 @@ mod tree;
 
 pub use check::{DataCheck, check_data, is_data_set};
 pub use data_set::DataSet;
-pub use plan_check::check_plan;
+pub use plan_check::{check_depth, check_plan};
 pub use probe::{check_tracking, probe_device};
 pub use request::DataSetRequest;
 pub use run::run;

@@ -1,8 +1,8 @@
-//! Checks the memory of a plan, and the length of its files, against the limits of this process,
-//! before the run allocates anything. If a process runs out of memory, the kernel kills it without
-//! a message.
+//! Before a run allocates anything, checks whether the memory of its plan and the length of its
+//! files are within the limits of this process. If a process runs out of memory, the kernel kills
+//! it without a message.
 //!
-//! The figures include the tables that grow with the plan's numbers, rounded up. They omit a few
+//! The estimate includes the tables whose size depends on the plan, rounded up. It omits a few
 //! mebibytes of other data. Each constant names its source.
 
 use plimsoll_plan::{Mailbox, Matrix, ResolvedPlan, Stream, Target, TargetKind, Workload};
@@ -10,12 +10,13 @@ use plimsoll_sys::limits::{self, Room};
 
 use crate::EngineError;
 
-/// Bytes of tables: used in the end, and mapped at the start.
+/// Memory for tables: the bytes that are used at the end of a run, and the bytes that are mapped at
+/// its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryNeed {
-    /// Bytes used in the end.
+    /// Bytes that are used at the end of the run.
     pub used_bytes: u64,
-    /// Bytes mapped from the start.
+    /// Bytes that are mapped from the start.
     pub mapped_bytes: u64,
 }
 
@@ -40,27 +41,28 @@ impl MemoryNeed {
 }
 
 const PAGE_BYTES: u64 = 32 << 10;
-/// Bytes per page in the mail store's cache, in addition to its content: its frame and two slots of
-/// the lookup table (`plimsoll_workload::mailbox`'s cache).
+/// Bytes per page in the mail store's cache, in addition to the content of the page: the frame of
+/// the page and two slots of the lookup table (`plimsoll_workload::mailbox`'s cache).
 const FRAME_BYTES: u64 = 128;
-/// Bytes per page of a database: its generation (4 B, mapped from a file) and the state of its
-/// records.
+/// Bytes per page of a database: the generation of the page (4 B, mapped from a file) and the state
+/// of its records.
 const DATABASE_PAGE_BYTES: u64 = 8;
-/// Bytes per operation that may be in flight, in addition to its buffer, in queue, driver and
-/// pacing.
+/// Bytes that queue, driver and pacing need for each operation in flight, in addition to its
+/// buffer.
 const PLACE_BYTES: u64 = 256;
-/// Bytes per client: its slot in the address and name tables.
+/// Bytes that each client needs in the address and name tables.
 const CLIENT_BYTES: u64 = 512;
-/// Bytes per client and class: five sets of three histograms of 33,792 counters of 2 B, each with
-/// its overflows (`plimsoll_record::histogram`). Three sets are used in turn.
+/// Bytes per client and class: five sets of three histograms, each with 33,792 counters of 2 B and
+/// a table of overflows (`plimsoll_record::histogram`). Three sets are used in turn.
 const CELL: MemoryNeed =
     MemoryNeed { used_bytes: 3 * 3 * (4 << 10), mapped_bytes: 5 * 3 * 2 * (66 << 10) };
-/// Bytes per stamped unit of data: its generation and its state (`plimsoll_workload::stamp`).
+/// Bytes that each stamped unit of data needs for its generation and its state
+/// (`plimsoll_workload::stamp`).
 const UNIT_BYTES: u64 = 5;
-/// Smallest unit of stamps.
+/// Size of the smallest unit that can have a stamp.
 const UNIT_SIZE_BYTES: u64 = 4 << 10;
 
-/// Checks the needs of a plan against the limits of this process.
+/// Fails if a plan needs more than the limits of this process permit.
 ///
 /// # Errors
 /// [`EngineError::Memory`], [`EngineError::FileLimit`].
@@ -87,12 +89,12 @@ fn longest_file_bytes(plan: &ResolvedPlan, target: &Target) -> u64 {
     }
 }
 
-/// Addresses that threads reserve and hardly use: stacks, and 64 MiB of heap each (glibc's
-/// `HEAP_MAX_SIZE`).
+/// Address space that threads reserve and hardly use: stacks, and 64 MiB of heap for each thread
+/// (glibc's `HEAP_MAX_SIZE`).
 const THREADS_MAPPED_BYTES: u64 = 512 << 20;
 
-/// Checks that `bytes` of memory and the addresses of a few threads are available, which a
-/// measurement of this host needs.
+/// Fails if `bytes` of memory, or the address space for a few threads, are not available. A
+/// measurement of this host needs both.
 ///
 /// # Errors
 /// [`EngineError::Memory`].
@@ -121,7 +123,8 @@ fn check_limits(
     Ok(())
 }
 
-/// Returns the memory of a plan's tables on a target, by the part of the plan that determines it.
+/// Returns the memory of a plan's tables on a target, separately for each part of the plan that
+/// determines it.
 fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, MemoryNeed)> {
     let modelled = matches!(target.kind, TargetKind::Model { .. });
     match &plan.workload {
@@ -132,7 +135,7 @@ fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, MemoryNeed)
 
 fn of_mailbox(mailbox: &Mailbox, modelled: bool) -> Vec<(&'static str, MemoryNeed)> {
     let frames = mailbox.cache_bytes / PAGE_BYTES;
-    // A model transfers no data.
+    // A model does not transfer data.
     let content = if modelled { 0 } else { PAGE_BYTES };
     let pages = mailbox.database_capacity_bytes / PAGE_BYTES * u64::from(mailbox.databases);
     let logs = mailbox.log_buffer_bytes.saturating_mul(u64::from(mailbox.databases));

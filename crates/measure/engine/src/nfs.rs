@@ -2,13 +2,12 @@
 //! without a mount or a cache of this host.
 //!
 //! - [`NfsDataSet`]: the run's own directory on each export, with its files and their content.
-//! - [`NfsQueue`]: a thread's calls in flight, driven like any other queue of the stream engine.
+//! - [`NfsQueue`]: the calls of one thread in flight, as a queue of the stream engine.
 //! - [`UnverifiedWindow`]: writes that a restarted server may have lost.
-//! - [`Calls`]: calls, and events of the servers during the run.
+//! - [`Calls`]: counters of calls, and of events of the servers during the run.
 //!
-//! A share is an export. One thread drives all clients of a share. The order of their writes to a
-//! file therefore never changes, and after a restart of the server they are sent again in that
-//! order.
+//! A share is an export. One thread drives all clients of a share. The writes to a file therefore
+//! have a fixed order, and after a restart of the server they are sent again in this order.
 
 mod calls;
 mod data_set;

@@ -1,6 +1,6 @@
-//! Directories and device of a target, which stay open while a run uses them.
+//! Directories or device of a target. They stay open while a run uses them.
 //!
-//! - `resolve`: opens a path that the operator named.
+//! - `resolve`: opens a path that the operator gave.
 //! - `handles`: the open directories and the device.
 //! - `openat`: opens files, restricted to Plimsoll's open directories.
 
@@ -14,7 +14,7 @@ use plimsoll_sys::SysError;
 
 pub use self::handles::HeldTarget;
 
-/// File that is opened instead of a missing file. Nothing is ever read from it.
+/// This file is opened in place of a missing file. It is never read.
 pub(crate) const DEV_NULL: &str = "/dev/null";
 
 pub(crate) fn sys_error(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {

@@ -1,26 +1,29 @@
-//! CPU placement of the threads of a load.
+//! Places the threads of a load on CPUs.
 //!
-//! A disk reports a completion by an interrupt. If the interrupt reaches the CPU on which the
-//! thread waits, the thread continues at once. Otherwise another CPU must wake up first, which in
-//! virtual machines often costs more than an I/O. The engine therefore pins threads to the CPUs of
-//! the disk's interrupts, if there is one for each thread. Otherwise the scheduler places them; it
-//! moves a thread towards the source of its wake-ups.
+//! A disk reports a completion by an interrupt. If the interrupt arrives on the CPU on which the
+//! thread waits, the thread continues immediately. Otherwise another CPU must wake up first, which
+//! in virtual machines often costs more than an I/O. The engine therefore pins threads to the CPUs
+//! of the disk's interrupts, if there is one for each thread. Otherwise the scheduler places them;
+//! it moves a thread towards the source of its wake-ups.
 //!
-//! Measured on a virtual disk with one queue (4 KiB, alternating with fio 3.33, which is placed by
-//! the scheduler), as multiples of fio's rate:
+//! These rates were measured on a virtual disk with one queue, with 4 KiB operations. They are
+//! multiples of the rate of fio 3.33, which the scheduler placed and which ran alternately:
 //!
-//! - One thread at depth 1: 1.11 on the CPU of the interrupt, 0.90 on the other CPU, 0.99 unpinned.
-//! - One thread at depth 4: 1.05 to 1.18, 0.98 and 1.02 in the same three cases.
-//! - Two threads at depth 1, one of them on the other CPU: 1.02 to 1.16; unpinned, 1.04 to 1.07.
-//! - Both threads on the CPU of the interrupt: 1.13 to 1.35. They then share it, and a load that
-//!   generates and checks content needs both CPUs.
+//! - One thread at depth 1: 1.11 if pinned to the CPU of the interrupt, 0.90 if pinned to the other
+//!   CPU, 0.99 if not pinned.
+//! - One thread at depth 4: 1.05 to 1.18 if pinned to the CPU of the interrupt, 0.98 if pinned to
+//!   the other CPU, 1.02 if not pinned.
+//! - Two threads at depth 1, each pinned to its own CPU: 1.02 to 1.16. Without pinning: 1.04 to
+//!   1.07.
+//! - Both threads pinned to the CPU of the interrupt: 1.13 to 1.35. They then share this CPU, but a
+//!   load that generates and checks content needs both CPUs.
 
 use std::path::{Path, PathBuf};
 
 use plimsoll_observe::completion::{self, Completion, Line};
 use plimsoll_observe::stack;
 
-/// Placement of a thread, with the reason.
+/// Placement of a thread, and the reason for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     /// CPU that the thread is pinned to; `None` if the scheduler places it.
@@ -40,7 +43,7 @@ impl Placement {
     #[must_use]
     pub fn with_workers(workers: u32) -> Self {
         Self::unpinned(format!(
-            "{workers} threads run its operations: the scheduler places them all"
+            "{workers} worker threads execute the operations: the scheduler places all threads"
         ))
     }
 
@@ -49,14 +52,15 @@ impl Placement {
     }
 }
 
-/// Source of the wake-ups of threads.
+/// What wakes the threads of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeSource {
-    /// None: operations end in the thread itself.
+    /// No wake-ups: operations complete in the thread that submits them.
     Nothing,
-    /// Replies over the network.
+    /// Replies that arrive over the network.
     Network,
-    /// Threads of this process or of the kernel, or another process, by name.
+    /// Name of other threads that execute the I/O: of this process, of the kernel or of another
+    /// process.
     Threads(String),
     /// Disks of this host.
     Disks(Vec<Completion>),
@@ -86,12 +90,12 @@ pub fn wake_source(paths: &[PathBuf]) -> WakeSource {
 fn wake_source_of(path: &Path) -> WakeSource {
     let stack = stack::read(path);
     if !stack.fuse_connections.is_empty() {
-        return WakeSource::Threads("a process that answers for a FUSE file system".to_owned());
+        return WakeSource::Threads("the process that serves a FUSE file system".to_owned());
     }
     // Devices whose I/O is executed by threads of the kernel.
     let carried = |name: &str| ["loop", "nbd", "zram"].iter().any(|kind| name.starts_with(kind));
     if let Some(layer) = stack.layers.iter().find(|layer| carried(&layer.device.name)) {
-        return WakeSource::Threads(format!("the kernel's threads of {}", layer.device.name));
+        return WakeSource::Threads(format!("the kernel threads of {}", layer.device.name));
     }
     let lowest = stack.layers.iter().filter(|layer| layer.device.below.is_empty());
     let disks: Option<Vec<Completion>> =
@@ -99,7 +103,7 @@ fn wake_source_of(path: &Path) -> WakeSource {
     disks.filter(|disks| !disks.is_empty()).map_or(WakeSource::Unknown, WakeSource::Disks)
 }
 
-/// Places `threads` threads on the CPUs that are `allowed`.
+/// Places `threads` threads on the CPUs in `allowed`.
 #[must_use]
 pub fn place_threads(
     wake_source: &WakeSource,
@@ -109,7 +113,7 @@ pub fn place_threads(
     let all = |why: String| vec![Placement::unpinned(why); threads];
     if threads > allowed.len() {
         return all(format!(
-            "{threads} threads on {} CPUs: the scheduler places them",
+            "there are {threads} threads but only {} CPUs: the scheduler places the threads",
             allowed.len()
         ));
     }
@@ -117,30 +121,35 @@ pub fn place_threads(
         cpus.iter().take(threads).map(|cpu| Placement::pinned(*cpu, why)).collect()
     };
     match wake_source {
-        WakeSource::Nothing => on(allowed, "operations end in the thread itself: a CPU for each"),
+        WakeSource::Nothing => on(
+            allowed,
+            "each operation completes in the thread that submits it: each thread is pinned to a CPU",
+        ),
         WakeSource::Network => {
-            all("replies come over the network: the scheduler places it".to_owned())
+            all("replies come over the network: the scheduler places the thread".to_owned())
         }
         WakeSource::Threads(whose) => {
-            all(format!("it waits for {whose}: the scheduler places both"))
+            all(format!("the thread waits for {whose}: the scheduler places all of these threads"))
         }
         WakeSource::Unknown => {
-            all("the CPU on which the target completes is unknown: the scheduler chooses it"
-                .to_owned())
+            let says = "the CPU that handles completions of the target is unknown: the scheduler \
+                        places the thread";
+            all(says.to_owned())
         }
         WakeSource::Disks(disks) => {
             let names: Vec<&str> = disks.iter().map(|disk| disk.device.as_str()).collect();
             let names = names.join(", ");
             if disks.iter().all(|disk| has_queue_for_each(disk, allowed)) {
                 let cpus = nearest_first(disks, allowed);
-                return on(&cpus, &format!("each CPU has a queue of its own on {names}"));
+                return on(&cpus, &format!("each CPU has its own hardware queue on {names}"));
             }
             by_interrupts(disks, &names, threads, allowed, &on)
         }
     }
 }
 
-/// Places threads on the CPUs of the disks' interrupts, if there is one for each thread.
+/// Places threads on the CPUs that receive the disks' interrupts, if there is such a CPU for each
+/// thread.
 fn by_interrupts(
     disks: &[Completion],
     names: &str,
@@ -153,39 +162,44 @@ fn by_interrupts(
     let cpus = each.next().unwrap_or_default();
     if cpus.is_empty() {
         return free(format!(
-            "the CPU on which {names} completes is unknown: the scheduler chooses it"
+            "the CPU that handles completions of {names} is unknown: the scheduler places the \
+             thread"
         ));
     }
     let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
     let list = list.join(", ");
     if each.any(|other| other != cpus) {
-        return free(format!("{names} complete on different CPUs: the scheduler places it"));
+        return free(format!(
+            "completions of {names} arrive on different CPUs: the scheduler places the thread"
+        ));
     }
     if !cpus.iter().all(|cpu| allowed.contains(cpu)) {
         return free(format!(
-            "{names} completes on CPU {list}, where this process may not run: the scheduler places it"
+            "completions of {names} arrive on CPU {list}, where this process may not run: the \
+             scheduler places the thread"
         ));
     }
     if threads > cpus.len() {
         return free(format!(
-            "{threads} threads, and {names} completes on CPU {list} only: the scheduler places them"
+            "there are {threads} threads, but completions of {names} arrive only on CPU {list}: \
+             the scheduler places the threads"
         ));
     }
-    on(&cpus, &format!("{names} completes on CPU {list}, by its interrupts"))
+    on(&cpus, &format!("interrupts of {names} arrive on CPU {list}"))
 }
 
-/// Returns true if each allowed CPU has a hardware queue to itself: an operation then completes on
-/// the CPU that submitted it.
+/// Returns true if each allowed CPU has its own hardware queue. An operation then completes on the
+/// CPU that submitted it.
 fn has_queue_for_each(disk: &Completion, allowed: &[usize]) -> bool {
     let alone = |cpu: &usize| disk.queues.iter().any(|queue| queue[..] == [*cpu as u32]);
     allowed.iter().all(alone)
 }
 
-/// Returns the CPUs that a disk's interrupts go to.
+/// Returns the CPUs that receive a disk's interrupts.
 fn interrupted(disk: &Completion) -> Vec<usize> {
     let count = |line: &Line| line.taken.values().sum::<u64>();
     let most = disk.lines.iter().map(count).max().unwrap_or(0);
-    // Interrupt lines for changes of configuration and for administration are seldom used.
+    // Interrupts for configuration changes and administration are rare, so these lines are ignored.
     let used = |line: &&Line| match most {
         0 => !line.name.ends_with("config"),
         most => count(line) >= most / 100 && count(line) > 0,
@@ -199,7 +213,7 @@ fn interrupted(disk: &Completion) -> Vec<usize> {
     cpus
 }
 
-/// Orders the CPUs: those near the disks' controllers first.
+/// Sorts the CPUs, so that CPUs near the disks' controllers come first.
 fn nearest_first(disks: &[Completion], allowed: &[usize]) -> Vec<usize> {
     let near =
         |cpu: &usize| disks.iter().all(|disk| disk.local_cpus.iter().any(|c| *c as usize == *cpu));
@@ -238,11 +252,12 @@ mod tests {
         let disk = WakeSource::Disks(vec![virtual_disk("vda", 1)]);
         assert_eq!(cpus(&disk, 1, &[0, 1]), [Some(1)]);
         let why = &place_threads(&disk, 1, &[0, 1])[0].why;
-        assert_eq!(why, "vda completes on CPU 1, by its interrupts");
-        // More threads than CPUs that receive interrupts, or a CPU outside the allowed set.
+        assert_eq!(why, "interrupts of vda arrive on CPU 1");
+        // There are more threads than CPUs that receive interrupts, or a CPU is not in the allowed
+        // set.
         assert_eq!(cpus(&disk, 2, &[0, 1]), [None, None]);
         assert_eq!(cpus(&disk, 1, &[0, 2]), [None]);
-        // Two disks at two ends.
+        // The interrupts of the two disks arrive on different CPUs.
         let two = vec![virtual_disk("vda", 1), virtual_disk("vdb", 2)];
         assert_eq!(cpus(&WakeSource::Disks(two), 1, &[0, 1, 2]), [None]);
         let alike = vec![virtual_disk("vda", 1), virtual_disk("vdb", 1)];
@@ -260,7 +275,7 @@ mod tests {
         let disks = WakeSource::Disks(vec![disk.clone()]);
         assert_eq!(cpus(&disks, 3, &[0, 1, 2, 3]), [Some(2), Some(3), Some(0)]);
         assert_eq!(cpus(&disks, 5, &[0, 1, 2, 3]), [None; 5]);
-        // Four queues for eight CPUs: only interrupts can decide.
+        // There are four queues for eight CPUs, so only the interrupts determine the placement.
         let fewer = Completion {
             queues: (0..4).map(|cpu| vec![cpu, cpu + 4]).collect(),
             lines: (0..4).map(|cpu| line("nvme0q", &[cpu + 4], 900)).collect(),

@@ -1,8 +1,8 @@
 //! S3 bucket as a target (`plimsoll-s3`): the streams' files are divided into objects.
 //!
-//! S3 cannot write part of an object. A file of the plan therefore consists of objects whose size
-//! is that of the largest transfer. A write replaces one whole object (PUT, in parts if it is
-//! large). A read gets one object (GET), or a range of an object if the read is smaller.
+//! S3 cannot write part of an object. A file of the plan therefore consists of objects, which have
+//! the size of the largest transfer. A write replaces one whole object (PUT, in parts if it is
+//! large). A read requests one object (GET), or a range of an object if the read is smaller.
 //!
 //! | operation | request |
 //! |---|---|
@@ -12,10 +12,12 @@
 //! | readdir | LIST of the share's small objects, up to 1,000 |
 //! | create, remove | PUT of an empty object, DELETE |
 //!
-//! A read has a second class, which ends with the first byte of the object (not of the response's
-//! head). If an operation is retried, its time counts from the first try for both.
+//! The time to the first byte of a read is recorded in a separate class. It ends with the first
+//! byte of the object, not of the response's head. If an operation is retried, both times count
+//! from the first attempt.
 //!
-//! The target rejects operations that S3 lacks: rename, setattr, and syncs separate from the write.
+//! The target rejects operations that S3 does not have: rename, setattr, and syncs that are
+//! separate from the write.
 
 mod data_set;
 mod queue;
@@ -24,23 +26,23 @@ pub(crate) use data_set::call_each;
 pub use data_set::{S3DataSet, S3DataSetRequest};
 pub use queue::{Calls, S3Queue, S3Target};
 
-/// Returns the object size of the plan's stream. Several streams are an error.
+/// Returns the object size of the plan's stream. Fails if the plan has several streams.
 ///
 /// # Errors
 /// A sentence that explains the unsupported operation, size or number of streams.
 pub fn check_streams(configs: &[plimsoll_workload::matrix::StreamConfig]) -> Result<u32, String> {
     match configs {
         [config] => object_bytes(config),
-        _ => Err(
-            "several streams at once can't run on S3, because all objects have the size of one \
-                  stream's writes: name one"
-                .to_owned(),
-        ),
+        _ => {
+            Err("a load on S3 can have only one stream, because all objects have the size of the \
+             stream's writes"
+                .to_owned())
+        }
     }
 }
 
-/// Returns the object size of a stream. Its reads must divide the object, and its writes must
-/// replace whole objects.
+/// Returns the object size of a stream. The size of its reads must divide the object size, and its
+/// writes must replace whole objects.
 ///
 /// # Errors
 /// A sentence that explains the unsupported operation or size.
@@ -52,23 +54,25 @@ pub fn object_bytes(config: &plimsoll_workload::matrix::StreamConfig) -> Result<
     let whole = writes.iter().all(|size| size.size_bytes == object);
     if config.read_percent < 100.0 && !whole {
         return Err(format!(
-            "stream {name}: on S3 a write replaces an object, so that all writes must be of the \
+            "stream {name}: on S3 a write replaces a whole object, so all writes must have the \
              largest size, {object} bytes"
         ));
     }
     if let Some(size) = sizes.iter().find(|size| !object.is_multiple_of(**size)) {
         return Err(format!(
-            "stream {name}: a read of {size} bytes is not an even part of an object of {object}"
+            "stream {name}: the read size, {size} bytes, must divide the object size, {object} \
+             bytes"
         ));
     }
     let files = &config.files;
     if [files.file_size_bytes, files.offset_bytes].iter().any(|b| !b.is_multiple_of(object)) {
         return Err(format!(
-            "stream {name}: file_size and offset must be multiples of {object} bytes, the objects' size"
+            "stream {name}: file_size and offset must be multiples of the object size, {object} \
+             bytes"
         ));
     }
     if config.align_bytes > 0 && config.align_bytes != object {
-        return Err(format!("stream {name}: on S3 `align` can't differ from the objects' size"));
+        return Err(format!("stream {name}: on S3 `align` must be equal to the object size"));
     }
     if config.metadata_percent > 0.0 && (mix.rename_percent > 0.0 || mix.setattr_percent > 0.0) {
         return Err(format!(
@@ -77,8 +81,14 @@ pub fn object_bytes(config: &plimsoll_workload::matrix::StreamConfig) -> Result<
     }
     if config.sync.kind.flushes() {
         return Err(format!(
-            "stream {name}: S3 has no sync apart from the write: set sync = \"none\""
+            "stream {name}: S3 has no separate sync, because each write is durable: set sync = \
+             \"none\""
         ));
     }
-    u32::try_from(object).map_err(|_| format!("stream {name}: objects of {object} bytes"))
+    u32::try_from(object).map_err(|_| {
+        format!(
+            "stream {name}: objects of {object} bytes are too \
+        large"
+        )
+    })
 }

@@ -1,4 +1,4 @@
-//! Targets of known behaviour in virtual time, for the tests of drivers.
+//! Simulated targets with known behaviour in virtual time, for tests of the drivers.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -27,7 +27,7 @@ pub(crate) use reads::Reads;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// Virtual time that clock and queue share.
+/// Virtual clock, shared by driver and queue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VirtualClock(Rc<RefCell<u64>>);
 
@@ -56,14 +56,14 @@ impl Timer for VirtualClock {
     }
 }
 
-/// Time that the driving thread needs.
+/// Costs of the driving thread, in virtual time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Costs {
     /// Cost of preparing or processing one operation.
     pub(crate) step_ns: u64,
     /// Cost of each call.
     pub(crate) call_ns: u64,
-    /// Kernel's cost for each operation of a call.
+    /// Cost of the kernel for each operation in a call.
     pub(crate) work_ns: u64,
     /// Delay of the thread after a wait.
     pub(crate) wake_ns: u64,
@@ -71,7 +71,8 @@ pub(crate) struct Costs {
 
 /// Service times of a device.
 pub(crate) trait Device {
-    /// Returns when the completion of an operation that arrives at `now_ns` becomes visible.
+    /// Returns the time at which the completion becomes visible, for an operation that arrives at
+    /// `now_ns`.
     fn done_ns(&mut self, now_ns: u64) -> u64;
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct SimulatedQueue<D> {
     pub(crate) costs: Costs,
     tick_ns: u64,
     queued: Vec<(u64, u32)>,
-    /// By operation: completion time, number of earlier operations, user data and size.
+    /// For each operation: completion time, number of earlier operations, user data and size.
     in_flight: BinaryHeap<Reverse<(u64, u64, u64, u32)>>,
     handed_over: u64,
     /// True if a wait ended by its timeout. As in a ring, the timer counts as a completion without

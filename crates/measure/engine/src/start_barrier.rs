@@ -1,5 +1,5 @@
-//! Waits for permission before a phase begins ([`Watcher::begins_at`]): hosts of a fleet start
-//! together.
+//! Waits for permission before a phase begins ([`Watcher::begins_at`]), so that the hosts of a
+//! fleet start together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -13,9 +13,10 @@ use plimsoll_sys::clock::monotonic_ns;
 /// Interval between requests for permission.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Returns the start of a phase that is ready from `ready_ns` on. The start is never earlier than
-/// `ready_ns`. If the operator requests the end of the run, the phase starts now: if it started at
-/// `ready_ns`, perhaps ten seconds ago, all operations of these seconds would be due at once.
+/// Returns the start of a phase that is ready at `ready_ns`. The start is never earlier than
+/// `ready_ns`. If the operator requests the end of the run, the phase starts now. If it started at
+/// `ready_ns`, which may be ten seconds ago, all operations of these seconds would be due
+/// immediately.
 fn begins_at(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -35,8 +36,8 @@ fn begins_at(
     }
 }
 
-/// Postpones the start of a ready phase until it may begin, and returns true if it waited. The wait
-/// is not part of the phase.
+/// Postpones the start of a phase until it has permission to begin. Returns true if it waited. The
+/// wait is not part of the phase.
 pub(crate) fn delay_start(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -53,7 +54,8 @@ pub(crate) fn delay_start(
     is_late
 }
 
-/// Waits until a phase may begin that starts as soon as the thread drives it. Returns the start.
+/// Waits until a phase has permission to begin, for a phase that starts as soon as the thread
+/// drives it. Returns the start.
 pub(crate) fn wait_for_start(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -75,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// Watcher that gives permission, or requests the end of the run instead.
+    /// Watcher that gives permission, or requests the end of the run.
     struct StubWatcher<'a>(Option<u64>, &'a AtomicBool);
 
     impl Watcher for StubWatcher<'_> {

@@ -1,8 +1,8 @@
 //! Drives a stateful workload (`plimsoll_workload::step`) against files.
 //!
 //! Each thread owns one part of the workload with its files, buffers and queue. The threads share
-//! only a few atomics that announce the phase ([`Control`]). Each thread records separately, and
-//! sends a snapshot ([`plimsoll_record::snapshot`]) once per interval.
+//! only a few atomic variables, which contain the current phase ([`Control`]). Each thread records
+//! separately, and sends a snapshot ([`plimsoll_record::snapshot`]) once per interval.
 
 mod control;
 mod driver;

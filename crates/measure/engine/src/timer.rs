@@ -1,14 +1,14 @@
-//! Time source of a driver: real, or simulated by a test.
+//! Time source of a driver: the real clock, or a clock that a test simulates.
 
 use plimsoll_sys::clock::{Clock, sleep_until_ns};
 
 /// Monotonic clock that can sleep. The compiler generates a driver for each implementation.
 pub trait Timer {
-    /// Returns the time in nanoseconds; never less than before.
+    /// Returns the time in nanoseconds. It never decreases.
     fn now_ns(&mut self) -> u64;
-    /// Sleeps until `deadline_ns`, or shorter.
+    /// Sleeps until `deadline_ns`, or for a shorter time.
     fn sleep_until_ns(&mut self, deadline_ns: u64);
-    /// Reads the clock until `deadline_ns`, without a sleep and its late wake-up.
+    /// Polls the clock until `deadline_ns`. It does not sleep, because a wake-up could be late.
     fn watch_until_ns(&mut self, deadline_ns: u64) {
         while self.now_ns() < deadline_ns {
             std::hint::spin_loop();

@@ -1,15 +1,16 @@
-//! Plimsoll's own directories inside those of the plan: lock, name, creation and removal.
+//! Plimsoll's own directories inside the plan's directories: their locks, names, creation and
+//! removal.
 //!
-//! In each directory that the plan names, a run has its own directory, `plimsoll-NAME`. A manifest
-//! in it describes the contents. A directory with that name but without a manifest is someone
-//! else's, and Plimsoll never changes it.
+//! In each directory of the plan, a run creates its own directory, `plimsoll-NAME`. A manifest in
+//! this directory describes its contents. If a directory has that name but no manifest, it does not
+//! belong to Plimsoll, and Plimsoll never changes it.
 //!
 //! - `lock`: the lock that prevents two runs on one target.
 //! - `contents`: names that belong to a run's data.
-//! - `find_manifest`: the manifest at a path, and the current location of the remaining data.
+//! - `find_manifest`: finds the manifest at a path, and the current location of the remaining data.
 //! - `removal`: removal of Plimsoll's own data, and completion of interrupted removals.
 //! - `maps`: expected contents of the data, in the state directory.
-//! - `space`: required and free space of a plan.
+//! - `space`: space that a plan requires, and free space.
 //! - `clean`: removal of the data of killed runs.
 
 pub(crate) mod clean;
@@ -64,11 +65,11 @@ pub(crate) fn failed(
 }
 
 /// Creates and opens a run's own directory in each target directory. Also returns the identities of
-/// removed earlier data. Several paths may lead to one target directory.
+/// earlier data that was removed. Several paths may refer to the same target directory.
 ///
 /// # Errors
-/// Fails if another file or directory has the name of an own directory. The directories created
-/// until then are removed again.
+/// Fails if another file or directory has the name of the run's own directory. Directories that
+/// were already created are removed again.
 pub(crate) fn create_own_directories(
     targets: &[TargetDirectory],
     name: &str,
@@ -88,8 +89,8 @@ pub(crate) fn create_own_directories(
             Ok(own) => made.push(own),
             Err(error) => {
                 for own in &made {
-                    // The directories are empty. The first error is more useful to the caller than
-                    // an error of this removal.
+                    // The directories are empty. An error of this removal is ignored, so that the
+                    // caller gets the first error.
                     let _ = unlinkat(&own.parent.fd, own.name(), AtFlags::REMOVEDIR);
                 }
                 return Err(error);
@@ -99,7 +100,7 @@ pub(crate) fn create_own_directories(
     Ok((made, replaced))
 }
 
-/// Opens the same own directory by another path of its target directory.
+/// Opens a run's own directory again, through another path of its target directory.
 fn reopen(own: &OwnDirectory, target: &TargetDirectory) -> Result<OwnDirectory, EngineError> {
     let path = target.path.join(own.name());
     let fd = own.fd.try_clone();
@@ -120,7 +121,7 @@ pub(crate) trait DataManifest: Serialize + DeserializeOwned {
     /// Returns the identity of the described data.
     fn id(&self) -> u64;
     fn plan(&self) -> &str;
-    /// Returns the names that belong to the data.
+    /// Returns the names of files and directories that belong to the data.
     fn contents(&self) -> Contents;
     /// Validates the manifest's numbers and paths.
     ///
@@ -129,21 +130,23 @@ pub(crate) trait DataManifest: Serialize + DeserializeOwned {
     fn check(&self) -> Result<(), String>;
 }
 
-/// Time limits for writing a manifest, without and after the operator's request to stop. Its flush
-/// may also write data of the load that the system still caches.
+/// Time limits for writing a manifest, before and after the operator's request to stop. The flush
+/// of the manifest may also write cached data of the load.
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(600);
 const MANIFEST_TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(20);
 
 /// Writes the manifest to each directory of a target; each write is atomic.
 ///
 /// # Errors
-/// Fails if a directory cannot be written, or does not answer within ten minutes.
+/// Fails if a directory cannot be written, or if its file system does not respond within ten
+/// minutes.
 pub(crate) fn write_manifest<M: DataManifest>(
     manifest: &M,
     held: &HeldTarget,
 ) -> Result<(), EngineError> {
-    let text = serde_json::to_string_pretty(manifest)
-        .map_err(|error| EngineError::Config(format!("the manifest of a {}: {error}", M::WHAT)))?;
+    let text = serde_json::to_string_pretty(manifest).map_err(|error| {
+        EngineError::Config(format!("cannot encode the manifest of a {}: {error}", M::WHAT))
+    })?;
     let what = format!("the manifest of a {}", M::WHAT);
     let held = held.clone();
     blocking_call::run_with_limits(
@@ -162,7 +165,7 @@ pub(crate) fn write_manifest<M: DataManifest>(
     .flatten()
 }
 
-/// Replaces a file of an own directory by one with a new text.
+/// Replaces the text of a file in a run's own directory.
 fn write_atomically(own: &OwnDirectory, name: &str, text: &str) -> std::io::Result<()> {
     let temporary = format!(".{name}.new");
     match unlinkat(&own.fd, &temporary, AtFlags::empty()) {
@@ -175,7 +178,7 @@ fn write_atomically(own: &OwnDirectory, name: &str, text: &str) -> std::io::Resu
     Ok(renameat(&own.fd, &temporary, &own.fd, name)?)
 }
 
-/// Opens the directories that a plan names. Each must exist and be in an allowed place.
+/// Opens the directories of a plan. Each directory must exist and be in an allowed directory.
 ///
 /// # Errors
 /// Fails if a directory is missing, is not a directory, or is not allowed.
@@ -184,9 +187,8 @@ pub(crate) fn named_directories<'a>(
     needs: &str,
     allowed: Option<&AllowList>,
 ) -> Result<Vec<TargetDirectory>, EngineError> {
-    let lookup_error = |call, path: &Path, error: &std::io::Error| {
-        failed("looking at a target", call, path, error)
-    };
+    let lookup_error =
+        |call, path: &Path, error: &std::io::Error| failed("examining a target", call, path, error);
     names
         .map(|named| {
             let path = Path::new(named);

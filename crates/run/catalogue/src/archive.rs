@@ -1,4 +1,4 @@
-//! Export and import of a run or experiment as one file: a compressed tar archive of its directory
+//! Exports and imports a run or experiment as one file: a compressed tar archive of its directory
 //! and its labels.
 
 use std::fs::{self, File};
@@ -13,17 +13,16 @@ use crate::error::CatalogueError;
 use crate::labels::{SUFFIX, labels_path};
 use crate::scan::FLEET;
 
-/// Maximum unpacked size. A bundle has megabytes and an experiment has hundreds of bundles; a
-/// larger archive was not written by `export`.
+/// Maximum unpacked size. A bundle has a few megabytes and an experiment has hundreds of bundles,
+/// so an archive above this size was not written by `export`.
 const UNPACKED_BYTES_MAX: u64 = 64 << 30;
-/// Bytes that each file counts in addition to its contents: millions of empty files also fill a
-/// disk.
+/// Bytes that are added to the size of each file, because millions of empty files also fill a disk.
 const FILE_BYTES: u64 = 4096;
-/// Maximum depth of a path: published experiment, search, run, hosts of a fleet, host, bundle,
-/// file.
+/// Maximum depth of a path. The deepest path has these parts: published experiment, search, run,
+/// hosts of a fleet, host, bundle, file.
 const DEPTH_MAX: usize = 7;
 
-/// Writes the archive of a bundle or experiment. An existing file is not replaced.
+/// Writes the archive of a bundle or experiment. Does not replace an existing file.
 ///
 /// # Errors
 /// The directory cannot be read, or the file cannot be written or exists.
@@ -32,7 +31,7 @@ pub fn export(directory: &Path, to: &Path) -> Result<(), CatalogueError> {
     let file = File::options().write(true).create_new(true).open(to).map_err(io)?;
     let packed = pack(directory, file);
     if packed.is_err() {
-        // Remove an incomplete archive.
+        // After an error, the incomplete archive is removed.
         let _ = fs::remove_file(to);
     }
     packed.map_err(io)
@@ -51,12 +50,11 @@ fn pack(directory: &Path, file: File) -> io::Result<()> {
     archive.into_inner()?.finish()?.sync_all()
 }
 
-/// Unpacks an archive and returns the directory of the bundle or experiment. It replaces no
-/// existing file and accepts only regular files below one directory.
+/// Unpacks an archive and returns the directory of the bundle or experiment. Accepts only regular
+/// files below one directory, and does not replace existing files.
 ///
 /// # Errors
-/// The archive contains something else, the name exists already, or the directory cannot be
-/// written.
+/// The archive contains other entries, the name already exists, or the directory cannot be written.
 pub fn import(archive: &Path, into: &Path) -> Result<PathBuf, CatalogueError> {
     import_at_most(archive, into, UNPACKED_BYTES_MAX)
 }
@@ -76,7 +74,7 @@ pub fn import_at_most(
     let half = into.join(format!(".import-{}", std::process::id()));
     fs::create_dir(&half).map_err(|error| CatalogueError::io("create", &half, error))?;
     let placed = unpack(archive, file, &half, bytes_max).and_then(|name| place(&half, into, &name));
-    // After a successful import, this directory is empty.
+    // After a successful import, this temporary directory is empty.
     let _ = fs::remove_dir_all(&half);
     placed
 }

@@ -1,11 +1,11 @@
-//! Dates as users write them: `2026-11-23`, in UTC like the times in reports.
+//! Parses dates that users enter, such as `2026-11-23`. They are in UTC, like the times in reports.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 /// Returns the start of a day in nanoseconds since 1970, or `None` if the text is not a valid date.
 pub fn unix_ns_of(day: &str) -> Option<u64> {
-    // Other forms of ISO 8601 can be parsed too, but are longer or shorter.
+    // The parser also accepts other forms of ISO 8601, but these are longer or shorter.
     let date: Date = day.parse().ok().filter(|_| day.len() == "2026-11-23".len())?;
     u64::try_from(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_nanosecond()).ok()
 }

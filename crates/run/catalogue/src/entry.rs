@@ -16,8 +16,8 @@ use crate::verification::{LedgerRecord, UNVERIFIED};
 /// A run that is known from the ledger, from its bundle, or from both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Line of the ledger that records the start of the run, and the number that users refer to it
-    /// by. `None` if this machine's ledger does not have the run.
+    /// Line of the ledger that records the start of the run. Users refer to the run by this number.
+    /// `None` if the run is not in this machine's ledger.
     pub position: Option<u64>,
     pub run_id: String,
     pub name: String,
@@ -28,18 +28,19 @@ pub struct Entry {
     /// Storage under test: the targets of the plan, with the file systems and devices below them.
     #[serde(default)]
     pub target: Option<String>,
-    /// How the run ended. `None` if it is still running or was killed.
+    /// How the run ended. `None` if the run is still running or was killed.
     pub end: Option<String>,
     /// True while a process has reserved the directory of the run's bundle. The reservation of a
     /// killed process is released.
     #[serde(default)]
     pub is_under_way: bool,
-    /// The ledger's verdict in capitals; [`UNVERIFIED`] if the ledger does not confirm the run.
+    /// The verdict in the ledger, in capitals; [`UNVERIFIED`] if the ledger does not confirm the
+    /// run.
     pub verdict: Option<String>,
-    /// Verdict that the bundle or another user states, if the ledger does not confirm it.
+    /// Verdict that is stated by the bundle or by another user but not confirmed by the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_verdict: Option<String>,
-    /// Why the bundle does not match the ledger.
+    /// Reason why the bundle does not match the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// One sentence that explains the verdict.
@@ -49,7 +50,7 @@ pub struct Entry {
     pub bundle: Option<String>,
     /// Transactional I/Os per second.
     pub achieved_iops_per_s: Option<f64>,
-    /// Transactional I/Os per second that the plan requires.
+    /// Required transactional I/Os per second, from the plan.
     pub required_iops_per_s: Option<f64>,
     /// Achieved rate divided by the required rate, minus one.
     pub headroom: Option<f64>,
@@ -57,7 +58,7 @@ pub struct Entry {
     pub read_latency_ns_avg: Option<u64>,
     /// Mean latency of transactional writes.
     pub write_latency_ns_avg: Option<u64>,
-    /// Duration of the measurement.
+    /// Duration of the measurement, in nanoseconds.
     pub measured_ns: Option<u64>,
     pub host: Option<String>,
     /// Hosts of a fleet run; empty if the run used one host without a fleet.
@@ -74,7 +75,7 @@ pub struct ExperimentEntry {
     pub directory: PathBuf,
 }
 
-/// Fields of `verdict.json` that a list shows.
+/// Fields of `verdict.json` that lists show.
 #[derive(Deserialize)]
 struct StoredVerdict {
     verdict: String,
@@ -90,7 +91,7 @@ impl StoredVerdict {
     }
 }
 
-/// Fields of `environment.json` that runs are searched by.
+/// Fields of `environment.json` by which runs can be searched.
 #[derive(Default, Deserialize)]
 struct Environment {
     host: Option<String>,
@@ -111,7 +112,7 @@ struct Device {
     model: Option<String>,
 }
 
-/// Fields of `resolved.toml` that runs are searched by.
+/// Fields of `resolved.toml` by which runs can be searched.
 #[derive(Deserialize)]
 struct Plan {
     #[serde(default)]
@@ -141,7 +142,7 @@ fn target_summary(plan: &Plan, environment: &Environment) -> Option<String> {
     }
 }
 
-/// Ledger word for a fleet run that an agent refused.
+/// Word in the ledger for a fleet run that an agent refused.
 const REFUSED: &str = "refused";
 
 impl Entry {
@@ -151,13 +152,13 @@ impl Entry {
         self.bundle.is_some() || self.origin.is_some()
     }
 
-    /// Returns whether the run used a model. The reason of every verdict on a model starts with
+    /// Returns true if the run used a model: the reason of every verdict on a model starts with
     /// `modelled:`.
     pub fn is_modelled(&self) -> bool {
         self.reason.as_ref().is_some_and(|reason| reason.starts_with("modelled:"))
     }
 
-    /// Returns the verdict as lists show it: `MODELLED PASS`, `UNVERIFIED (PASS)`, `none`.
+    /// Returns the verdict in the form for lists: `MODELLED PASS`, `UNVERIFIED (PASS)`, `none`.
     pub fn verdict_label(&self) -> String {
         let verdict = self.verdict.as_deref().unwrap_or("none");
         let modelled = if self.is_modelled() { "MODELLED " } else { "" };
@@ -180,8 +181,8 @@ impl Entry {
         }
     }
 
-    /// Takes verdict and figures from the files that the ledger confirms. `sealed` are the
-    /// evidence files that this entry was read from, below `directory`.
+    /// Sets the verdict and the figures from files that the ledger confirms. `sealed`: the evidence
+    /// files below `directory` from which this entry was read.
     fn verify(
         &mut self,
         record: Option<&LedgerRecord<'_>>,
@@ -208,7 +209,7 @@ impl Entry {
         self.verdict = Some(record.verdict).filter(|verdict| *verdict != "none").map(str::to_owned);
     }
 
-    /// Drops everything that `verdict.json` states, except that the run used a model.
+    /// Removes all values that came from `verdict.json`, except the fact that the run used a model.
     fn drop_figures(&mut self) {
         self.reason = self.is_modelled().then(|| "modelled: the verdict's file differs".to_owned());
         (self.achieved_iops_per_s, self.required_iops_per_s) = (None, None);
@@ -244,7 +245,7 @@ impl Entry {
         remarks
     }
 
-    /// Reads the entry of a bundle or fleet run. `None` if its files are not readable.
+    /// Reads the entry of a bundle or fleet run. `None` if its files cannot be read.
     pub(crate) fn read(
         scanned: &ScannedDirectory,
         record: Option<&LedgerRecord<'_>>,
@@ -262,10 +263,10 @@ impl Entry {
             .as_deref()
             .and_then(|bytes| serde_json::from_slice(bytes).ok())
             .unwrap_or_default();
-        // The run is listed even if a newer version wrote its plan; only the search by target
-        // misses it.
+        // If a newer version wrote the plan, the run is still listed, but searches by target do not
+        // find it.
         let plan = plan_file.as_deref().and_then(|bytes| toml::from_slice::<Plan>(bytes).ok());
-        // Commands that show labels report labels that cannot be read.
+        // Unreadable labels are ignored here, because commands that show labels report them.
         let labels = Labels::of(&scanned.directory).unwrap_or_default();
         let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let mut entry = Self {
@@ -364,9 +365,10 @@ impl Entry {
     }
 }
 
-/// Returns the mean latency of reads or writes. A write that waits for a flush ends with the flush.
+/// Returns the mean latency of reads or writes. A write that waits for a flush counts as completed
+/// when the flush completes.
 fn mean_ns(run: &Run, is_read: bool) -> Option<u64> {
-    // A mail store that flushes nothing has such a class without operations.
+    // If a mail store flushes nothing, it still has this class, but without operations.
     let has_durable = run.classes.iter().any(|class| class.group == "durable" && class.count > 0);
     let group = if has_durable && !is_read { "durable" } else { "transactional" };
     let pick = |class: &ClassTotals| class.group == group && class.is_read == is_read;

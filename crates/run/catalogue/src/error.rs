@@ -25,7 +25,7 @@ pub enum CatalogueError {
     /// The ledger or a bundle could not be read.
     #[error(transparent)]
     Evidence(#[from] plimsoll_evidence::EvidenceError),
-    /// The name matches several runs, or the run does not exist. The text is a complete message.
+    /// The name matches several runs, or no run. The text is a complete message.
     #[error("{0}")]
     Name(String),
     /// The archive was not written by `runs export`.

@@ -1,5 +1,5 @@
-//! The index: an SQLite file built from bundles and ledger. An unusable index is deleted and
-//! rebuilt. If the file cannot be written, the index stays in memory.
+//! The index: an SQLite file that is built from the bundles and the ledger. If the index is
+//! unusable, it is deleted and rebuilt. If the file cannot be written, the index is in memory.
 
 mod mirror;
 
@@ -33,9 +33,9 @@ const TABLES: &str = "
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     pub verdict: Option<String>,
-    /// Part of the plan's name.
+    /// Text that the plan's name must contain.
     pub plan: Option<String>,
-    /// Part of the target, file system or device name.
+    /// Text that the name of the target, file system or device must contain.
     pub target: Option<String>,
     /// Minimum achieved rate in transactional I/Os per second.
     pub rate_min_per_s: Option<f64>,
@@ -50,7 +50,7 @@ pub struct Filter {
     pub with_bundle: bool,
     /// Only runs that have no end and no bundle.
     pub is_open: bool,
-    /// Maximum number of runs; the latest runs are returned.
+    /// Maximum number of runs. If more runs match, the latest are returned.
     pub limit: Option<u32>,
 }
 
@@ -58,12 +58,12 @@ pub struct Filter {
 #[derive(Debug)]
 pub struct Catalogue {
     connection: Connection,
-    /// Directories of bundles. If two directories have a bundle with the same name, the bundle in
-    /// the first directory is used.
+    /// Directories of bundles. If two directories contain a bundle with the same name, the bundle
+    /// in the first directory is used.
     directories: Vec<PathBuf>,
-    /// State of the files that the index was built from.
+    /// State of the files from which the index was built.
     fingerprint: Fingerprint,
-    /// Whether to list runs of other users from the team's catalogue.
+    /// True to also list runs of other users from the team's catalogue.
     is_shared: bool,
     /// Incomplete last line of the ledger, left by a killed writer.
     pub torn: Option<TornTail>,
@@ -78,7 +78,7 @@ impl Catalogue {
         Self::open_with(roots, &CachedLedger::new(Ledger::at(&roots.ledger)))
     }
 
-    /// Like [`Self::open`], with a ledger that caches the lines that were read earlier.
+    /// Like [`Self::open`], but uses a ledger that caches the lines that it read earlier.
     ///
     /// # Errors
     /// The errors of [`Self::open`].
@@ -117,8 +117,8 @@ impl Catalogue {
         Err(CatalogueError::Index { path: roots.index.clone(), reason })
     }
 
-    /// Returns whether ledger, bundles and labels are unchanged, judged by the ledger and the
-    /// modification times of directories. It does not detect a change that another program makes
+    /// Returns true if the ledger, bundles and labels seem unchanged. Compares the ledger and the
+    /// modification times of directories, so it does not detect a change that another program makes
     /// inside a bundle.
     #[must_use]
     pub fn is_current(&self, roots: &Roots) -> bool {
@@ -234,7 +234,8 @@ impl Catalogue {
         };
         let known = self.experiments_with_prefix(id)?;
         let known = known.iter().filter(|one| one.id == *id).map(|one| one.directory.clone());
-        // The index does not have an experiment whose first run has not finished.
+        // If the first run of an experiment has not finished, the experiment is not in the index
+        // yet.
         let mut all = self.directories.iter().map(|parent| parent.join(id)).chain(known);
         Ok(all.any(|parent| is_held(&parent)))
     }
@@ -258,7 +259,7 @@ fn escape_like(text: &str) -> String {
 
 fn open_index(path: &Path) -> rusqlite::Result<Connection> {
     if let Some(parent) = path.parent() {
-        // If this fails, opening the file reports the error.
+        // If this fails, opening the file will report the error.
         let _ = std::fs::create_dir_all(parent);
     }
     let connection = Connection::open(path)?;
@@ -315,7 +316,7 @@ fn refresh(
         let record = records.get(id);
         let line = record.map_or("-", |record| record.last_line_sha256);
         let stamp = format!("{} {} {line}", one.directory.display(), one.stamp);
-        // The directory name is the run id, so an unchanged bundle does not have to be parsed.
+        // The name of the directory is the run id, so unchanged bundles do not have to be parsed.
         let position = starts.positions.get(id).and_then(|at| i64::try_from(*at).ok());
         if known.get(id).is_some_and(|known| *known == (stamp.clone(), position)) {
             there.insert(id.to_owned());
@@ -350,7 +351,7 @@ fn refresh(
     work.commit()
 }
 
-/// Updates the table of experiments, and writes only if it has changed.
+/// Updates the table of experiments. Writes only if the table has changed.
 fn put_experiments(work: &Connection, scanned: &[ScannedDirectory]) -> rusqlite::Result<()> {
     let known: BTreeMap<String, String> = {
         let mut all = work.prepare("SELECT id, directory FROM experiments")?;
@@ -405,7 +406,7 @@ impl<'a> RunWriter<'a> {
     }
 }
 
-/// Starts and ends of runs in the ledger.
+/// The start and the end of each run in the ledger.
 struct LedgerRuns<'a> {
     positions: HashMap<&'a str, u64>,
     ends: HashMap<&'a str, &'a Link>,
@@ -427,8 +428,8 @@ impl<'a> LedgerRuns<'a> {
         Self { positions, ends }
     }
 
-    /// Builds the entry of a run without a bundle, and a stamp from its ledger lines. `None` if the
-    /// line is not the start of such a run.
+    /// Returns the entry and the stamp of a run that has no bundle, built from the run's ledger
+    /// lines. `None` if the line is not the start of such a run.
     fn without_bundle(&self, start: &Link, there: &HashSet<String>) -> Option<(Entry, String)> {
         let line = &start.entry;
         let Event::Started { name, experiment, .. } = &line.event else { return None };

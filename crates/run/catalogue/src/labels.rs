@@ -1,5 +1,5 @@
 //! Tags and notes that users add to a run. They are stored in `NAME.labels.json` next to the bundle
-//! or experiment `NAME`, are not part of its seal, and are exported with it.
+//! or experiment `NAME`. They are not part of its seal, but are exported with it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogueError;
 
-/// Suffix of the file name.
+/// Suffix of the name of a labels file.
 pub(crate) const SUFFIX: &str = ".labels.json";
 
 /// Tags and note of one run or experiment.

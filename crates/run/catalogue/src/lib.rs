@@ -1,10 +1,10 @@
 //! The catalogue: lists the runs on this machine with their results, and the tags and notes that
 //! users added.
 //!
-//! Bundles and the ledger are the source. The index is an SQLite file built from them and updated
-//! each time it is opened ([`index`]); deleting it loses nothing. Tags and notes are not evidence:
-//! no seal includes them, and they are stored in a file next to the bundle ([`labels`]). A team's
-//! catalogue ([`team`]) stores the runs of many hosts with their bundles.
+//! All data comes from the bundles and the ledger. The index ([`index`]) is an SQLite file that is
+//! built from them and updated each time it is opened. Deleting it loses no data. Tags and notes
+//! are not evidence: no seal includes them, and they are stored in a file next to the bundle
+//! ([`labels`]). A team's catalogue ([`team`]) stores the runs of many hosts with their bundles.
 //!
 //! # Where to change what
 //!

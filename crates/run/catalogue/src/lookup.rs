@@ -1,5 +1,5 @@
-//! Lookup of a run or experiment by the word that users type: `last`, a number from
-//! `plimsoll runs`, a name or its beginning, or the name of a plan (its latest run).
+//! Finds the run or experiment that a user specifies: by `last`, a number from `plimsoll runs`, a
+//! name or its beginning, or the name of a plan (its latest run).
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::entry::Entry;
 use crate::error::CatalogueError;
 use crate::index::Catalogue;
 
-/// Maximum number of names in the message about an ambiguous name.
+/// Maximum number of matching names that the message about an ambiguous name lists.
 const CANDIDATES_MAX: usize = 5;
 
 /// Result of a lookup.
@@ -59,8 +59,8 @@ impl Catalogue {
         if !remote.is_empty() {
             return Ok(Lookup::RemoteExperiment(remote));
         }
-        // The names of an experiment's runs start with its own name, so a common prefix means the
-        // experiment.
+        // The names of an experiment's runs start with the name of the experiment, so a common
+        // prefix of them means the experiment.
         match (&experiments[..], &runs[..]) {
             ([one], runs) if runs.iter().all(|run| run.experiment.as_ref() == Some(&one.id)) => {
                 Ok(Lookup::Local(one.directory.clone()))

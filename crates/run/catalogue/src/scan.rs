@@ -1,4 +1,4 @@
-//! Scan of the catalogue's directories for bundles and experiments.
+//! Scans the catalogue's directories for bundles and experiments.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use plimsoll_evidence::seal;
 
 use crate::labels::labels_path;
 
-/// Maximum nesting of experiments: a published experiment, its searches, their runs.
+/// Maximum nesting of experiments: a published experiment contains searches, which contain runs.
 const DEPTH_MAX: u32 = 4;
 /// File that marks a directory as an experiment.
 const EXPERIMENT: &str = "experiment.json";
@@ -21,13 +21,13 @@ pub(crate) const FLEET: &str = "all/fleet.json";
 /// Paths of one user's runs, ledger and index.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
-    /// Directories of bundles and experiments. If two directories have a bundle with the same name,
-    /// the bundle in the first directory is used.
+    /// Directories of bundles and experiments. If two directories contain a bundle with the same
+    /// name, the bundle in the first directory is used.
     pub directories: Vec<PathBuf>,
     pub ledger: PathBuf,
     /// Path of the index, which may be deleted at any time.
     pub index: PathBuf,
-    /// Whether to list runs of other users from the team's catalogue.
+    /// True to also list runs of other users from the team's catalogue.
     pub is_shared: bool,
 }
 
@@ -38,11 +38,11 @@ pub(crate) struct ScannedDirectory {
     /// Directory of the enclosing experiment.
     pub experiment: Option<PathBuf>,
     pub is_experiment: bool,
-    /// Sizes and modification times of the files that the index reads.
+    /// Sizes and modification times of the bundle's files that the index reads.
     pub stamp: String,
 }
 
-/// Returns all bundles and experiments below the roots, each name once.
+/// Returns all bundles and experiments below the roots, without duplicate names.
 pub(crate) fn scan(roots: &Roots) -> Vec<ScannedDirectory> {
     let mut scanned: Vec<ScannedDirectory> = Vec::new();
     for root in &roots.directories {
@@ -63,12 +63,12 @@ fn scan_below(
     let (mut directories, mut files) = (Vec::new(), HashSet::new());
     for entry in entries {
         match entry.file_type() {
-            // Links to directories are not followed.
+            // Symbolic links to directories are not followed.
             Ok(kind) if kind.is_dir() => directories.push(entry.file_name()),
             _ => drop(files.insert(entry.file_name())),
         }
     }
-    // Sort names rather than paths: comparing paths component by component is slower.
+    // Names are sorted instead of paths, because comparing paths component by component is slower.
     directories.sort_unstable();
     for name in directories {
         let path = directory.join(name);
@@ -95,7 +95,7 @@ fn scan_directory(
     let is_experiment = fleet.is_none() && run.is_none() && file(EXPERIMENT).is_some();
     let (first, second) = match fleet.or(run) {
         Some(first) => (first, fs::metadata(path.join("verdict.json")).ok()),
-        // A bundle that lost a file is damaged, not removed.
+        // A bundle in which a file is missing counts as damaged, not as removed.
         None => (file(EXPERIMENT).or_else(|| file(seal::FILE))?, None),
     };
     let labels = labels_path(path);
@@ -120,22 +120,22 @@ fn file_stamp(metadata: &fs::Metadata) -> String {
     format!("{}:{}", metadata.len(), changed.map_or(0, |since| since.as_nanos()))
 }
 
-/// Margin for the resolution of modification times. If a change happens this shortly before the
-/// scan, or at any time after its start, the modification time of the directory may stay the same.
+/// Margin for the resolution of modification times. If a change happens within this time before the
+/// scan, or after its start, the modification time of the directory may not change.
 const TIMESTAMP_TICK: Duration = Duration::from_millis(100);
 
-/// Lengths and modification times of the ledger and of the directories that contain bundles and
+/// Sizes and modification times of the ledger and of the directories that contain bundles and
 /// labels.
 #[derive(Debug)]
 pub(crate) struct Fingerprint {
     experiments: Vec<PathBuf>,
-    /// Length and modification time by path.
+    /// Size and modification time of each path.
     stamps: Vec<(PathBuf, Option<(u64, SystemTime)>)>,
     is_settled: bool,
 }
 
 impl Fingerprint {
-    /// Records the current state. `started` is the time at which reading started.
+    /// Records the current state. `started`: time at which reading started.
     pub fn take(roots: &Roots, experiments: Vec<PathBuf>, started: SystemTime) -> Self {
         let stamps = stamps(roots, &experiments);
         let settled = |(_, stamp): &(PathBuf, Option<(u64, SystemTime)>)| {

@@ -1,4 +1,4 @@
-//! A team's catalogue: runs of many hosts with their bundles, in one PostgreSQL database.
+//! A team's catalogue: one PostgreSQL database with the runs of many hosts and their bundles.
 //!
 //! - [`Address`]: address of the database. `schema`: its tables and their migrations.
 //! - [`Team`]: a connection. It uploads runs, returns changes and downloads bundles.
@@ -6,7 +6,7 @@
 //!   other users' runs into the local index, so that lists work while the server is unavailable.
 //!
 //! The database stores bundles in parts of 4 MiB. A run and its evidence are written in one
-//! transaction, the database's backup and replication include both, and hosts need no shared
+//! transaction, and backups and replicas of the database include both. Hosts do not need a shared
 //! directory.
 
 mod address;
@@ -31,18 +31,18 @@ use connection::{Connection, ConnectionError};
 pub use address::Address;
 pub use client::{SyncReport, TeamClient};
 
-/// Size of the parts of a bundle's archive, and so the memory needed per upload or download.
+/// Size of the parts of a bundle's archive. An upload or download needs this much memory.
 const PART_BYTES: usize = 4 << 20;
 /// Maximum number of changes per query.
 const CHANGES_PER_QUERY: i64 = 500;
-/// Advisory lock that is held while a change gets its number, so that readers see numbers in order.
-/// Any number works that differs from the lock of the schema.
+/// Advisory lock that is acquired before a change gets its number, so that readers see the numbers
+/// in order. It can be any number, except that of the schema's lock.
 const CHANGE_LOCK: i64 = schema::LOCK + 1;
 
 /// A run that was added to the team's catalogue or changed in it.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Increases with each change of the catalogue.
+    /// Number of the change; it increases with each change of the catalogue.
     pub number: i64,
     /// Owner of the run: one user on one host.
     pub origin: String,
@@ -71,7 +71,8 @@ impl Team {
         Ok(Self { connection, address, identity })
     }
 
-    /// Returns whether the connection is lost. The last operation may then not have taken effect.
+    /// Returns true if the connection is lost. In this case, the last operation may not have taken
+    /// effect.
     pub fn is_disconnected(&mut self) -> bool {
         self.connection.is_disconnected()
     }
@@ -94,8 +95,8 @@ impl Team {
         pairs.map_err(|error| failed(&self.address, &error.into()))
     }
 
-    /// Uploads a run with its bundle in one transaction. It replaces a run whose stamp differs
-    /// (because the run was judged again or tagged) and skips an unchanged run.
+    /// Uploads a run with its bundle in one transaction. If the run already exists with another
+    /// stamp (because it was judged again or tagged), it is replaced. An unchanged run is skipped.
     ///
     /// # Errors
     /// The connection is lost, or the archive cannot be read.
@@ -110,7 +111,7 @@ impl Team {
         let team = |reason: String| CatalogueError::Team { address: address.clone(), reason };
         let read = |error| CatalogueError::io("read", archive, error);
         let mut file = File::open(archive).map_err(read)?;
-        // Path and ledger number of a bundle are meaningful only on this host.
+        // The path and the ledger number of a bundle are valid only on this host.
         let published = Entry { bundle: None, position: None, origin: None, ..entry.clone() };
         let text = serde_json::to_string(&published).map_err(|error| team(error.to_string()))?;
         let put = self.connection.transaction(|connection| {
@@ -158,7 +159,7 @@ impl Team {
             let (origin, run_id): (String, String) = (row.try_get(1)?, row.try_get(2)?);
             let text: String = row.try_get(3)?;
             let entry = serde_json::from_str::<Entry>(&text).ok();
-            // Names become parts of paths.
+            // The names become parts of paths, so they are checked.
             let entry = entry.filter(|entry| {
                 replace_nul(&entry.run_id) == run_id
                     && is_name(&entry.run_id)
@@ -204,7 +205,7 @@ impl Team {
                 format!("cannot fetch {run_id}: the stored bundle does not match its checksum");
             Err(CatalogueError::Team { address: address.clone(), reason })
         });
-        // The archive is unpacked, or not usable.
+        // The archive has been unpacked, or is not usable.
         let _ = fs::remove_file(&packed);
         let found = found?;
         if found.file_name().is_some_and(|name| name == run_id) {
@@ -237,7 +238,7 @@ impl Team {
 enum UploadError {
     /// The archive cannot be read.
     Read(std::io::Error),
-    /// The server refused the run, or the connection is lost.
+    /// The server rejected the run, or the connection is lost.
     Connection(ConnectionError),
 }
 
@@ -272,7 +273,7 @@ fn replace_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Returns whether a name can be a component of a path.
+/// Returns true if a name can be a component of a path.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c != '/' && c != '\\' && !c.is_control();
     (1..=200).contains(&name.len()) && !name.starts_with('.') && name.chars().all(plain)

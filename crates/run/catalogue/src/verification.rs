@@ -8,18 +8,18 @@ use std::path::Path;
 use plimsoll_evidence::ledger::{Event, Link};
 use plimsoll_evidence::seal::{self, sha256_hex};
 
-/// Verdict in lists for runs whose verdict is not confirmed by the ledger.
+/// Word that lists show as the verdict of a run if the ledger does not confirm the run's verdict.
 pub const UNVERIFIED: &str = "UNVERIFIED";
 
-/// End of a run in the ledger, with the verdict of the last judgement.
+/// Record of a run's end in the ledger, with the verdict of the last judgement.
 pub(crate) struct LedgerRecord<'a> {
     pub verdict: &'a str,
     seal_sha256: &'a str,
     /// SHA-256 of each `verdict.json` in the ledger. Empty for fleet runs and older versions.
     verdict_sha256: Vec<&'a str>,
-    /// True if the ledger contains two ends of the run.
+    /// True if the ledger records the end of the run twice.
     is_ambiguous: bool,
-    /// Hash of the last line used, for the stamp of the index.
+    /// Hash of the last ledger line that was used; part of the stamp in the index.
     pub last_line_sha256: &'a str,
 }
 
@@ -55,8 +55,8 @@ impl<'a> LedgerRecord<'a> {
         records
     }
 
-    /// Returns whether the ledger has the hash of this `verdict.json`. If the ledger has no hashes,
-    /// the verdict itself must equal the one in the ledger.
+    /// Returns true if the hash of this `verdict.json` is in the ledger. If the ledger has no
+    /// hashes, returns true if the verdict equals the one in the ledger.
     pub fn confirms_verdict_file(&self, bytes: &[u8], verdict: &str) -> bool {
         let sha256 = sha256_hex(bytes);
         match &self.verdict_sha256[..] {
@@ -65,8 +65,8 @@ impl<'a> LedgerRecord<'a> {
         }
     }
 
-    /// Returns true if the seal in this directory is the one in the ledger, and these files are the
-    /// sealed files.
+    /// Returns true if the ledger has the seal of this directory, and the seal has the hashes of
+    /// these files.
     pub fn confirms_files(&self, directory: &Path, files: &[(&str, &[u8])]) -> bool {
         let Ok(sums) = fs::read(directory.join(seal::FILE)) else { return false };
         let sums_text = String::from_utf8_lossy(&sums);

@@ -30,8 +30,8 @@ impl Place {
         Self { root, roots }
     }
 
-    /// Copies a bundle of an earlier version under another name, and records it in the ledger if
-    /// `known`.
+    /// Copies a bundle of an earlier version under another name. If `known` is true, records it in
+    /// the ledger.
     fn bundle(&self, within: &str, id: &str, plan: &str, second: u64, known: bool) -> PathBuf {
         let from =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/fixtures/earlier/rules-9");
@@ -91,7 +91,8 @@ fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
     fs::write(path, value.to_string()).unwrap();
 }
 
-/// Anyone who can write to a bundle can write a verdict into it. Lists show the ledger's.
+/// Anyone who can write to a bundle can write a verdict into it, so lists show the verdict in the
+/// ledger.
 #[test]
 fn verdicts_come_from_the_ledger() {
     let place = Place::new();
@@ -111,22 +112,22 @@ fn verdicts_come_from_the_ledger() {
     assert_eq!((edited.achieved_iops_per_s, edited.headroom), (None, None));
     assert!(edited.remarks().join("; ").contains("verdict.json differs from the ledger"));
     assert_eq!(edited.read_latency_ns_avg, honest.read_latency_ns_avg, "still sealed");
-    // `plimsoll judge` writes the file again and records it.
+    // `plimsoll judge` writes the file again and records its hash.
     let verdict = "INCONCLUSIVE".to_owned();
     let judged = Event::Judged { verdict, derived: derived(&bundle) };
     Ledger::at(&place.roots.ledger).enter("r1", 11, judged).unwrap();
     let judged = first();
     assert_eq!((judged.verdict_label().as_str(), judged.doubt), ("MODELLED INCONCLUSIVE", None));
     assert_eq!(judged.achieved_iops_per_s, Some(1e9));
-    // The first file is one of the two that the ledger has.
+    // The ledger has the hashes of two files, and the first file is one of them.
     fs::write(bundle.join("verdict.json"), unchanged).unwrap();
     assert_eq!(first().doubt, None);
-    // Host and target are evidence too.
+    // The host and the target are also evidence.
     for name in ["environment.json", "resolved.toml"] {
         let (file, verdict) = (bundle.join(name), bundle.join("verdict.json"));
         let sealed = fs::read(&file).unwrap();
         fs::write(&file, [&sealed[..], b"\n"].concat()).unwrap();
-        // The index reads a bundle again if its verdict's file is newer.
+        // The index reads a bundle again if its `verdict.json` is newer.
         fs::write(&verdict, fs::read(&verdict).unwrap()).unwrap();
         assert_eq!(first().verdict.as_deref(), Some("UNVERIFIED"), "{name}");
         fs::write(&file, sealed).unwrap();
@@ -137,7 +138,7 @@ fn verdicts_come_from_the_ledger() {
     let edited = first();
     assert_eq!(edited.verdict.as_deref(), Some("UNVERIFIED"));
     assert_eq!((edited.read_latency_ns_avg, edited.measured_ns), (None, None));
-    // Sealing it again does not help: the ledger has the seal.
+    // Sealing the bundle again does not help, because the ledger has the original seal.
     seal::seal(&bundle).unwrap();
     assert_eq!(first().verdict.as_deref(), Some("UNVERIFIED"));
     fs::remove_file(bundle.join(seal::FILE)).unwrap();
@@ -164,7 +165,7 @@ fn a_run_that_the_ledger_lacks_is_unverified() {
     assert_eq!(of("pass"), 0);
 }
 
-/// Earlier, a bundle that had lost a file was called removed.
+/// An earlier version showed a bundle in which a file was missing as removed.
 #[test]
 fn a_damaged_bundle_is_called_damaged() {
     let place = Place::new();
@@ -251,7 +252,7 @@ fn a_rebuilt_index_has_the_same_runs() {
     let index = &place.roots.index;
     fs::remove_file(index).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
-    // A file that is not a database, and a damaged database.
+    // The index is replaced by a file that is not a database, and by a damaged database.
     fs::write(index, "no database at all, and long enough to be taken for a page of one").unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
     let mut bytes = fs::read(index).unwrap();
@@ -259,7 +260,7 @@ fn a_rebuilt_index_has_the_same_runs() {
     bytes[4096..at.max(4097)].fill(0xff);
     fs::write(index, bytes).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
-    // If the file cannot be written, the index stays in memory.
+    // If the file cannot be written, the index is in memory.
     fs::remove_file(index).unwrap();
     fs::create_dir(index).unwrap();
     fs::write(index.join("in the way"), "").unwrap();
@@ -292,7 +293,8 @@ fn changes_on_disk_are_listed_at_once() {
 fn the_catalogue_is_current_until_a_run_or_label_changes() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "mail", 1, true);
-    // A change shortly before the scan cannot be recognised by the time of its directory.
+    // A change shortly before the scan cannot be detected from the modification time of the
+    // directory.
     let settled = || loop {
         let catalogue = place.open();
         if catalogue.is_current(&place.roots) {
@@ -358,7 +360,7 @@ fn a_run_without_a_bundle_follows_the_ledger_and_is_indexed_once() {
     let index = fs::read(&place.roots.index).unwrap();
     assert_eq!(of().name, "mail");
     assert!(fs::read(&place.roots.index).unwrap() == index, "nothing had to be written");
-    // Another ledger has a run with that name at the same line.
+    // Another ledger has a run with the same name at the same line.
     fs::remove_dir_all(place.roots.ledger.parent().unwrap()).unwrap();
     let start = Start { run_id: "r1", name: "web", plan_sha256: "00", ..Start::default() };
     Ledger::at(&place.roots.ledger).start(&start).unwrap();
@@ -380,7 +382,7 @@ fn processes_that_create_the_index_at_once_share_one() {
             let open = || {
                 start.wait();
                 let catalogue = Catalogue::open(&place.roots).unwrap();
-                // No process deleted an index that another process had open.
+                // No process has deleted an index that another process had opened.
                 (
                     fs::metadata(index).unwrap().ino(),
                     catalogue.runs(&Filter::default()).unwrap().len(),

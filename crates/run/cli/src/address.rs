@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use plimsoll_plan::is_device_path;
+
 /// Parses an address with port, or a port of this host (127.0.0.1).
 ///
 /// # Errors
@@ -10,16 +12,29 @@ pub fn listen(text: &str) -> Result<SocketAddr, String> {
     let own = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let port = text.parse().map(own);
     port.or_else(|_| text.parse())
-        .map_err(|_| "write a port, or an address with its port such as 192.0.2.7:2049".to_owned())
+        .map_err(|_| "use a port, or an address with a port such as 192.0.2.7:2049".to_owned())
 }
 
-/// Accepts the address of an NFS export.
+/// Checks that a text is the address of an NFS export.
 ///
 /// # Errors
-/// It does not begin with `nfs://`.
+/// The text does not start with `nfs://`.
 pub fn nfs_export(text: &str) -> Result<String, String> {
     match text.starts_with("nfs://") {
         true => Ok(text.to_owned()),
-        false => Err("write an export as nfs://host/export".to_owned()),
+        false => Err("use an export such as nfs://host/export".to_owned()),
+    }
+}
+
+/// Checks that a text is the path of a block device.
+///
+/// # Errors
+/// The path is not in `/dev`.
+pub fn device(text: &str) -> Result<String, String> {
+    match is_device_path(text) {
+        true => Ok(text.to_owned()),
+        false => Err("use the full name of a block device such as /dev/nvme0n1; for a directory, \
+            use --path"
+            .to_owned()),
     }
 }

@@ -1,5 +1,6 @@
-//! The command line: one table that feeds parser, help, man page and completions.
+//! The command line: one definition for the parser, the help, the man page and the completions.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,14 +23,12 @@ use crate::team;
     name = "plimsoll",
     version,
     max_term_width = 100,
-    after_help = "Examples:\n  plimsoll quickstart                     a verdict on this \
-        machine in about \
-        a minute\n  plimsoll quickstart --path /mnt/san     the same on another file system\n  \
+    after_help = "Examples:\n  plimsoll quickstart                     judge this machine in \
+        about a minute\n  plimsoll quickstart --path /mnt/san     judge another file system\n  \
         plimsoll run exchange.toml              prepare, measure, verify, judge, report\n\nExit \
         codes: 0 PASS, MEASURED or done; 1 FAIL; 2 wrong usage or plan; 3 INVALID \
-        or\nINCONCLUSIVE; \
-        4 data corruption; 5 target or environment failed; 70 a defect in Plimsoll;\n130 \
-        interrupted."
+        or\nINCONCLUSIVE; 4 data corruption; 5 target or environment failed; 70 a defect in \
+        Plimsoll;\n130 interrupted."
 )]
 pub struct Arguments {
     /// What to do.
@@ -47,29 +46,29 @@ pub enum Command {
     Quickstart(commands::quickstart::Options),
     /// Run a plan: prepare, measure, verify, judge, report.
     Run(commands::run::Options),
-    /// Find the load line, and the minimum number of threads that meets the requirement.
+    /// Find the load line, and the lowest load that meets the requirement.
     Tune(commands::tune::Options),
     /// Compare two or more experiments, or the targets of one plan.
     Compare(commands::compare::Options),
-    /// Sweep I/O size, read share and pattern: one table and charts.
+    /// Measure all combinations of I/O size, read share and pattern: one table and charts.
     Sweep(commands::sweep::Options),
     /// Judge the evidence of a bundle again.
     Judge(commands::judge::Options),
     /// Judge another tool's result, and explain the audit rules.
     Audit(commands::audit::Options),
-    /// Run another benchmark and record the activity of the underlying system.
+    /// Run another benchmark, and record what the underlying system does meanwhile.
     Observe(commands::observe::Options),
-    /// Run as one host of a fleet: carry out the runs that `run --fleet` sends.
+    /// Run as one host of a fleet: execute the runs that `run --fleet` sends.
     Agent(commands::agent::Options),
-    /// Set up a fleet of agents, show its state, drain agents, check which accept a plan.
+    /// Set up a fleet of agents, show its state, drain agents, or check which agents accept a plan.
     Fleet(commands::fleet::Options),
-    /// Measure the ceilings of this host.
+    /// Measure the highest rates that this host can generate.
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the evidence of a run.
     Verify(commands::verify::Options),
-    /// Cut a target off, and check that each acknowledged write is there afterwards.
+    /// Cut a target off, and check that each acknowledged write is still there.
     Durability(commands::durability::Options),
-    /// Answer the prompt of a running plan: its event has happened.
+    /// Answer the prompt of a running plan: tell it that the event has happened.
     Mark(commands::mark::Options),
     /// Remove leftovers of killed runs: data on targets, and generation maps without data.
     Clean(commands::clean::Options),
@@ -83,7 +82,7 @@ pub enum Command {
     Runs(commands::runs::Options),
     /// Show runs, reports and comparisons as a web page.
     Serve(commands::serve::Options),
-    /// Write Kubernetes Jobs that judge the volumes of storage classes.
+    /// Write Kubernetes Jobs that test the volumes of storage classes.
     K8s(commands::k8s::Options),
     /// Sign the ledger, and check it against signed statements.
     Ledger(commands::ledger::Options),
@@ -97,7 +96,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns true if the command can write runs.
+    /// Returns true if the command can create runs.
     fn leaves_runs(&self) -> bool {
         match self {
             Self::Quickstart(_)
@@ -129,10 +128,26 @@ impl Command {
     }
 }
 
+/// Parses the command line.
+///
+/// # Errors
+/// The command line is wrong, or requests help.
+pub fn parse() -> Result<Arguments, clap::Error> {
+    Arguments::try_parse_from(without_help_of_help(std::env::args_os().collect()))
+}
+
+/// Removes `--help` after the command `help`, which has no options in clap.
+fn without_help_of_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.retain(|word| word != "--help" && word != "-h");
+    }
+    words
+}
+
 /// Runs a command.
 ///
 /// # Errors
-/// The message for the operator, with the exit code.
+/// Shows the error to the user, and returns the exit code.
 pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
     let common = &arguments.common;
     team::configure(common)?;
@@ -179,7 +194,8 @@ fn now_unix_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Reports a wrong command line, or prints the requested help. With --json the error is also JSON.
+/// Reports a wrong command line, or prints the help that was requested. With --json, the error is
+/// also printed as JSON.
 pub fn refused(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(2);
     let json = error.use_stderr() && std::env::args_os().any(|argument| argument == "--json");
@@ -199,7 +215,8 @@ pub fn refused(error: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Returns hints that clap does not know: units of quantities, and commands that people guess.
+/// Returns hints that clap cannot give: units of quantities, and commands that users may have
+/// meant.
 fn hints(error: &clap::Error) -> Vec<String> {
     let unit =
         std::error::Error::source(error).and_then(|source| source.downcast_ref::<UnitError>());
@@ -210,7 +227,7 @@ fn hints(error: &clap::Error) -> Vec<String> {
     unit.map(|unit| unit.help.clone()).into_iter().chain(guessed).collect()
 }
 
-/// Returns the command that a word probably means, with its use.
+/// Returns the command that was probably meant by a word, with its usage.
 fn guessed_command(word: &str) -> Option<String> {
     if let Some(plan) = gallery_plan(word) {
         let named = if plan.name == word { "a plan" } else { "a name of a plan" };
@@ -243,6 +260,31 @@ mod tests {
         assert!(hint(&["show", "last"]).contains("plimsoll report last"));
         assert_eq!(hint(&["frobnicate"]), "");
         assert!(hint(&["run", "--path", "d", "--for", "10"]).contains("write \"10s\""));
+    }
+
+    #[test]
+    fn the_help_of_help_is_the_help() {
+        let words =
+            |words: &[&str]| -> Vec<OsString> { words.iter().map(OsString::from).collect() };
+        let all = words(&["plimsoll", "help", "run", "--help"]);
+        assert_eq!(without_help_of_help(all), words(&["plimsoll", "help", "run"]));
+        let all = words(&["plimsoll", "run", "--help"]);
+        assert_eq!(without_help_of_help(all.clone()), all);
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        for line in [
+            "tune oltp --steps 99",
+            "tune oltp --steps 0",
+            "tune oltp --min 0",
+            "experiment run e1 --repeats 0",
+            "audit r.csv --outstanding 0",
+            "runs --limit 0",
+        ] {
+            let words = std::iter::once("plimsoll").chain(line.split(' '));
+            assert!(Arguments::try_parse_from(words).is_err(), "{line}");
+        }
     }
 
     /// Names, value and help of an option.

@@ -1,4 +1,4 @@
-//! This user's catalogue of runs, and lookup of a run by number, name or prefix.
+//! This user's catalogue of runs, and the search for a run by number, name or prefix.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::team;
 
 /// Returns the directories of a user's bundles, ledger and index.
 pub fn roots(places: &Places) -> Roots {
-    // Main directories first, then those for bundles that did not fit.
+    // The main directories first, then the directories with bundles that did not fit there.
     let mut directories = vec![
         places.runs.clone(),
         places.state.join("runs"),
@@ -39,16 +39,17 @@ pub fn open(places: &Places) -> Result<Catalogue, CliError> {
     Catalogue::open(&roots(places)).map_err(catalogue_error)
 }
 
-/// Opens the catalogue, with runs of others from the team's catalogue.
+/// Opens the catalogue, including the runs of other users from the team's catalogue.
 ///
 /// # Errors
-/// A broken ledger. If the team's catalogue cannot be reached, a warning says so.
+/// The ledger is damaged. If the team's catalogue cannot be reached, this only causes a warning.
 pub fn open_with_others(places: &Places) -> Result<Catalogue, CliError> {
     let mut own = open(places)?;
     if let Some(shared) = team::client() {
         match shared.sync(&mut own, &|_| false) {
             Ok(sharing) => warn_unreadable(&sharing),
-            // Runs of this host are still listed, and those of others in their last known state.
+            // If the team's catalogue fails, runs of this host are still listed, and other users'
+            // runs in their last known state.
             Err(error @ CatalogueError::Team { .. }) => notes::tell(&format!(
                 "warning: runs of other users may be missing or outdated: {error}"
             )),
@@ -62,20 +63,22 @@ pub fn open_with_others(places: &Places) -> Result<Catalogue, CliError> {
 pub fn warn_unreadable(sharing: &SyncReport) {
     if sharing.unreadable > 0 {
         notes::tell(&format!(
-            "warning: {} runs of the team's catalogue are not listed: another version of Plimsoll wrote them",
+            "warning: {} runs of the team's catalogue are not listed, because another version of \
+             Plimsoll created them",
             sharing.unreadable
         ));
     }
 }
 
-/// Returns the directory of a run: `last`, a number, a name or prefix, or the latest run of a plan.
+/// Returns the directory of a run. `name` is `last`, a number, a name, a prefix of it, or the name
+/// of a plan (for its latest run).
 ///
 /// # Errors
 /// There is no run of this name, the name is ambiguous, or the bundle was removed.
 pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
     let found = open(places)?.find(name).map_err(catalogue_error)?;
     let found = match found {
-        // Other users may have just added it.
+        // Another user may have added the run just now.
         Lookup::Missing if team::client().is_some() => {
             open_with_others(places)?.find(name).map_err(catalogue_error)?
         }
@@ -88,15 +91,15 @@ pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
             let one = fetch_bundles(&runs, name)?;
             Ok(one.parent().map_or(one.clone(), Path::to_path_buf))
         }
-        // The team's catalogue may still have it.
+        // The team's catalogue may still have the bundle.
         Lookup::Removed(entry) if team::client().is_some() => fetch_bundles(&[*entry], name),
         Lookup::Removed(entry) => {
             let says = format!("the bundle of {} was removed", entry.run_id);
             Err(CliError::usage(says).hint("`plimsoll runs` lists the runs"))
         }
         Lookup::Missing => Err(CliError::usage(format!("no bundle {name}")).hint(
-            "name a bundle's directory, or a run as `plimsoll runs` lists them: its number, its \
-             name or the beginning of it, or `last`",
+            "use the directory of a bundle, or a run from `plimsoll runs`: its number, its name, \
+             a prefix of its name, or `last`",
         )),
     }
 }
@@ -113,17 +116,17 @@ fn fetch_bundles(runs: &[Entry], name: &str) -> Result<PathBuf, CliError> {
     fetched.ok_or_else(|| CliError::usage(format!("no bundle {name}")))
 }
 
-/// Imports an archive from another machine. No ledger on this host has its runs.
+/// Imports an archive from another machine. This host's ledgers do not contain its runs.
 ///
 /// # Errors
-/// The file is not an archive, or has no evidence; then nothing is imported.
+/// The file is not an archive, or contains no evidence. Nothing is imported then.
 pub fn import_archive(places: &Places, archive: &Path) -> Result<PathBuf, CliError> {
     let directory = import(archive, &places.imported()).map_err(catalogue_error)?;
-    // Evidence that cannot be read is removed.
+    // If the evidence cannot be read, remove the imported files.
     if let Err(error) = Reader::new().load_all(&directory) {
         std::fs::remove_dir_all(&directory).ok();
         std::fs::remove_file(labels_path(&directory)).ok();
-        return Err(error.hint("it was not imported"));
+        return Err(error.hint("the archive was not imported"));
     }
     Ok(directory)
 }
@@ -134,10 +137,12 @@ pub fn catalogue_error(error: CatalogueError) -> CliError {
         CatalogueError::Evidence(error) => error.into(),
         CatalogueError::Name(says) => CliError::usage(says),
         error @ CatalogueError::Archive { .. } => CliError::usage(error.to_string())
-            .hint("use an archive that `plimsoll runs export` wrote"),
+            .hint("use an archive that was created with `plimsoll runs export`"),
         error @ CatalogueError::Team { .. } => CliError::environment(error.to_string()).hint(
-            "check that PostgreSQL is running there and that this user may use the database; PGPASSWORD has the password",
+            "check that PostgreSQL is running there, that this user may use the database, and \
+             that PGPASSWORD contains the password",
         ),
+        CatalogueError::Io { action, path, error } => CliError::named_path(action, &path, &error),
         error => CliError::environment(error.to_string()),
     }
 }

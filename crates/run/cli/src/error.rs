@@ -14,9 +14,9 @@ pub fn plan_error(errors: &PlanErrors) -> CliError {
     if gallery_plan(name).is_none() || Path::new(name).is_file() {
         return error;
     }
-    // The shown line is inside the program.
+    // The line with the error is inside the program, so the user cannot edit it.
     error.hint(format!(
-        "{name} is built in: change a field with --set FIELD=VALUE, remove one with --set FIELD=, or edit a copy: \
-         plimsoll plan show {name} > my.toml"
+        "{name} is a built-in plan: change a field with --set FIELD=VALUE, remove a field with \
+         --set FIELD=, or edit a copy: plimsoll plan show {name} > my.toml"
     ))
 }

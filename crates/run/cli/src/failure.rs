@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
 
-/// Error, as `--json` prints it.
+/// Error, as printed with `--json`.
 #[derive(Serialize)]
 struct Failure<'a> {
     error: ErrorBody<'a>,
@@ -25,14 +25,14 @@ struct ErrorBody<'a> {
     hints: &'a [String],
 }
 
-/// Reports a failure. A JSON reader expects one document, so nothing is printed if a result was
-/// printed already.
+/// Reports a failure. A JSON reader expects exactly one document, so no JSON is printed if a result
+/// has already been printed.
 pub fn report(error: &CliError, common: &Globals) {
     notes::tell_painted(&painted(&notes::clean(&error.to_string()), common));
     if common.json && !notes::has_result() {
         let CliError { kind, message, hints } = error;
         let body = ErrorBody { exit_code: kind.code(), kind: word(*kind), message, hints };
-        // Numbers and text always have a JSON form.
+        // Numbers and text can always be converted to JSON.
         if let Ok(text) = bundle::json(&Failure { error: body }) {
             notes::write_result(text.as_bytes());
         }

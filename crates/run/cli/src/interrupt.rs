@@ -1,6 +1,6 @@
-//! SIGINT, SIGTERM and SIGHUP. The first stops the run in an orderly way. The second stops it
-//! without waiting for unresponsive storage. The third ends the process at once, in the signal
-//! handler.
+//! SIGINT, SIGTERM and SIGHUP. The first signal stops the run in an orderly way. The second signal
+//! stops it without waiting for unresponsive storage. The third signal ends the process
+//! immediately, in the signal handler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -15,19 +15,20 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
 
-/// Latest signal; 0 for none.
+/// Latest signal; 0 if there was no signal.
 static LATEST: AtomicI32 = AtomicI32::new(0);
 
 /// Registers the handlers. The flag becomes true at the first signal.
 ///
 /// # Errors
-/// A handler or thread that the system refuses.
+/// The system refuses a handler or a thread.
 pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let hurried = Arc::new(AtomicBool::new(false));
     let signals = signals();
     for signal in &signals {
-        // Order matters: the shutdown must check the flag before this signal sets it.
+        // The order of the handlers matters: the shutdown must check the flag before this signal
+        // sets it.
         flag::register_conditional_shutdown(
             *signal,
             Exit::Interrupted.code().into(),
@@ -43,8 +44,8 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
             if number == 0 {
                 stop_request::request_stop();
                 notes::tell(
-                    "interrupted: stopping in an orderly way; a second signal does not wait for the storage, \
-                     a third ends the process at once",
+                    "interrupted: stopping in an orderly way; a second signal stops without \
+                     waiting for the storage, a third one ends the process immediately",
                 );
             } else {
                 stop_request::request_urgent_stop();
@@ -61,13 +62,13 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
 }
 
 /// Catches SIGXFSZ, so that writes above `ulimit -f` fail (EFBIG) instead of ending the process.
-/// Child processes keep the signal's original handling.
+/// Child processes still use the signal's original handling.
 pub fn ignore_file_limit() {
     // If the signal cannot be caught, a write above the limit ends the process.
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
 
-/// Returns the latest signal, if any.
+/// Returns the latest signal; `None` if there was no signal.
 pub fn latest() -> Option<ReceivedSignal> {
     let number = Some(LATEST.load(Ordering::Relaxed)).filter(|signal| *signal != 0)?;
     Some(ReceivedSignal { number, by_terminal: number == SIGINT && is_in_foreground() })
@@ -84,7 +85,8 @@ fn failed(says: &str) -> CliError {
     CliError::new(Exit::Defect, says)
 }
 
-/// Returns the signals that stop a run. Under `nohup`, SIGHUP is ignored.
+/// Returns the signals that stop a run. If the command runs under `nohup`, SIGHUP is not one of
+/// them.
 fn signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut signals = vec![SIGINT, SIGTERM];
@@ -94,7 +96,7 @@ fn signals() -> Vec<i32> {
     signals
 }
 
-/// Returns true if a process with this `/proc/PID/status` ignores a signal.
+/// Returns true if a process with this `/proc/PID/status` ignores the signal.
 fn is_ignored(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);

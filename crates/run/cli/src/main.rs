@@ -1,8 +1,8 @@
 //! Plimsoll measures how much load a storage system sustains, judges whether that is enough for the
 //! application, and audits whether the figure can be believed.
 //!
-//! One file per command in `commands`; exit codes in [`exit`]. This crate does not measure or
-//! judge.
+//! There is one file for each command in `commands`; [`exit`] contains the exit codes. This crate
+//! itself does not measure or judge.
 //!
 //! # Where to change what
 //!
@@ -37,7 +37,7 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use plimsoll_engine::defect;
 use plimsoll_runner::{ceilings, custody, data_slot, exit, experiment, model_run, places, session};
 
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     commands::completions::answer(Arguments::command);
     defect::record_panics();
     interrupt::ignore_file_limit();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match arguments::parse() {
         Ok(arguments) => arguments,
         Err(error) => return arguments::refused(&error),
     };
@@ -62,14 +62,14 @@ fn main() -> ExitCode {
                 failure::report(&error, &common);
                 error.kind
             }
-            // The panic's message is already on stderr.
+            // The message of the panic is already on stderr.
             Err(_) => Exit::Defect,
         };
     if let Some(says) = notes::unwritten() {
         failure::report(&CliError::environment(says), &common);
         exit = exit.worse(Exit::Environment);
     }
-    // A defect of any thread counts.
+    // A defect in any thread counts.
     if let Some(says) = defect::first_panic() {
         let error = CliError::new(Exit::Defect, says);
         failure::report(&error.hint("this is a defect in Plimsoll: please report it"), &common);

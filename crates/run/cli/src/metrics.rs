@@ -13,7 +13,7 @@ use crate::error::CliError;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 
-/// Option of commands that run.
+/// Option of all commands that run plans.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Metrics {
     /// Serve metrics of the run over HTTP, in the Prometheus text format. Without an address, only
@@ -28,14 +28,14 @@ impl Metrics {
         self.metrics.is_some()
     }
 
-    /// Returns the progress display of a plan, which also publishes the live state.
+    /// Returns the progress display for a plan. It also publishes the live state.
     ///
     /// # Errors
-    /// An address that cannot be listened on.
+    /// The address cannot be used.
     pub fn progress(&self, plan: &str, common: &Globals) -> Result<StderrProgress, CliError> {
         let listener = StateListener::new(plan);
         let places = Places::from_environment().ok();
-        // If the socket cannot be created, the page does not show the run; this has no other
+        // If the socket cannot be created, the run is not shown on the page. This has no other
         // effect.
         let server = places.and_then(|places| process_status::serve(&places, &listener).ok());
         let progress = StderrProgress::new(common.quiet);
@@ -51,17 +51,18 @@ impl Metrics {
         progress.say(&format!("metrics are at http://{at}/metrics"));
         if !at.ip().is_loopback() {
             progress.warn(&format!(
-                "warning: anyone who can reach {at} can read the metrics: there is no password"
+                "warning: anyone who can reach {at} can read the metrics, because no password is \
+                 required"
             ));
         }
         Ok(progress.publishing(listener, server.into_iter().chain([metrics]).collect()))
     }
 }
 
-/// Serves a text in the Prometheus text format at `/metrics`, while the returned value exists.
+/// Serves a text in the Prometheus text format at `/metrics` until the returned value is dropped.
 ///
 /// # Errors
-/// An address that cannot be listened on.
+/// The address cannot be used.
 pub fn serve_text(
     at: SocketAddr,
     text: impl Fn() -> String + Send + Sync + 'static,
@@ -73,6 +74,6 @@ pub fn serve_text(
     };
     StatusServer::open(at, Box::new(handler)).map_err(|error| {
         CliError::environment(format!("--metrics: cannot listen on {at}: {error}"))
-            .hint("choose another port: 0 picks a free one")
+            .hint("use another port, or 0 for a free port")
     })
 }

@@ -1,8 +1,8 @@
 //! Output: notes on stderr, and results on stdout.
 //!
 //! A separate thread writes to stderr. A stderr that is closed, full, unread or paused (Ctrl-S)
-//! never blocks a run; excess notes are dropped. If stdout cannot be written, the command finishes
-//! its work and ends with code 5.
+//! therefore never blocks a run; excess notes are dropped. If stdout cannot be written, the command
+//! finishes its work and ends with code 5.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,22 +18,23 @@ use plimsoll_plan::is_unprintable;
 
 /// Maximum number of queued notes; further notes are dropped.
 const WAITING_MAX: usize = 256;
-/// Time limit for queued notes if stderr blocks.
+/// Time limit for writing queued notes if stderr blocks.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often this time passes before notes are dropped if the writing thread gets no processor.
+/// If the writing thread gets no CPU time, this time limit must expire that often before notes are
+/// dropped.
 const FLUSH_TRIES: u32 = 20;
-/// Time limit for unread results after the operator stopped the process.
+/// Time limit for results that nobody reads, after the operator stopped the process.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Error of writing to stdout, if one occurred.
+/// The first error of writing to stdout; empty if there was none.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
-/// Something was written to stdout.
+/// True if anything was written to stdout.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
-/// True while a note is written. A full or paused stderr blocks.
+/// True while a note is being written. A full or paused stderr blocks this.
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// A note for stderr. Bars are identified by number.
+/// A note for stderr. Progress bars are identified by number.
 enum Note {
     Line(String),
     BarBegins(u64, &'static str),
@@ -42,10 +43,10 @@ enum Note {
     Flush(Sender<()>),
 }
 
-/// Steps of a full bar.
+/// Number of steps of a full bar.
 pub const BAR_PARTS: u64 = 1_000;
 
-/// Returns the queue of the writing thread; `None` if it cannot be started.
+/// Returns the queue of the writing thread; `None` if the thread cannot be started.
 fn writer() -> Option<&'static SyncSender<Note>> {
     static WRITER: OnceLock<Option<SyncSender<Note>>> = OnceLock::new();
     let start = || {
@@ -61,11 +62,11 @@ fn send(note: Note) {
     let _ = writer().map(|writer| writer.try_send(note));
 }
 
-/// Maximum length of a line, in characters, and of a note, in lines.
+/// Maximum length of a line in characters, and of a note in lines.
 const LINE_MAX: usize = 4_000;
 const LINES_MAX: usize = 200;
 
-/// Makes a note safe for a terminal: messages quote file names, servers and agents.
+/// Makes a note safe for a terminal, because messages quote names of files, servers and agents.
 pub fn clean(text: &str) -> String {
     let clean = |c: char| if is_unprintable(c) { '\u{fffd}' } else { c };
     let line = |line: &str| -> String {
@@ -82,8 +83,9 @@ pub fn clean(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Removes characters that a terminal would interpret, except our own colours. Texts of reports are clean
-/// already; this guards all others. JSON escapes ASCII control characters only.
+/// Removes characters that a terminal would interpret, except our own colours. The texts of reports
+/// are already safe; this protects against all other texts. JSON only escapes ASCII control
+/// characters.
 pub fn without_control(text: &str) -> Cow<'_, str> {
     let is_kept = |at: usize, c: char| match c {
         '\n' | '\t' | '\r' => true,
@@ -108,7 +110,7 @@ pub fn tell(text: &str) {
     tell_painted(&clean(text));
 }
 
-/// Writes a note with our own escape sequences. The unpainted parts of the text must not contain
+/// Writes a note that contains our own escape sequences. The rest of the text must not contain
 /// control characters.
 pub fn tell_painted(text: &str) {
     if writer().is_some() {
@@ -133,7 +135,8 @@ pub fn bar_ends(bar: u64) {
     send(Note::BarEnds(bar));
 }
 
-/// Waits until queued notes are written: for a second if stderr blocks, and longer on a busy host.
+/// Waits until queued notes have been written. If stderr blocks, it waits for a second, or longer
+/// on a busy host.
 pub fn flush() {
     let (done, wait) = channel();
     send(Note::Flush(done));
@@ -175,14 +178,14 @@ fn write(notes: &Receiver<Note>) {
                     bar.finish_and_clear();
                 }
             }
-            // The waiting thread may have timed out.
+            // The waiting thread may already have timed out.
             Note::Flush(done) => drop(done.send(())),
         }
         WRITING.store(false, Ordering::SeqCst);
     }
 }
 
-/// Writes whole lines, so that threads do not mix. Errors are ignored.
+/// Writes whole lines, so that the lines of several threads do not mix. Errors are ignored.
 fn put(text: &str) {
     let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
@@ -196,7 +199,7 @@ fn bar(label: &'static str) -> ProgressBar {
 }
 
 /// Writes a result to stdout after all queued notes. A closed pipe is not an error. Any other error
-/// is recorded, and so is a blocked reader after the operator stopped the process.
+/// is recorded. If the reader blocks after the operator stopped the process, this is recorded too.
 pub fn write_result(bytes: &[u8]) {
     flush();
     WRITTEN.fetch_or(!bytes.is_empty(), Ordering::Relaxed);
@@ -215,12 +218,12 @@ pub fn write_result(bytes: &[u8]) {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(says);
 }
 
-/// Returns true if a result, or a part of one, was written to stdout.
+/// Returns true if any part of a result was written to stdout.
 pub fn has_result() -> bool {
     WRITTEN.load(Ordering::Relaxed)
 }
 
-/// Returns the error of writing to stdout, if any.
+/// Returns the error of writing to stdout; `None` if there was none.
 pub fn unwritten() -> Option<String> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

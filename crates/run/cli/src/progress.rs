@@ -1,5 +1,5 @@
-//! Progress on stderr: a bar with rate, latency and remaining time on a terminal, plain lines
-//! elsewhere. Also updates the live state.
+//! Progress on stderr: on a terminal, a bar with rate, latency and remaining time; otherwise plain
+//! lines. It also updates the live state.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,29 +14,34 @@ use plimsoll_live::status_server::StatusServer;
 use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_runner::finished_run::FinishedRun;
 use plimsoll_runner::listener::{FleetProgress, Listener};
+use plimsoll_runner::render::json;
 
+use crate::common::Globals;
+use crate::error::CliError;
 use crate::notes;
 
-/// Interval of lines without a terminal.
+/// Interval between lines if stderr is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// Shortest phase with its own line without a terminal.
+/// Duration from which a phase has its own line if stderr is not a terminal.
 const LINE_PHASE_NS: u64 = 2_000_000_000;
 
 /// Shows the progress of a run on stderr.
 pub struct StderrProgress {
     /// Number of the current bar.
     bar: Option<u64>,
-    /// Phase of a fleet's bar.
+    /// Phase that the bar of a fleet shows.
     fleet_phase: Option<PhaseKind>,
     quiet: bool,
     terminal: bool,
     last_line: Instant,
+    /// Messages of the checks of a dry run, which are its result; `None` for other runs.
+    dry_run: Option<Vec<String>>,
     /// Live state and its servers.
     live: Option<(StateListener, Vec<StatusServer>)>,
 }
 
 impl StderrProgress {
-    /// Shows nothing when `quiet`.
+    /// Creates the display. It shows nothing if `quiet` is set.
     pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         Self {
@@ -45,21 +50,23 @@ impl StderrProgress {
             quiet,
             terminal,
             last_line: Instant::now(),
+            dry_run: None,
             live: None,
         }
     }
 
-    /// Also updates a live state while this value exists.
+    /// Also updates a live state until this value is dropped.
     #[must_use]
-    pub fn publishing(self, listener: StateListener, servers: Vec<StatusServer>) -> Self {
-        Self { live: Some((listener, servers)), ..self }
+    pub fn publishing(mut self, listener: StateListener, servers: Vec<StatusServer>) -> Self {
+        self.live = Some((listener, servers));
+        self
     }
 
     fn listener(&mut self) -> Option<&mut StateListener> {
         self.live.as_mut().map(|(listener, _)| listener)
     }
 
-    /// Prints a warning, even when quiet.
+    /// Prints a warning, even if `quiet` is set.
     pub fn warn(&self, text: &str) {
         if let Some((listener, _)) = &self.live {
             listener.note(true, text);
@@ -95,6 +102,31 @@ impl StderrProgress {
         }
     }
 
+    /// Makes the checks before a run, and prints the messages of a dry run as its result.
+    ///
+    /// # Errors
+    /// The errors of `check`; the messages are then notes.
+    pub fn check(
+        &mut self,
+        dry_run: bool,
+        common: &Globals,
+        check: impl FnOnce(&mut Self) -> Result<bool, CliError>,
+    ) -> Result<bool, CliError> {
+        self.dry_run = dry_run.then(Vec::new);
+        let checked = check(self);
+        let lines = self.dry_run.take().unwrap_or_default();
+        if checked.is_err() {
+            lines.iter().for_each(|line| Self::say(self, line));
+        } else if dry_run {
+            let text = match common.json {
+                true => json(&serde_json::json!({ "dry_run": lines }))?,
+                false => lines.join("\n") + "\n",
+            };
+            notes::write_result(notes::without_control(&text).as_bytes());
+        }
+        checked
+    }
+
     /// Prints a message above the bars.
     pub fn say(&self, text: &str) {
         if let Some((listener, _)) = &self.live {
@@ -114,7 +146,10 @@ impl Drop for StderrProgress {
 
 impl Listener for StderrProgress {
     fn say(&mut self, text: &str) {
-        Self::say(self, text);
+        match &mut self.dry_run {
+            Some(lines) => lines.push(text.to_owned()),
+            None => Self::say(self, text),
+        }
     }
 
     fn warn(&mut self, text: &str) {
@@ -206,7 +241,7 @@ fn share(progress: &Progress) -> f64 {
     by_time.or(of(progress.done_bytes, progress.total_bytes)).unwrap_or(0.0).clamp(0.0, 1.0)
 }
 
-/// Estimates the remaining time at the current pace.
+/// Estimates the remaining time from the average pace so far.
 fn left_ns(progress: &Progress) -> Option<u64> {
     if progress.total_ns > 0 {
         return Some(progress.total_ns.saturating_sub(progress.elapsed_ns));

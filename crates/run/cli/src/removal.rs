@@ -1,5 +1,5 @@
-//! Removes bundles and experiments: files that Plimsoll writes, and directories that are empty
-//! then. Other files stay and are reported.
+//! Removes bundles and experiments: only files that Plimsoll writes, and directories that are then
+//! empty. Other files are not removed; they are reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use plimsoll_runner::fleet;
 use crate::error::CliError;
 use crate::experiment as record;
 
-/// Files of an experiment besides its record, which is removed last.
+/// Files of an experiment apart from its record, which is removed last.
 const OTHER_FILES: [&str; 6] = [
     "report.html",
     ".report.html.new",
@@ -22,13 +22,14 @@ const OTHER_FILES: [&str; 6] = [
     seal::SIGNATURE,
 ];
 
-/// Maximum depth of nested experiments: a published experiment, its searches, their runs.
+/// Maximum depth of nested experiments: a published experiment, its searches, and their runs.
 const DEPTH_MAX: u32 = 4;
 
-/// Removes a bundle, or an experiment with its bundles. Other files stay and are reported.
+/// Removes a bundle, or an experiment with its bundles. Other files are not removed; they are
+/// reported.
 ///
 /// # Errors
-/// Some files cannot be removed, or were not removed because they are not the experiment's.
+/// Some files cannot be removed, or do not belong to the experiment and were not removed.
 pub fn whole(directory: &Path) -> Result<(), CliError> {
     let left = if directory.join(record::FILE).is_file() {
         experiment(directory)?
@@ -42,7 +43,7 @@ pub fn whole(directory: &Path) -> Result<(), CliError> {
     let Some((first, more)) = left.split_first() else { return Ok(()) };
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
     let says = format!("{}{more}: not created by Plimsoll, so it stays", first.display());
-    Err(CliError::environment(says).hint("everything else was removed"))
+    Err(CliError::environment(says).hint("all other files were removed"))
 }
 
 /// Removes a bundle. Returns the remaining files.
@@ -78,7 +79,7 @@ fn remove_fleet(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(left)
 }
 
-/// Removes empty directories; records the contents of others.
+/// Removes empty directories; records the contents of all other directories.
 fn remove_if_empty(directory: &Path, left: &mut Vec<PathBuf>) -> Result<(), CliError> {
     for path in entries(directory)? {
         match path.is_dir() && !path.is_symlink() {
@@ -110,7 +111,7 @@ fn remove_bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
 /// Returns the remaining files.
 ///
 /// # Errors
-/// A foreign record, or a file that cannot be removed.
+/// The record belongs to another program, or a file cannot be removed.
 pub fn experiment(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     let left = within(directory, DEPTH_MAX)?;
     remove_file(&labels_path(directory))?;
@@ -161,7 +162,7 @@ fn within(directory: &Path, depth: u32) -> Result<Vec<PathBuf>, CliError> {
     Ok(left)
 }
 
-/// Returns true if the directory has only files of an interrupted run's bundle.
+/// Returns true if the directory only contains files of the bundle of an interrupted run.
 fn is_interrupted(directory: &Path) -> bool {
     let names: Vec<String> = fs::read_dir(directory)
         .into_iter()

@@ -1,4 +1,4 @@
-//! Copies runs of this user to the team's catalogue: named runs, and each run when it ends.
+//! Copies runs of this user to the team's catalogue: given runs, and each run when it ends.
 
 use plimsoll_catalogue::{Entry, SyncReport};
 
@@ -8,14 +8,16 @@ use crate::notes;
 use crate::places::Places;
 use crate::team;
 
-/// Copies the selected runs that are missing or different in the team's catalogue.
+/// Copies the given runs if they are missing in the team's catalogue or differ there.
 ///
 /// # Errors
-/// There is no team catalogue, it cannot be written, or the ledger is broken.
+/// There is no team catalogue, it cannot be written, or the ledger is damaged.
 pub fn put(places: &Places, required: &dyn Fn(&Entry) -> bool) -> Result<SyncReport, CliError> {
     let Some(shared) = team::client() else {
-        return Err(CliError::usage("no team catalogue is named")
-            .hint(format!("--catalogue postgres://user@host/database, or {}", team::VARIABLE)));
+        return Err(CliError::usage("there is no team catalogue").hint(format!(
+            "set --catalogue postgres://user@host/database, or {}",
+            team::VARIABLE
+        )));
     };
     let sharing =
         shared.sync(&mut catalogue::open(places)?, required).map_err(catalogue::catalogue_error)?;
@@ -23,8 +25,8 @@ pub fn put(places: &Places, required: &dyn Fn(&Entry) -> bool) -> Result<SyncRep
     Ok(sharing)
 }
 
-/// Copies runs that started at a time or later, if there is a team catalogue. Errors are only
-/// reported: the evidence is on this host.
+/// Copies the runs that started at a time or later, if there is a team catalogue. Errors are only
+/// reported, because the evidence is on this host.
 pub fn put_since(unix_ns: u64) {
     let Some(shared) = team::client() else { return };
     let put = Places::from_environment()

@@ -8,10 +8,10 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::places::Places;
 
-/// Environment variable that names the catalogue; other users of the host cannot see it.
+/// Environment variable with the catalogue's URL. Other users of the host cannot see it.
 pub const VARIABLE: &str = "PLIMSOLL_CATALOGUE";
 
-/// Set once per process.
+/// Team's catalogue; set once per process.
 static CLIENT: OnceLock<TeamClient> = OnceLock::new();
 
 /// Sets the catalogue from the command line or the environment.
@@ -23,14 +23,14 @@ pub fn configure(common: &Globals) -> Result<(), CliError> {
     let Some(named) = named.filter(|named| !named.is_empty()) else { return Ok(()) };
     let failed = |says: String| {
         CliError::usage(format!("--catalogue: {says}"))
-            .hint("postgres://user@host/database; the password is read from PGPASSWORD")
+            .hint("use postgres://user@host/database; the password is read from PGPASSWORD")
     };
     let address: Address = named.parse().map_err(failed)?;
     if address.has_password() && common.catalogue.is_some() {
-        return Err(failed("all users of this host can see a password in an argument".to_owned()));
+        return Err(failed("all users can see a password on the command line".to_owned()));
     }
     let places = Places::from_environment()?;
-    // The client is set once.
+    // The client is only set once.
     let _ = CLIENT.set(TeamClient::new(address, &places.state, &places.cache));
     Ok(())
 }

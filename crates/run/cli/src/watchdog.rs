@@ -1,6 +1,7 @@
-//! Runs a command on a thread of its own. The main thread receives signals, even while the command
-//! waits in a system call, and ends the process if a file-system call does not return, as on a lost
-//! NFS server. Such a call cannot be cancelled. Threads of a load have limits of their own.
+//! Runs a command on its own thread. The main thread receives signals even while the command waits
+//! in a system call. It ends the process if a file-system call does not return, for example on a
+//! lost NFS server, because such a call cannot be cancelled. The threads of a load have their own
+//! limits.
 
 use std::process::exit;
 use std::sync::Arc;
@@ -16,23 +17,24 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::{failure, notes};
 
-/// Time after which a note names the call that the command waits for.
+/// Time after which a note shows the call that the command waits for.
 const NOTE_AFTER: Duration = Duration::from_secs(10);
 /// Time limit of a file-system call.
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// The same after the operator's request to stop. A flush of the evidence to a busy disk may take
-/// some seconds.
+/// Time limit of a file-system call after the operator requested to stop. A flush of the evidence
+/// to a busy disk may take some seconds.
 const TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(60);
-/// The same after the request to stop without waiting for the storage.
+/// Time limit of a file-system call after the request to stop without waiting for the storage.
 const TIMEOUT_AFTER_URGENT_STOP: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Stack of the command's thread: that of a main thread (`ulimit -s`) on most systems.
+/// Stack size of the command's thread. It equals that of a main thread (`ulimit -s`) on most
+/// systems.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Runs a command on its own thread, and returns its result.
 ///
 /// # Errors
-/// The thread cannot be started, or it ended without a result.
+/// The thread cannot be started, or ended without a result.
 pub fn run_command<T: Send + 'static>(
     common: &Globals,
     command: impl FnOnce() -> T + Send + 'static,
@@ -43,7 +45,7 @@ pub fn run_command<T: Send + 'static>(
     let work = move || {
         let id = rustix::thread::gettid().as_raw_nonzero().get();
         own_id.store(id.unsigned_abs(), Ordering::Relaxed);
-        // The receiver waits for it.
+        // The receiver waits for this result.
         let _ = sender.send(command());
     };
     let thread = std::thread::Builder::new().name("command".to_owned()).stack_size(STACK_BYTES);
@@ -79,7 +81,7 @@ pub fn run_command<T: Send + 'static>(
     }
 }
 
-/// Returns the time limit of a call that waits now.
+/// Returns the time limit of a call that is waiting now.
 fn timeout() -> Duration {
     match (stop_request::is_urgent(), stop_request::is_requested()) {
         (true, _) => TIMEOUT_AFTER_URGENT_STOP,
@@ -101,6 +103,7 @@ fn describe(call: &BlockedCall, after: Duration) -> String {
 fn error(call: &BlockedCall, after: Duration) -> CliError {
     let says = format!("no response from the file system: {}", describe(call, after));
     CliError::new(exit_code(), says).hint(
-        "check the mount and its server; `plimsoll runs` lists what a run left, and `plimsoll clean DIR` removes its data",
+        "check the mount and its server; `plimsoll runs` lists interrupted runs, and `plimsoll \
+         clean DIR` removes their data",
     )
 }

@@ -1,5 +1,5 @@
-//! Declared cache states, produced on real files. It is in a separate file because a cold run drops
-//! the page cache of the whole system, which would disturb other tests.
+//! Declared cache states, produced on real files. This is a separate test file, because a cold run
+//! drops the page cache of the whole system, which would disturb other tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -24,7 +24,7 @@ fn declared_caches_are_seen_where_the_host_can_see_them() {
         let [bundle] = &names(&out)[..] else { panic!("one bundle") };
         json(&out.join(bundle).join("verdict.json"))
     };
-    // The cold state is proved only if the system's caches can be dropped, which needs root.
+    // The cold state is only proved if the system's caches can be dropped. This requires root.
     let root = rustix::process::geteuid().is_root();
     let cold = if root { "pass" } else { "unknown" };
     assert_eq!(found(&state("cold", "auto"), "cache-state"), cold);

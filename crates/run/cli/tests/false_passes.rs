@@ -1,5 +1,5 @@
-//! Tricks that passed once, on real file systems: each must be refused for the correct reason.
-//! Needs root.
+//! Tricks that once passed, on real file systems: each must be rejected for the right reason. Needs
+//! root.
 //!
 //! By default a few variants run, on ext4 and XFS. `PLIMSOLL_STACKS=all` runs all of them.
 //!
@@ -23,7 +23,7 @@ use support::throttle::{DeviceSpeed, SpeedControl};
 use support::tricks::{Corner, Library, Role, Trick, row};
 use support::{LoopDevice, LoopFs, Sandbox};
 
-/// Storage that a trick is played on.
+/// Storage on which a trick is performed.
 enum Stack {
     FileSystem(LoopFs),
     Device(LoopDevice),
@@ -48,7 +48,7 @@ impl Stack {
         }
     }
 
-    /// The block device whose speed can be limited.
+    /// Returns the block device whose speed can be limited.
     fn device(&self) -> Option<&str> {
         match self {
             Self::FileSystem(fs) => Some(&fs.device),
@@ -58,7 +58,7 @@ impl Stack {
     }
 }
 
-/// When a variant runs.
+/// Condition under which a variant is run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     Always,
@@ -67,14 +67,14 @@ enum When {
 }
 use When::{All, Always};
 
-/// A trick on a stack, and the honest twins that run after it.
+/// A trick on a storage stack, and the honest twins that are run after it.
 type Variant = (When, &'static str, Trick, &'static [Role]);
 
 fn all_run() -> bool {
     std::env::var("PLIMSOLL_STACKS").is_ok_and(|stacks| stacks == "all")
 }
 
-/// Plays each variant that is due, and its twins. Returns the verdicts of the tricks.
+/// Runs each selected variant and its twins. Returns the verdicts of the tricks.
 #[track_caller]
 fn play(variants: &[Variant], measure_ms: u64) -> Vec<Value> {
     assert!(variants.len() >= 5, "{} variants", variants.len());
@@ -90,7 +90,7 @@ fn play(variants: &[Variant], measure_ms: u64) -> Vec<Value> {
     verdicts
 }
 
-/// Runs a plan of a few seconds and checks its verdict.
+/// Runs a plan that takes a few seconds, and checks its verdict.
 #[track_caller]
 fn judged(name: &str, trick: Trick, role: Role, measure_ms: u64) -> Value {
     eprintln!("{role:?} on {name}: {trick:?}");
@@ -131,7 +131,7 @@ const fn flush(
     Trick::SlowFlush { sync, sync_every: 1, size_bytes, direct, clients, reads: 0, limit }
 }
 
-/// Eight writes wait for one flush.
+/// Eight writes wait for the same flush.
 const SHARED_FLUSH: Trick = Trick::SlowFlush {
     sync: "fdatasync",
     sync_every: 8,
@@ -194,7 +194,8 @@ fn the_plan_for_etcd_fails_on_a_slow_disk_and_passes_on_a_fast_one() {
     for name in ["sync_latency_p99", "write_latency_p99"] {
         assert_eq!(row(&slow, name)["ok"], false, "{slow:#}");
     }
-    // 30 s is the shortest measurement that can pass. A shorter one lacks nothing but time.
+    // 30 s is the shortest measurement that can pass. A shorter measurement fails this condition
+    // only.
     let fast = etcd_verdict(DeviceSpeed::Full, if all_run() { 31 } else { 10 });
     let is_slow = |name| row(&fast, name)["measured_ns"].as_u64().unwrap() > 10_000_000;
     if is_slow("sync_latency_p99") || is_slow("write_latency_p99") {
@@ -231,7 +232,7 @@ fn a_closed_loop_does_not_hide_that_its_device_stalls_every_third_second() {
         (All, "device", stall(50, 1, 4, "write_latency_p99"), &[Role::TwinMet]),
         (All, "device", stall(100, 8, 4, "read_latency_p95"), &[]),
     ];
-    // A short run makes the row undecided only because of its length.
+    // The row is undecided only because the run is short.
     play(&variants, if all_run() { 31_000 } else { 6000 });
 }
 
@@ -302,7 +303,7 @@ fn a_capacity_that_the_load_never_touches_is_not_met() {
     }
 }
 
-/// Copies of a library of the distribution: their owner can put anything into them.
+/// Copies of a library of the distribution: the owner of a copy can change its contents.
 #[test]
 fn a_library_that_is_not_the_distributions_is_named_whichever_way_it_came_in() {
     let variants: [Variant; 7] = [

@@ -1,5 +1,5 @@
-//! Commands that need several runs, each run by a fleet: repeats, sweeps, comparisons, searches.
-//! One server and two agents of this host.
+//! Commands that need several runs, with every run on a fleet: repeats, sweeps, comparisons,
+//! searches. One server and two agents are on this host.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod fleets;
@@ -15,7 +15,7 @@ use support::{CommandOutput, Sandbox, json};
 const FIELDS: &str = "version = 1\ndemonstration = true\n[workload.matrix]\nfile_size = \"4MiB\"\nreads = 100\n\
     [phases]\nwarm_up = \"200ms\"\nmeasure = \"1200ms\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"50ms\"\n";
 
-/// A plan with these targets and these fields of its `[workload.matrix]`.
+/// A plan with these targets and these fields in its `[workload.matrix]`.
 fn plan(sandbox: &Sandbox, name: &str, targets: &[(&str, PathBuf)], matrix: &str) -> String {
     let target = |(name, path): &(&str, PathBuf)| match targets.len() {
         1 => format!("[target]\npath = {:?}\n", path.display().to_string()),
@@ -30,7 +30,7 @@ fn plan(sandbox: &Sandbox, name: &str, targets: &[(&str, PathBuf)], matrix: &str
     file.display().to_string()
 }
 
-/// The experiment of this plan, with its fleet runs.
+/// Returns the experiment of this plan, with its fleet runs.
 fn experiment(sandbox: &Sandbox, plan: &str) -> (PathBuf, Vec<PathBuf>) {
     let below = |path: &Path| -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> =
@@ -47,7 +47,7 @@ fn experiment(sandbox: &Sandbox, plan: &str) -> (PathBuf, Vec<PathBuf>) {
     (found[0].clone(), runs)
 }
 
-/// The fleet bundles below a directory, in order of the runs.
+/// Returns the fleet bundles in a directory, in the order of the runs.
 fn fleets_in(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
     let mut runs: Vec<PathBuf> =
@@ -69,7 +69,8 @@ fn reads(run: &Value) -> u64 {
     run["classes"].as_array().unwrap().iter().map(of).sum()
 }
 
-/// The sum of both hosts' operations per second, each over its own measured time.
+/// Returns the sum of both hosts' operations per second; each host's rate uses its own measured
+/// time.
 fn rate(fleet: &Path) -> f64 {
     let of = |agent: &str| {
         let run = own(fleet, agent);
@@ -80,7 +81,7 @@ fn rate(fleet: &Path) -> f64 {
     of("one") + of("two")
 }
 
-/// Every bundle of an experiment states the number of its run and the run that laid out its data.
+/// Every bundle of an experiment contains the number of its run, and the run that created its data.
 fn belong_together(experiment: &Path, runs: &[PathBuf], hands_on: bool) {
     let id = experiment.file_name().unwrap().to_str().unwrap();
     for (number, fleet) in runs.iter().enumerate() {
@@ -162,7 +163,7 @@ fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
     let mut arms: Vec<Value> = runs.iter().map(of).collect();
     arms.sort_by_key(ToString::to_string);
     assert_eq!(arms, ["a", "b"]);
-    // Data reused from run to run stays with its arm.
+    // Data that later runs reuse stays with its arm.
     let handed =
         ["--few", "--set", "repeat.runs=2", "--set", "repeat.fresh=false", "--set", "name=handed"];
     by_fleet(&[&["compare", &sides][..], &handed].concat());
@@ -195,7 +196,7 @@ fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
     are_listed_and_defended(sandbox, &place, &runs);
 }
 
-/// Fleet runs are in the list, in the ledger and in archives; a modification of their bundles is
+/// Fleet runs appear in the list, in the ledger and in archives. A modification of their bundles is
 /// detected.
 fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
     let listed = sandbox.run(&["runs", "--json", "--plan", "tuned"]).json();
@@ -219,7 +220,7 @@ fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
     let verdict = runs[0].join("verdict.json");
     let text = fs::read_to_string(&verdict).unwrap();
     fs::write(&verdict, text.replace("\"ops_per_s\"", "\"ops_per_s_\"")).unwrap();
-    sandbox.run(&["verify", &one]).expect(3).says("verdict.json does not follow from the evidence");
+    sandbox.run(&["verify", &one]).expect(3).says("verdict.json does not match the evidence");
     sandbox.run(&["judge", &one]);
     sandbox.run(&["verify", &one]).expect(0);
 
@@ -295,7 +296,7 @@ fn a_plan_chooses_its_agents_and_says_what_differs_on_one() {
     assert_eq!(labels("two"), serde_json::json!(["rack=2", "slow"]));
 }
 
-/// The path that one host of a fleet run worked on.
+/// Returns the path that a host used as its target in a fleet run.
 fn path_of(run: &Path, agent: &str) -> String {
     own(run, agent)["engine"]["paths"][0]["path"].as_str().unwrap().to_owned()
 }
@@ -325,7 +326,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     };
     let data = || [("", sandbox.data().join("{host}"))];
 
-    // Points of a sweep: the same on both hosts, each host with its own path and rate.
+    // Points of a sweep are the same on both hosts, but each host has its own path and rate.
     let sizes = "sizes = [\"4KiB\", \"16KiB\"]\narrival = \"constant\"\nrate = 200";
     let swept = plan(sandbox, "swept", &data(), sizes);
     differing(&swept, &format!("\"target.path\" = {other:?}, \"workload.matrix.rate\" = 100"));
@@ -342,7 +343,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
         };
         assert_eq!((bytes("one"), bytes("two")), (bytes("two"), bytes("one")));
         assert_eq!(bytes("two"), point["size_bytes"].as_u64().unwrap());
-        // The machine causes lost rate; the plan causes the ratio of one half.
+        // A lost rate is due to the machine; the ratio of one half is due to the plan.
         let share = reads(&own(run, "two")) as f64 / reads(&own(run, "one")) as f64;
         assert!((share - 0.5).abs() < 0.1, "{share}");
     }
@@ -359,7 +360,7 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
         by_fleet(&["sweep", &set]).expect(2).says("cannot resolve the plan for two");
     }
 
-    // Steps of a search change the load of both hosts equally.
+    // The steps of a search change the load of both hosts equally.
     let tuned = plan(sandbox, "tuned", &data(), "sizes = \"4KiB\"\nqueue_depth = 1");
     differing(&tuned, &format!("\"target.path\" = {other:?}"));
     let ran = carried(&["tune", &tuned, "--max", "2", "--steps", "2"]);
@@ -371,9 +372,9 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     differing(&odd, "\"workload.matrix.queue_depth\" = 2");
     by_fleet(&["tune", &odd, "--max", "2", "--steps", "2"])
         .expect(2)
-        .says("its queue depth differs on that host, and the search varies it");
+        .says("queue depth differs on that host, but the search varies it");
 
-    // Targets in alternation: each host uses its own target of that name.
+    // The targets are used in turns. Each host uses its own target with that name.
     let sides = ["a", "b"].map(|side| (side, sandbox.data().join(format!("{{host}}-{side}"))));
     let sides = plan(sandbox, "sides", &sides, "sizes = \"4KiB\"\nqueue_depth = 1");
     differing(&sides, &format!("\"target.b.path\" = {other:?}"));
@@ -388,13 +389,13 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     }
 }
 
-/// A mail store on two hosts, each with half of its databases; together they generate the load of
-/// the plan.
+/// A mail store on two hosts, each of which has half of the databases. Together they generate the
+/// load of the plan.
 #[test]
 fn hosts_carry_shares_of_one_mail_store() {
     let fleet = Fleet::new();
     let (sandbox, _one, _two) = (&fleet.sandbox, fleet.agent("one"), fleet.agent("two"));
-    // Without a share of the load.
+    // These hosts have no share of the load.
     let _three = fleet.agent("three");
     let key = sandbox.path("key").display().to_string();
     let place = |name: &str| {
@@ -429,7 +430,7 @@ fn hosts_carry_shares_of_one_mail_store() {
         assert!(says.contains("16 mailboxes in 2 databases"), "{says}");
         assert!(own.iter().all(|place| says.contains(place)) && !says.contains(others), "{says}");
     };
-    // In order of the names in the plan.
+    // Shares are assigned in the order of the names in the plan.
     is_own(carries(1), ["/d0", "/d2", "/l0"], "/d1");
     is_own(carries(0), ["/d1", "/d3", "/l1"], "/d2");
     let other = ["--set", "fleet.names=[two, one, nobody, four]", "--json"];
@@ -505,7 +506,7 @@ min_measure = "1s"
 interval = "200ms"
 "#;
 
-/// The real arms of an experiment, each on its own path, run by all hosts together.
+/// Arms of an experiment on real storage: each arm has its own path, and all hosts run it together.
 #[test]
 fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
     let sandbox = Sandbox::new();
@@ -520,11 +521,11 @@ fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
     let (a, b) = (place("a"), place("b"));
     let head = ["experiment", "run", directory.to_str().unwrap(), "--fleet", "local:2", "--json"];
     let real = ["--on", "real", "--path", &a, "--path", &b, "-q"];
-    sandbox.run(&head).expect(2).says("models run only on this host");
+    sandbox.run(&head).expect(2).says("a fleet cannot run models");
     let steady = ["--set", "phases.measure=\"until-steady\""];
     let refused = sandbox.run(&[&head[..], &real[..], &steady[..]].concat()).expect(2);
     refused.says("needs a fixed measuring time");
-    refused.says("this is arm once");
+    refused.says("this plan is arm once");
     assert!(!sandbox.path("share/plimsoll/runs").exists(), "nothing was begun");
     let ran = sandbox.run(&[&head[..], &real[..]].concat());
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
@@ -543,14 +544,14 @@ fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
         let is_disturbed = runs.iter().any(|run| fleets::was_disturbed(run));
         assert!((mean / requested - 1.0).abs() < 0.05 || is_disturbed, "{arm:#}");
     }
-    // `analyse` works from the hosts' bundles.
+    // `analyse` uses the bundles of the hosts.
     let reported = sandbox.run(&["report", experiment.to_str().unwrap(), "--json"]);
     assert_eq!(reported.json()["arms"], analysis["arms"]);
     nothing_is_left(&sandbox);
 }
 
-/// A job with a `stonewall` between two sections, and a plan that names a job file. All hosts run
-/// the job sent with the order, and the fleet bundle contains it.
+/// A job with a `stonewall` between two sections, and a plan that refers to a job file. All hosts
+/// run the job that was sent with the order, and the fleet bundle contains that job.
 #[test]
 fn jobs_of_fio_are_carried_by_a_fleet() {
     let sandbox = Sandbox::new();

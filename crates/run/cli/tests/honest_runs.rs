@@ -1,10 +1,11 @@
-//! Honest runs, drawn from a seed: none may be accused. Needs root.
+//! Honest runs, chosen at random from a seed: none of them may be rejected. Needs root.
 //!
-//! Each draw creates storage and a load, and measures it twice: without a requirement, and then
-//! with a requirement of a third of the measured rate and three times the measured latency. No run
-//! may be INVALID, and no rule that a claim depends on may fail. `PLIMSOLL_HONEST_RUNS` sets the
-//! number of draws (3 by default), `PLIMSOLL_HONEST_SEED` the first seed. As many loads whose
-//! operations use the same few blocks at the same time may not be called damaged or incomplete.
+//! Each case creates random storage and a random load, and measures them twice: first without a
+//! requirement, then with a requirement of a third of the measured rate and three times the
+//! measured latency. No run may be INVALID, and no rule that a claim depends on may fail.
+//! `PLIMSOLL_HONEST_RUNS` sets the number of cases (3 by default), `PLIMSOLL_HONEST_SEED` the first
+//! seed. The same number of loads use the same few blocks at the same time; these must not be
+//! reported as damaged or incomplete.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -19,7 +20,7 @@ use support::draw::Draw;
 use support::memory_limit::MemoryLimit;
 use support::{CommandOutput, LoopDevice, LoopFs, OF_THE_HOST, Sandbox, json};
 
-/// Factor between the measured and the required figures.
+/// Factor between the measured figures and the required figures.
 const MARGIN: f64 = 3.0;
 const MIB: u64 = 1 << 20;
 
@@ -32,7 +33,7 @@ enum Place {
     Directory,
 }
 
-/// Storage that the test created, removed when dropped.
+/// Storage that the test created. It is removed when this value is dropped.
 enum Storage {
     FileSystem(LoopFs),
     Device(LoopDevice),
@@ -43,9 +44,9 @@ enum Storage {
 struct HonestRun {
     place: Place,
     workload: String,
-    /// A mail store, whose limits have other names.
+    /// A mail store has other names for its limits.
     store: bool,
-    /// Claims besides the requirement.
+    /// Claims in addition to the requirement.
     claims: &'static [&'static str],
     verify: bool,
     measure_ms: u64,
@@ -106,7 +107,7 @@ impl HonestRun {
     }
 }
 
-/// A drawn stream of reads and writes that all reach the storage.
+/// Generates a random stream of reads and writes that all reach the storage.
 struct Stream {
     size_kib: u64,
     pattern: &'static str,
@@ -114,7 +115,7 @@ struct Stream {
     depth: u64,
     clients: u64,
     file_mib: u64,
-    /// With their flush, buffered writes also reach the storage.
+    /// Buffered writes also reach the storage, because they are flushed.
     buffered: bool,
     sync: &'static str,
     sync_every: u64,
@@ -140,9 +141,9 @@ impl Stream {
         if stream.buffered && stream.sync == "none" {
             stream.sync = "fdatasync";
         }
-        // Writes to the same block between two flushes reach the device once: the probability that
-        // a write finds an unflushed write in its block is half the number of writes since a flush,
-        // divided by the number of blocks.
+        // Several writes to the same block between two flushes reach the device only once. The
+        // probability that a write hits a block with an unflushed write is half the number of
+        // writes since the flush, divided by the number of blocks.
         let blocks = stream.file_mib * 1024 / stream.size_kib;
         if stream.buffered && stream.pattern == "random" {
             stream.depth = stream.depth.min(blocks / 32).max(1);
@@ -253,7 +254,7 @@ fn requirement(run: &HonestRun, bundle: &std::path::Path) -> String {
         of_group.filter_map(|class| class[field].as_f64()).sum::<f64>()
     };
     let mut text = String::new();
-    // A write lasts until the end of its flush.
+    // The duration of a write includes its flush.
     let longest = classes.iter().filter_map(|class| class["latency_ns_max"].as_f64()).sum::<f64>();
     let longest_ns = (longest * MARGIN).ceil();
     if run.store {
@@ -266,7 +267,8 @@ fn requirement(run: &HonestRun, bundle: &std::path::Path) -> String {
         for limit in latency {
             writeln!(text, "{limit} = \"{longest_ns}ns\"").unwrap();
         }
-        // Its rate is that of its mailboxes, far less than the rate of any disk.
+        // The rate of a mail store follows from its mailboxes, and is far below the rate of any
+        // disk.
         text.push_str("latency_max_of = \"1s\"\npage_fault_stalls_max = 1000000\n");
     } else {
         let rate = sum("count", "transactional") / seconds / MARGIN;
@@ -279,7 +281,7 @@ fn requirement(run: &HonestRun, bundle: &std::path::Path) -> String {
     text
 }
 
-/// Returns the rules by which a verdict accuses an honest run.
+/// Returns the rules with which a verdict rejects an honest run.
 fn accusations(verdict: &Value) -> Vec<String> {
     let mut all = Vec::new();
     let standings = verdict["claims"].as_object().unwrap();
@@ -308,7 +310,7 @@ fn accusations(verdict: &Value) -> Vec<String> {
     all
 }
 
-/// Carries out the draw of a seed. Returns the accusations, each with its plan and findings.
+/// Runs the case of a seed. Returns the mistakes of the verdicts, each with its plan and findings.
 fn draw(seed: u64) -> Vec<String> {
     let run = HonestRun::of(&mut Draw::of(seed));
     let sandbox = Sandbox::new();
@@ -336,7 +338,7 @@ fn draw(seed: u64) -> Vec<String> {
             ));
         }
         if verdict["verdict"] == "FAIL" {
-            // The storage may have become slower by more than the margin. The row shows it.
+            // The storage may have become slower by more than the margin. The row then shows this.
             println!("  {}", verdict["reason"]);
         }
         if required.is_empty() {
@@ -346,7 +348,8 @@ fn draw(seed: u64) -> Vec<String> {
     all
 }
 
-/// Rules that a load on few blocks may not break. The page cache may answer it, so others may fail.
+/// Rules that a load on few blocks must not break. Other rules may fail, because the page cache may
+/// serve the load.
 const OF_HOT_LOADS: [&str; 11] = [
     "check-failed",
     "clock-rate",
@@ -361,7 +364,8 @@ const OF_HOT_LOADS: [&str; 11] = [
     "pattern-other",
 ];
 
-/// Draws a load whose operations use the same few blocks at the same time, and checks its content.
+/// Generates a random load whose operations use the same few blocks at the same time, and checks
+/// the content of these blocks.
 fn hot_plan(draw: &mut Draw, target: &str) -> String {
     let size_bytes = draw.one_of(&[512, 2300, 4096, 4096, 12288, 65536]);
     let file_bytes = size_bytes * draw.one_of(&[16, 64, 256, 1024]);
@@ -369,7 +373,7 @@ fn hot_plan(draw: &mut Draw, target: &str) -> String {
     let mut compressibility = draw.one_of(&[1.0, 1.0, 2.0]);
     let mut duplicates = draw.one_of(&[0.0, 0.0, 0.3]);
     if size_bytes % 512 != 0 {
-        // A plan with other content or direct I/O would be refused.
+        // A plan with other content or with direct I/O would be rejected.
         (direct, compressibility, duplicates) = ("off", 1.0, 0.0);
     }
     format!(
@@ -391,7 +395,7 @@ fn hot_plan(draw: &mut Draw, target: &str) -> String {
     )
 }
 
-/// Carries out a hot load. Returns the rules of [`OF_HOT_LOADS`] that failed.
+/// Runs a load on few blocks. Returns the rules of [`OF_HOT_LOADS`] that failed.
 fn draw_hot(seed: u64) -> Vec<String> {
     let mut draw = Draw::of(seed);
     let sandbox = Sandbox::new();
@@ -413,7 +417,7 @@ fn draw_hot(seed: u64) -> Vec<String> {
         .collect()
 }
 
-/// Carries out draws. Panics with their accusations.
+/// Runs a number of cases. Panics if a verdict was a mistake.
 fn carry_out(draw: fn(u64) -> Vec<String>) {
     let number = |name: &str, otherwise: u64| {
         std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())

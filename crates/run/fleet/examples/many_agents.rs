@@ -1,9 +1,10 @@
-//! Measures what a fleet's agents cost a NATS server and themselves: starts the given number of
-//! agents in this process, each with a light plan.
+//! Measures the resources that the agents of a fleet and their NATS server use. Starts the given
+//! number of agents in this process, each with a light plan.
 //!
 //! `cargo run --release -p plimsoll-fleet --example many_agents -- 200` needs `nats-server` on the
-//! PATH. Agents, runs and evidence are those of `plimsoll agent`. Unlike a real fleet, all agents
-//! share the processors, memory and loopback link of this host, and the targets are tiny.
+//! PATH. The agents, runs and evidence are the same as those of `plimsoll agent`. Unlike a real
+//! fleet, all agents share the processors, memory and loopback link of this host, and the targets
+//! are tiny.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::fs;

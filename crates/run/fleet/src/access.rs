@@ -1,5 +1,5 @@
-//! The file that `plimsoll fleet init` writes for a host: address and credentials for the fleet's
-//! server.
+//! The file that `plimsoll fleet init` writes for a host. It contains the address of the fleet's
+//! server and the host's credentials.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::broker::Server;
 use crate::credential::Credential;
 
-/// Contents of an agent's file or of `fleet.toml`. Relative file names are relative to its
-/// directory.
+/// Contents of an agent's file or of `fleet.toml`. Relative file names in it are relative to the
+/// directory of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
@@ -21,7 +21,7 @@ pub struct Access {
     /// Name of the agent; `None` for the coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Seed of an nkey.
+    /// Seed of an nkey, or the file that contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nkey: Option<Credential>,
     /// File with credentials, instead of an nkey.
@@ -33,22 +33,22 @@ pub struct Access {
     /// This host's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_cert: Option<Credential>,
-    /// Key of the certificate.
+    /// Private key of the certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_key: Option<Credential>,
-    /// Labels that plans can select the agent by, such as `rack=1`.
+    /// Labels by which plans can select the agent, such as `rack=1`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Public keys whose plans the agent accepts.
+    /// Public keys. The agent accepts plans that are signed with one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<String>,
     /// Directories that plans may use, as with `--allow-path`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_paths: Vec<PathBuf>,
-    /// Names of the fleet's hosts, which a run from `fleet.toml` requires.
+    /// Names of the fleet's hosts. A run with `fleet.toml` requires all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// File with the key that plans are signed with.
+    /// File with the key for signing plans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sign: Option<PathBuf>,
 }
@@ -57,7 +57,8 @@ impl Access {
     /// Reads the file.
     ///
     /// # Errors
-    /// The file cannot be read or has another format, or it has keys and other users can read it.
+    /// The file cannot be read or has another format, or it contains keys and other users can read
+    /// it.
     pub fn read(path: &Path) -> Result<Self, RunnerError> {
         let wrong = |error: &dyn std::fmt::Display| {
             RunnerError::usage(format!("cannot read {}: {error}", path.display()))

@@ -43,18 +43,18 @@ pub struct Options {
     pub server: Server,
     /// Name of the agent in the fleet.
     pub name: String,
-    /// Labels that plans can select the agent by, such as `rack=1`.
+    /// Labels by which plans can select the agent, such as `rack=1`.
     pub labels: Vec<String>,
-    /// Public keys whose plans the agent accepts.
+    /// Public keys. The agent accepts plans that are signed with one of them.
     pub trust: Vec<String>,
-    /// Targets that plans may use.
+    /// Targets that the operator allows for plans.
     pub allow: Allow,
-    /// Ledger, catalogue and state of this host.
+    /// Directories of this host's ledger, catalogue and state.
     pub places: Places,
-    /// Directory for bundles. `None` selects the catalogue's.
+    /// Directory for bundles; `None` for the directory of the catalogue.
     pub bundles: Option<PathBuf>,
-    /// Maximum time without a message from the coordinator while a phase waits for its start. After
-    /// it, the agent stops the run and stores its evidence.
+    /// Maximum time without a message from the coordinator while a phase waits for its start time.
+    /// After this time, the agent stops the run and stores its evidence.
     pub coordinator_timeout: Duration,
 }
 
@@ -79,7 +79,7 @@ pub fn run(
         return Err(RunnerError::usage(
             "cannot start the agent: without a trusted key it would refuse every plan",
         )
-        .hint("pass the public key that plans are signed with: --trust KEY"));
+        .hint("pass the public key for the signatures of plans: --trust KEY"));
     }
     block_on_runtime(serve(options, stop, log))
 }
@@ -100,7 +100,8 @@ async fn serve(
                     format!("agent {name} waits until it can reach {url}: {error}")
                 }
                 MissingPart::Storage => format!(
-                    "agent {name} waits until a coordinator has prepared {url} (`plimsoll fleet status FLEET` does): {error}"
+                    "agent {name} waits until a coordinator has created the streams on {url} \
+                     (`plimsoll fleet status FLEET` creates them): {error}"
                 ),
             });
         }
@@ -119,7 +120,7 @@ async fn serve(
         && other.boot_id != lock(&card).boot_id
     {
         let message = format!(
-            "cannot start agent {}: an agent of that name runs on {}",
+            "cannot start agent {}: an agent with this name already runs on {}",
             other.name, other.host
         );
         return Err(RunnerError::usage(message).hint("choose another name with --name"));
@@ -144,7 +145,7 @@ async fn serve(
     let clock = clock.map_err(|error| failed(error.to_string()))?;
     let _clock_task =
         Task(tokio::spawn(answer_clock_requests(broker.clone(), clock, instance.clone())));
-    // Publish the card last: a coordinator that sees it expects the agent to answer.
+    // The card is published last, because a coordinator that reads it expects the agent to respond.
     let _card_task = Task(tokio::spawn(publish_card(broker.clone(), Arc::clone(&card))));
     let allows = lock(&card).allows.join(", ");
     log(&format!(
@@ -154,7 +155,7 @@ async fn serve(
         if allows.is_empty() { "nothing that writes" } else { &allows }
     ));
     let mut retained = RetainedData::default();
-    // Orders that arrived while the agent answered an order of a kind that does not make it busy.
+    // Orders that arrived while the agent handled an order that does not start a run.
     let mut waiting = VecDeque::new();
     let mut connections = broker.connections();
     let mut poll = tokio::time::interval(POLL_INTERVAL);
@@ -171,7 +172,7 @@ async fn serve(
                     break;
                 }
                 if retained.is_expired(options.coordinator_timeout) {
-                    log("removing the data kept for the next run: no run followed");
+                    log("removing the data that was kept for the next run, because no run followed");
                     log_unremoved(&retained.release().await, log);
                 }
                 let now = broker.connections();
@@ -184,20 +185,21 @@ async fn serve(
         let Some(message) = message else {
             return Err(failed("the server closed the stream".to_owned()));
         };
-        // The broker is unavailable; try again.
+        // The broker is unavailable, so try again.
         let Ok(message) = message else {
             tokio::time::sleep(RETRY_INTERVAL).await;
             continue;
         };
-        // Acknowledge accepted and refused orders in the same way, so that the server never
-        // delivers an order twice.
+        // Accepted and refused orders are both acknowledged, so that the server never delivers an
+        // order twice.
         let _ = message.ack().await;
         let payload = &message.payload;
         let handling = handle_order(options, &broker, &card, &mut retained, payload, stop, log);
         tokio::pin!(handling);
         loop {
             tokio::select! {
-                // First, so that the agent is busy with an order before it reads the next one.
+                // This branch is first, so that the agent handles an order before it reads the next
+                // one.
                 biased;
                 () = &mut handling => break,
                 message = orders.next() => match message {
@@ -210,7 +212,7 @@ async fn serve(
                             waiting.push_back(message);
                         }
                     }
-                    // The broker is unavailable; the loop above subscribes again.
+                    // The broker is unavailable. The loop will subscribe again.
                     Some(Err(_)) | None => tokio::time::sleep(RETRY_INTERVAL).await,
                 },
             }
@@ -253,7 +255,8 @@ fn card(options: &Options, broker: &Broker) -> Card {
     }
 }
 
-/// Writes the card once a second. If a write fails, the next write replaces it.
+/// Writes the card once a second. A failed write needs no retry, because the next write follows
+/// soon.
 async fn publish_card(broker: Broker, card: Arc<Mutex<Card>>) {
     let mut ticks = tokio::time::interval(HEARTBEAT_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -285,12 +288,12 @@ async fn answer_clock_requests(
         let reply_body = ClockReply { received_ns, sent_ns, realtime_ns, instance };
         let Ok(text) = serde_json::to_vec(&reply_body) else { continue };
         let _ = broker.client.publish(reply, text.into()).await;
-        // Send the answer now rather than with the next message.
+        // Send the response immediately, not together with the next message.
         let _ = broker.client.flush().await;
     }
 }
 
-/// Accepts or refuses an order, and answers it.
+/// Accepts or refuses an order, and sends the response.
 async fn handle_order(
     options: &Options,
     broker: &Broker,
@@ -304,7 +307,7 @@ async fn handle_order(
     let subject = format!("plimsoll.told.{run_id}.{}", options.name);
     match accepted {
         Ok(AcceptedOrder { order, .. }) if order.only_asks => {
-            log(&format!("would accept {}", order.plan_name));
+            log(&format!("would accept the plan {}", order.plan_name));
             // If this fails, the sender's request times out.
             let id = format!("{run_id}-{}-would-take", options.name);
             let _ = broker.publish(subject, &AgentMessage::Acceptable, &id).await;
@@ -321,7 +324,10 @@ async fn handle_order(
             lock(card).busy_with = Some(accepted.order.run_id.clone());
             let leftover = LeftoverData::of_agent(&options.places, &options.name);
             if let Err(error) = leftover.note(&accepted.resolved) {
-                log(&format!("cannot note the directories of {}: {error}", accepted.order.run_id));
+                log(&format!(
+                    "cannot record the directories of {}: {error}",
+                    accepted.order.run_id
+                ));
             }
             host_run::run_order(options, broker, &accepted, retained, stop, log).await;
             retained.restart_timer();
@@ -337,9 +343,9 @@ async fn handle_order(
     }
 }
 
-/// Answers an order that arrives during another run. Without an answer its coordinator would wait
-/// for a timeout. A second copy of the current order gets no answer: its coordinator sent it again
-/// because a server that was killed did not confirm the first one.
+/// Refuses an order that arrives during another run. Without a response, its coordinator would wait
+/// until a timeout. There is no response to a second copy of the current order: the coordinator
+/// sent it again because the server was killed before it confirmed the first copy.
 async fn refuse_while_busy(options: &Options, broker: &Broker, current: &str, payload: &[u8]) {
     let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else { return };
     let verified = verify(&signed, &options.trust, &options.name, clock::realtime_ns());
@@ -353,12 +359,12 @@ async fn refuse_while_busy(options: &Options, broker: &Broker, current: &str, pa
     let _ = broker.publish(subject, &message, &id).await;
 }
 
-/// Returns whether a run id can become part of a subject.
+/// Returns true if a run id can safely become part of a subject.
 fn is_safe_run_id(id: &str) -> bool {
     !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Logs that retained data could not be removed.
+/// Logs the error if retained data could not be removed.
 fn log_unremoved(error: &str, log: &mut dyn FnMut(&str)) {
     if !error.is_empty() {
         log(&format!("cannot remove the data kept for the next run: {error}"));
@@ -391,11 +397,12 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
         let plan = order
             .plan_of(&options.name)
             .map_err(|errors| errors.to_string().trim_start_matches("error: ").trim().to_owned())?;
-        let own = plan
-            .on_host(&options.name, &options.labels)
-            .map_err(|errors| format!("the settings for this host are not valid: {errors}"))?;
+        let own = plan.on_host(&options.name, &options.labels).map_err(|errors| {
+            format!("the plan's settings for this host are not valid: {errors}")
+        })?;
         let resolved = order.part_of(&plan, &own, &options.name)?;
-        // This host runs no command of another's event, so it needs no permission for them.
+        // This host does not run commands of other hosts' events, so these commands need no
+        // permission here.
         let resolved = resolved.with_events_on(Some(&options.name));
         let plan = own;
         if order.only_asks {

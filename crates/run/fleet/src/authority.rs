@@ -1,5 +1,5 @@
-//! The certificate authority of a fleet. Its key can create hosts and servers that the fleet
-//! trusts.
+//! The certificate authority of a fleet. With its key, hosts and servers can be created that the
+//! fleet trusts.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,12 @@ use rcgen::{
 
 use crate::files::write;
 
-/// Last year in which certificates are valid. The fleet must be set up again before it ends.
+/// Last year in which certificates are valid. The fleet must be set up again before this year ends.
 const VALID_TO_YEAR: i32 = 2036;
-/// File with the authority's certificate, in its own directory and in the server's.
+/// Name of the file with the authority's certificate, in the directories of the authority and of
+/// the server.
 pub(crate) const CERTIFICATE: &str = "ca.pem";
-/// File with the authority's key, in a directory that no host receives.
+/// Name of the file with the authority's key, in a directory that is not copied to any host.
 const KEY: &str = "ca.key";
 
 pub(crate) struct Authority {
@@ -32,14 +33,14 @@ impl Authority {
         Ok(Self { pem, issuer: Issuer::new(params, key) })
     }
 
-    /// Writes certificate and key into a directory.
+    /// Writes the certificate and the key into a directory.
     pub(crate) fn save(&self, directory: &Path) -> Result<(), RunnerError> {
         write(&directory.join(CERTIFICATE), &self.pem, 0o644)?;
         write(&directory.join(KEY), &self.issuer.key().serialize_pem(), 0o600)
     }
 
-    /// Reads the authority from a directory, and checks that it signed the certificates in `of`, a
-    /// directory of the fleet.
+    /// Reads the authority from a directory, and checks that it signed the certificates in the
+    /// fleet's directory `of`.
     pub(crate) fn read(directory: &Path, of: &Path) -> Result<Self, RunnerError> {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(|error| {
@@ -51,8 +52,9 @@ impl Authority {
         };
         let hint = |error: RunnerError| {
             error.hint(
-                "pass its directory with --authority; if its key was discarded, set the fleet up again \
-                 with `plimsoll fleet init`, and give every host its new file",
+                "pass the authority's directory with --authority; if its key was discarded, set \
+                 the fleet up again with `plimsoll fleet init`, and copy the new files to all \
+                 hosts",
             )
         };
         let (path, certificate) = (directory.join(KEY), directory.join(CERTIFICATE));
@@ -96,8 +98,8 @@ impl Authority {
     }
 }
 
-/// Returns the parameters that all authorities share. Certificates refer to them and to the hash of
-/// the key.
+/// Returns the parameters that are the same for all authorities. Certificates refer to these
+/// parameters and to the hash of the key.
 fn authority_params() -> Result<CertificateParams, RunnerError> {
     let mut params = certificate_params("Plimsoll fleet", Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -110,7 +112,7 @@ fn certificate_params(name: &str, names: Vec<String>) -> Result<CertificateParam
     let mut subject = DistinguishedName::new();
     subject.push(DnType::CommonName, name);
     params.distinguished_name = subject;
-    // The date is in the past, because the clocks of hosts may be slow.
+    // The start date is in the past, because the clocks of hosts may be slow.
     params.not_before = date_time_ymd(2026, 1, 1);
     params.not_after = date_time_ymd(VALID_TO_YEAR, 12, 31);
     Ok(params)

@@ -1,18 +1,18 @@
 //! The NATS server: the connection to it, and the streams and buckets that Plimsoll stores on it.
 //!
-//! - Key-value bucket `plimsoll-agents`: card of each agent, written every second. A card expires
-//!   some seconds after the last write.
-//! - Stream `plimsoll`, stored for a day: `plimsoll.order.AGENT` has signed plans,
-//!   `plimsoll.told.RUN.AGENT` messages of agents, and `plimsoll.go.RUN.AGENT` messages of the
-//!   coordinator.
-//! - Object bucket `plimsoll-evidence-AGENT` of each agent: `RUN` is the bundle of a host until it
-//!   is fetched, for a day at most.
+//! - Key-value bucket `plimsoll-agents`: the card of each agent, which the agent writes every
+//!   second. A card expires some seconds after the last write.
+//! - Stream `plimsoll`, whose messages are stored for a day: `plimsoll.order.AGENT` has signed
+//!   plans, `plimsoll.told.RUN.AGENT` has messages of agents, and `plimsoll.go.RUN.AGENT` has
+//!   messages of the coordinator.
+//! - Object bucket `plimsoll-evidence-AGENT` of each agent: the object `RUN` is the host's bundle.
+//!   It is stored until the coordinator has fetched it, at most for a day.
 //! - Subject `plimsoll.clock.AGENT`: requests for the agent's clock.
 //! - Subject `plimsoll.live.RUN.AGENT`: progress, not stored.
 //!
-//! Every name ends in the agent's, so that a server can limit each agent to its own names
-//! ([`crate::permissions`]). The coordinator creates streams and buckets, each user has a separate
-//! inbox prefix, and consumers have the name of the agent.
+//! Every name ends with the name of the agent, so that a server can restrict each agent to its own
+//! subjects ([`crate::permissions`]). The coordinator creates the streams and buckets. Each user
+//! has a separate inbox prefix, and each consumer is named after its agent.
 
 use std::io;
 use std::path::PathBuf;
@@ -37,23 +37,24 @@ use crate::order::nonce;
 pub(crate) const STREAM: &str = "plimsoll";
 /// Bucket of agent cards.
 pub(crate) const CARDS: &str = "plimsoll-agents";
-/// Time after which a card expires unless it is written again.
+/// Time after the last write at which a card expires.
 pub const CARD_TTL: Duration = Duration::from_secs(10);
 /// Time for which the server stores messages and evidence.
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
-/// Maximum size of a bundle on the server, and of each agent's evidence on the server.
+/// Maximum size of one bundle on the server, and of all evidence of an agent on the server.
 pub(crate) const BUNDLE_BYTES_MAX: u64 = 128 << 20;
 /// Maximum size of all messages on the server. The oldest are dropped first.
 const STREAM_BYTES_MAX: i64 = 256 << 20;
 /// Maximum size of a card; the server stores one card for each agent.
 const CARD_BYTES_MAX: i32 = 64 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time to retry after another process creates the stream at the same moment.
+/// Time for which the creation of the stream is retried if another process creates it at the same
+/// moment.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval at which an agent checks whether the streams exist.
 const WAIT_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Time the server has to answer a check.
+/// Time limit for the server's response to a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Address and credentials of the server.
@@ -64,16 +65,16 @@ pub struct Server {
     pub url: String,
     /// File with credentials, as `nsc` writes it.
     pub credentials: Option<PathBuf>,
-    /// Seed of an nkey.
+    /// Seed of an nkey, or the file that contains it.
     pub nkey: Option<Credential>,
     /// Certificate authorities of the server; `None` for the host's own.
     pub authorities: Option<Credential>,
     /// This side's certificate and its key, if the server requires one.
     pub certificate: Option<(Credential, Credential)>,
-    /// Names of the fleet's hosts. If a run selects no agents, it requires all of them; empty if
-    /// they are not known.
+    /// Names of the fleet's hosts; empty if they are not known. If a run selects no agents, it
+    /// requires all of these hosts.
     pub hosts: Vec<String>,
-    /// Names of hosts that runs do not use.
+    /// Names of hosts that runs must not use.
     pub without: Vec<String>,
 }
 
@@ -81,7 +82,7 @@ pub struct Server {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role<'a> {
     Agent(&'a str),
-    /// User of the coordinator, who runs plans.
+    /// The coordinator, which starts runs.
     Coordinator,
 }
 
@@ -102,7 +103,7 @@ impl Role<'_> {
     }
 }
 
-/// A connection to the server, with Plimsoll's stream and bucket.
+/// A connection to the server, with Plimsoll's stream and the bucket of cards.
 #[derive(Clone)]
 pub(crate) struct Broker {
     pub(crate) client: Client,
@@ -111,12 +112,12 @@ pub(crate) struct Broker {
     pub(crate) agents: kv::Store,
     /// Address of the server, for messages.
     pub(crate) url: String,
-    /// Random prefix of message ids. Without the salt, an agent could guess ids and make the server
-    /// discard the messages of others as duplicates.
+    /// Random prefix of message ids. Without it, an agent could guess ids and make the server
+    /// discard the messages of other agents as duplicates.
     salt: String,
 }
 
-/// Missing part for which a connecting agent waits.
+/// Missing part for which an agent waits while it connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingPart {
     Server,
@@ -124,7 +125,7 @@ pub(crate) enum MissingPart {
     Storage,
 }
 
-/// Returns true if the server or its name cannot be reached, now.
+/// Returns true if the server cannot be reached at the moment, or its name cannot be resolved.
 fn is_unreachable(error: &ConnectError) -> bool {
     match error.kind() {
         ConnectErrorKind::Dns | ConnectErrorKind::TimedOut => true,
@@ -149,9 +150,9 @@ fn is_unreachable(error: &ConnectError) -> bool {
 
 impl Broker {
     /// Connects. The coordinator creates missing streams and buckets; an agent that may not create
-    /// them waits for the coordinator. An agent also waits for a server that it cannot reach: it may
-    /// start before its network or the server. Once a second, `is_waiting` receives what the agent
-    /// waits for and the error, and returns false to give up.
+    /// them waits for the coordinator. An agent also waits for a server that it cannot reach: it
+    /// may start before its network or the server. Once a second, `is_waiting` is called with the
+    /// missing part and the error, and returns false to give up.
     pub(crate) async fn connect(
         server: &Server,
         role: Role<'_>,
@@ -169,8 +170,10 @@ impl Broker {
             let waits = is_agent && is_unreachable(&error);
             if !waits || !is_waiting(MissingPart::Server, &error.to_string()) {
                 let says = format!("cannot connect to {}: {error}", server.url);
-                return Err(RunnerError::environment(says)
-                    .hint("check that nats-server runs there and accepts this host"));
+                return Err(RunnerError::environment(says).hint(
+                    "check that nats-server runs at this address and accepts connections \
+                        from this host",
+                ));
             }
             tokio::time::sleep(WAIT_INTERVAL).await;
         };
@@ -190,8 +193,8 @@ impl Broker {
                 },
                 opened => opened,
             };
-            // If an agent may not create the streams, the server does not answer its request, and
-            // the timeout takes seconds.
+            // If an agent is not allowed to create the streams, the server does not respond to its
+            // request, and the timeout takes seconds.
             may_create = !is_agent;
             let error = match opened {
                 Ok((stream, agents)) => {
@@ -213,10 +216,10 @@ impl Broker {
         }
     }
 
-    /// Error of a request to the server.
+    /// Returns the error of a request to the server.
     pub(crate) fn error(&self, failed: &str, error: &dyn std::fmt::Display) -> RunnerError {
         RunnerError::environment(format!("cannot {failed} ({}): {error}", self.url))
-            .hint("check that nats-server runs there and answers")
+            .hint("check that nats-server runs at this address and responds")
     }
 
     /// Opens the bucket for an agent's evidence.
@@ -239,7 +242,7 @@ impl Broker {
         let limit = i64::try_from(BUNDLE_BYTES_MAX).unwrap_or(i64::MAX);
         let made = match self.jetstream.create_object_store(config(limit)).await {
             Ok(made) => Ok(made),
-            // The server reserves the limit of every bucket, and may have less.
+            // The server reserves the maximum size of every bucket, and may not have enough space.
             Err(_) => self.jetstream.create_object_store(config(0)).await,
         };
         made.map(drop).map_err(|error| error.to_string())
@@ -261,21 +264,21 @@ impl Broker {
         Ok(())
     }
 
-    /// Returns whether the server answers a request about the stream now.
+    /// Returns true if the server currently responds to a request about the stream.
     pub(crate) async fn is_answering(&self) -> bool {
         let request = self.client.request(format!("$JS.API.STREAM.INFO.{STREAM}"), "".into());
         matches!(tokio::time::timeout(CHECK_TIMEOUT, request).await, Ok(Ok(_)))
     }
 
-    /// Returns the number of times that the connection was established. Subscriptions must be
-    /// renewed on a new connection: only after two heartbeats (a minute) would the client notice
-    /// that a restarted server has lost them.
+    /// Returns how often the connection was established. Subscriptions must be renewed on each new
+    /// connection. Otherwise the client would notice only after two heartbeats (a minute) that a
+    /// restarted server has lost them.
     pub(crate) fn connections(&self) -> u64 {
         self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Subscribes an agent to the coordinator's messages after `sequence`, with a consumer named
-    /// like the agent, which is the only one that the server permits.
+    /// Subscribes an agent to the coordinator's messages after `sequence`. The consumer is named
+    /// after the agent, because the server permits no other consumer.
     pub(crate) async fn follow_own(
         &self,
         agent: &str,
@@ -283,7 +286,8 @@ impl Broker {
         sequence: u64,
     ) -> Result<pull::Stream, RunnerError> {
         let name = format!("go-{agent}");
-        // A consumer of an earlier run or from before an outage starts at another message.
+        // A consumer of an earlier run, or one that was created before an outage, would start at
+        // another message.
         let _ = self.stream.delete_consumer(&name).await;
         let config = pull::Config {
             durable_name: Some(name),
@@ -330,7 +334,7 @@ pub(crate) fn bucket(agent: &str) -> String {
     format!("plimsoll-evidence-{agent}")
 }
 
-/// Creates the stream and the bucket of cards.
+/// Creates the stream and the bucket for cards.
 async fn create_storage(jetstream: &Context) -> Result<(), String> {
     let stream = jetstream.get_or_create_stream(stream::Config {
         name: STREAM.to_owned(),
@@ -340,9 +344,9 @@ async fn create_storage(jetstream: &Context) -> Result<(), String> {
         ..stream::Config::default()
     });
     stream.await.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
-    // Like the client's own call, except for two differences: it avoids a request that servers
-    // before 2.10 answer differently, and it disables roll-ups, with which an agent could delete
-    // the cards of all others.
+    // This differs from the client library's function in two ways. It avoids a request to which
+    // servers before 2.10 respond differently. It disables roll-ups, with which an agent could
+    // delete the cards of all other agents.
     let cards = jetstream.get_or_create_stream(stream::Config {
         name: format!("KV_{CARDS}"),
         subjects: vec![format!("$KV.{CARDS}.>")],
@@ -357,7 +361,7 @@ async fn create_storage(jetstream: &Context) -> Result<(), String> {
     cards.await.map(drop).map_err(|error| format!("the bucket `{CARDS}`: {error}"))
 }
 
-/// Opens the stream and the bucket of cards.
+/// Opens the stream and the bucket for cards.
 async fn open_storage(jetstream: &Context) -> Result<(Stream, kv::Store), String> {
     let stream = jetstream.get_stream(STREAM).await;
     let stream = stream.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
@@ -366,11 +370,14 @@ async fn open_storage(jetstream: &Context) -> Result<(Stream, kv::Store), String
 }
 
 fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
-    // The client ignores them if options are given, and messages display the address.
+    // User and password in the address are rejected: the client would ignore them if options are
+    // given, and messages show the address.
     if server.url.contains('@') {
         let error = "the NATS server address contains a user or password";
-        return Err(RunnerError::usage(error)
-            .hint("write the address and `creds` or `nkey` into a file: --fleet FILE.toml"));
+        return Err(RunnerError::usage(error).hint(
+            "put the address and `creds` or `nkey` into a file, and pass this file: --fleet \
+                FILE.toml",
+        ));
     }
     let mut options =
         ConnectOptions::new().connection_timeout(CONNECT_TIMEOUT).max_reconnects(None);
@@ -390,7 +397,7 @@ fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
     Ok(options)
 }
 
-/// Returns the authorities that are accepted and the certificate of this side.
+/// Returns the accepted certificate authorities, and the certificate of this side.
 fn tls_config(server: &Server) -> Result<ClientConfig, RunnerError> {
     let wrong = |of: &Credential, error: &dyn std::fmt::Display| {
         RunnerError::usage(format!("cannot use {}: {error}", of.name()))

@@ -3,18 +3,18 @@
 use plimsoll_plan::foreign;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of labels, allowed targets and trusted keys of an agent.
+/// Maximum number of labels, of allowed targets and of trusted keys of an agent.
 const LIST_MAX: usize = 100;
 
 /// Description and heartbeat of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
-    /// Unique name of letters, digits, `-` and `_`.
+    /// Unique name, which consists of letters, digits, `-` and `_`.
     pub name: String,
-    /// Identifies this start of the agent; a restart has another value.
+    /// Identifies this start of the agent. It changes when the agent is restarted.
     pub instance: String,
     pub host: String,
-    /// Address of the agent, from the point of view of the broker.
+    /// Address from which the agent is connected to the broker.
     pub address: String,
     /// Boot id of the host.
     pub boot_id: String,
@@ -24,20 +24,20 @@ pub struct Card {
     pub cpus: u32,
     /// Release of the kernel.
     pub kernel: String,
-    /// Targets that the operator permits, as a text.
+    /// Targets that the operator allows, as texts.
     pub allows: Vec<String>,
     /// Labels set by the operator, such as `rack=1`.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// Public keys whose plans the agent accepts.
+    /// Public keys. The agent accepts plans that are signed with one of them.
     pub trusts: Vec<String>,
     /// Id of the fleet run in progress.
     pub busy_with: Option<String>,
 }
 
 impl Card {
-    /// Parses a card; `None` if it is not valid. An agent may be hostile, so its texts become
-    /// short single lines.
+    /// Parses a card; `None` if it is not valid. An agent may be hostile, so its texts are
+    /// shortened and converted to single lines.
     #[must_use]
     pub fn parse(payload: &[u8]) -> Option<Self> {
         let mut card: Self = serde_json::from_slice(payload).ok()?;
@@ -53,7 +53,7 @@ impl Card {
     }
 }
 
-/// Returns whether a name is valid for an agent: it becomes part of a subject, a key and a
+/// Returns true if a name is valid for an agent. The name becomes part of a subject, a key and a
 /// directory.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
@@ -61,7 +61,7 @@ pub fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_safe)
 }
 
-/// Returns whether a text is a valid label: a word, or a word and a value.
+/// Returns true if a text is a valid label: a word, or a word and a value.
 #[must_use]
 pub fn is_label(label: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.=:/".contains(c);

@@ -43,13 +43,15 @@ use system::SystemWatch;
 
 pub use queries::{AgentStatus, PlanAcceptance, check_acceptance, drain, release, status};
 
-/// Time to retry sending an order that the server does not acknowledge: it may be away, and on a small
-/// host the first of many agents may take all CPU time. An order expires after a minute.
+/// Time for which sending an order is retried if the server does not acknowledge it. The server may
+/// be unavailable, and on a small host the first of many agents may use all CPU time. An order
+/// expires after a minute.
 const SEND_TIMEOUT: Duration = Duration::from_secs(50);
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
-/// Number of hosts that are prepared at the same time. One after the other, 128 hosts at 20 ms would take
-/// 40 s; many at once would make the round trips longer, and with them the error of the clocks.
+/// Number of hosts that are prepared at the same time. If 128 hosts with a round trip of 20 ms were
+/// prepared one after the other, this would take 40 s. If too many are prepared at the same time,
+/// the round trips become longer, and the errors of the clock offsets with them.
 const PREPARED_AT_ONCE: usize = 8;
 
 /// Settings of a fleet run.
@@ -58,7 +60,7 @@ pub struct Options {
     pub server: Server,
     /// Number of agents. `None` selects all free agents.
     pub agents: Option<u32>,
-    /// Names of agents that were selected before; empty to select them now.
+    /// Names of agents that were selected earlier; empty if they must still be selected.
     pub names: Vec<String>,
     /// Paths and signing key of this user.
     pub places: Places,
@@ -73,20 +75,20 @@ pub enum Event {
     Note(String),
     /// Warning line.
     Warning(String),
-    /// Progress of all hosts.
+    /// Progress of all hosts together.
     Live(FleetProgress),
 }
 
 /// Request for one run of a fleet.
 #[derive(Clone, Debug)]
 pub struct RunRequest<'a> {
-    /// The plan in the text of the user.
+    /// The plan as written by the user.
     pub plan: &'a Plan,
     /// The part of the plan to run.
     pub resolved: ResolvedPlan,
-    /// Place of the run in an experiment.
+    /// Membership of the run in an experiment.
     pub experiment: Option<Membership>,
-    /// True if hosts keep the data for the next run of the experiment.
+    /// True if the hosts must retain the data for the next run of the experiment.
     pub keeps_data: bool,
 }
 
@@ -96,8 +98,8 @@ impl<'a> RunRequest<'a> {
         Self { plan, resolved: plan.resolve(), experiment: None, keeps_data: false }
     }
 
-    /// Writes the part of the plan, if it is not the whole, and the place in the experiment into an
-    /// order.
+    /// Adds to an order: the part of the plan (unless the whole plan is run), and the membership in
+    /// the experiment.
     fn write_into(&self, order: &mut Order) -> Result<(), RunnerError> {
         if self.resolved != self.plan.resolve() {
             // The coordinator selects the agents; hosts do not need this section.
@@ -113,15 +115,15 @@ impl<'a> RunRequest<'a> {
     }
 }
 
-/// Checks that a fleet can run the plan in one run.
+/// Checks that a fleet can execute the plan in a single run.
 ///
 /// # Errors
 /// The plan needs several runs or has no fixed measuring time.
 pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     let refused = |message: &str, hint: &str| Err(RunnerError::usage(message).hint(hint));
     if resolved.targets.len() != 1 {
-        let hint =
-            "name one [target], or alternate between them with `plimsoll compare PLAN --fleet …`";
+        let hint = "use a plan with one [target], or run the targets alternately with `plimsoll compare \
+             PLAN --fleet …`";
         return refused("a fleet run needs exactly one target", hint);
     }
     if resolved.workload.matrix().is_some_and(|matrix| matrix.point_count() > 1) {
@@ -137,17 +139,17 @@ pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     };
     if let Some(event) = resolved.events.iter().find(timeless) {
         let message = format!(
-            "event \"{}\" starts a stream, which needs a time that all hosts of a fleet know",
+            "event \"{}\" starts a stream, so all hosts of a fleet must know its time in advance",
             event.name
         );
-        return refused(&message, "write `at`, without `prompt`");
+        return refused(&message, "set `at` for this event, and remove `prompt`");
     }
     if resolved.durability.is_some() {
         let hint = "remove [durability], and run `plimsoll durability PLAN` on one host";
         return refused("a fleet run cannot cut its target off", hint);
     }
     if resolved.phases.until_steady {
-        let hint = "set `measure` to a time: hosts become steady at different times";
+        let hint = "set `measure` to a fixed time: hosts become steady at different times";
         return refused("a fleet run needs a fixed measuring time", hint);
     }
     Ok(())
@@ -193,8 +195,8 @@ async fn coordinate(
             report(Event::Note(format!("{name} runs {}", overlap::describe(own))));
         }
     }
-    // Do this before issuing the order, which expires after a minute: it takes long with many
-    // hosts.
+    // This takes a long time with many hosts, so it is done before the order is issued: an order
+    // expires after a minute.
     let prepared = stream::iter(chosen).map(|card| prepare_host(&broker, card));
     let hosts: Vec<HostState> = prepared.buffered(PREPARED_AT_ONCE).try_collect().await?;
     let started_unix_ns = clock::realtime_ns();
@@ -218,18 +220,23 @@ async fn coordinate(
     });
     let sent = try_join_all(sent).await;
     let mut run = ActiveRun::new(&broker, &run_id, hosts, &request.resolved, &options.places);
-    // Some hosts may have received it, or receive it when the server is back: they must be stopped.
+    // Some hosts may have received the order, or will receive it when the server is available
+    // again, so they must be stopped.
     if let Err(error) = sent {
         run.stop_all(error, report).await;
     }
     finish(run, &request.resolved, &record, options, interrupt, report).await
 }
 
-/// Checks that the hosts of the plan's events take part, and that one of them stays.
+/// Checks that all hosts to which the plan's events refer take part, and that the events do not
+/// stop all hosts.
 fn check_hosts_of_events(plan: &ResolvedPlan, names: &[String]) -> Result<(), RunnerError> {
     let named = plan.events.iter().flat_map(|event| event.host.iter().chain(&event.expect_lost));
     if let Some(unknown) = named.clone().find(|name| !names.contains(name)) {
-        let message = format!("the events name host {unknown}, which does not take part");
+        let message = format!(
+            "the events refer to host {unknown}, which does not take part in \
+            the run"
+        );
         return Err(
             RunnerError::usage(message).hint(format!("the hosts are: {}", names.join(", ")))
         );
@@ -237,14 +244,14 @@ fn check_hosts_of_events(plan: &ResolvedPlan, names: &[String]) -> Result<(), Ru
     let mut lost = plan.events.iter().flat_map(|event| &event.expect_lost);
     match names.iter().all(|name| lost.clone().any(|lost| lost == name)) {
         true if lost.next().is_some() => {
-            Err(RunnerError::usage("the events stop all hosts, and none is left to measure")
-                .hint("leave one out of `expect_lost`"))
+            Err(RunnerError::usage("the events stop all hosts, so no host would remain to measure")
+                .hint("remove at least one host from `expect_lost`"))
         }
         _ => Ok(()),
     }
 }
 
-/// Returns whether each host runs only its share of the plan.
+/// Returns true if each host runs only its share of the plan.
 fn is_shared(plan: &ResolvedPlan) -> bool {
     plan.fleet.as_ref().is_some_and(|fleet| fleet.carries == Carries::Share)
 }
@@ -260,9 +267,9 @@ async fn select_agents(
         false => AgentSelection { names: options.names.clone(), ..AgentSelection::default() },
         true if options.agents.is_some() && !placed.names.is_empty() => {
             return Err(RunnerError::usage(
-                "--agents conflicts with the plan, which names its agents",
+                "--agents conflicts with the plan, which already lists its agents",
             )
-            .hint("remove one of the two"));
+            .hint("remove --agents, or the list in the plan"));
         }
         true => AgentSelection {
             agents: options.agents.or(placed.agents),
@@ -283,11 +290,14 @@ async fn select_agents(
     there.retain(|name, _| !drained.contains(name) && !without.contains(name));
     pick(there, &selection, plimsoll_report::BUILD).map_err(|error| match drained.is_empty() {
         true => error,
-        false => error.hint(format!("drained with `plimsoll fleet drain`: {}", drained.join(", "))),
+        false => error.hint(format!(
+            "these agents are drained (`plimsoll fleet drain`): {}",
+            drained.join(", ")
+        )),
     })
 }
 
-/// Returns the names of the agents that a run would use now.
+/// Returns the names of the agents that a run would use at the moment.
 ///
 /// # Errors
 /// Too few agents are free, or the server cannot be reached.
@@ -324,8 +334,8 @@ fn record_start(
 /// the evidence of those that have finished.
 ///
 /// # Errors
-/// The run is not active, another key signed it, the broker cannot be reached, or the evidence
-/// cannot be written.
+/// The run is not active, it was signed with another key, the broker cannot be reached, or the
+/// evidence cannot be written.
 pub fn resume(
     run_id: &str,
     options: &Options,
@@ -335,7 +345,10 @@ pub fn resume(
     let record = RunRecord::read(&options.places, run_id)?;
     let run_id = record.order.run_id.clone();
     if options.bundles.join(&run_id).exists() {
-        let message = format!("cannot resume {run_id}: it has finished, and its evidence is here");
+        let message = format!(
+            "cannot resume {run_id}: it has finished, and its evidence is on \
+            this host"
+        );
         return Err(
             RunnerError::usage(message).hint(format!("show it with `plimsoll judge {run_id}`"))
         );
@@ -354,7 +367,8 @@ pub fn resume(
         let mut hosts = Vec::new();
         let is_same_boot = !record.boot_id.is_empty() && record.boot_id == boot_id();
         for (card, before) in record.hosts.clone() {
-            // The clock of an earlier boot has no relation to the current clock, so measure again.
+            // After a restart of this host, the offset to its earlier clock is useless, so it is
+            // measured again.
             let offset = match is_same_boot {
                 true => Some(before),
                 false => measure(&broker, &card.name).await,
@@ -362,7 +376,7 @@ pub fn resume(
             let Some(offset) = offset else {
                 let message = clock_error(&card.name);
                 return Err(
-                    RunnerError::environment(message).hint("check that it is still running")
+                    RunnerError::environment(message).hint("check that the agent is still running")
                 );
             };
             hosts.push(HostState::new(card, offset));
@@ -376,7 +390,7 @@ pub fn resume(
     })
 }
 
-/// Message about a clock that cannot be compared.
+/// Returns the message about an agent's clock that cannot be compared.
 fn clock_error(agent: &str) -> String {
     format!(
         "cannot compare the monotonic clock of agent {agent} with this host's: the agent does not answer"
@@ -391,8 +405,8 @@ async fn prepare_host(broker: &Broker, card: Card) -> Result<HostState, RunnerEr
     Ok(HostState::new(card, offset))
 }
 
-/// Measures an agent's clock, and returns it with the agent's current card. A card outlives its
-/// agent by some seconds, so it may belong to an earlier start.
+/// Measures an agent's clock, and returns it with the agent's current card. A card remains valid
+/// for some seconds after its agent has ended, so it may belong to an earlier start of the agent.
 async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset), RunnerError> {
     let began = Instant::now();
     loop {
@@ -403,13 +417,16 @@ async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset),
                 return Err(broker.error("compare clocks", &"the server does not answer"));
             }
             let message = clock_error(&card.name);
-            return Err(RunnerError::environment(message).hint("check that it is still running"));
+            return Err(RunnerError::environment(message).hint(
+                "check that the agent is still \
+                running",
+            ));
         };
         if instance == card.instance {
             return Ok((card, offset));
         }
         if began.elapsed() > CARD_TTL {
-            let message = format!("two agents are named {}", card.name);
+            let message = format!("two agents have the name {}", card.name);
             return Err(
                 RunnerError::environment(message).hint("give one of them another name with --name")
             );
@@ -445,10 +462,12 @@ async fn finish(
             return Err(RunnerError::environment(format!("agent {name} is {reason}"))
                 .hint("wait until that run has finished: `plimsoll fleet status` shows it"));
         }
-        return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}"))
-            .hint("the agent's operator sets what it accepts with --trust and --allow-path"));
+        return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}")).hint(
+            "the agent's operator sets the accepted keys, paths and commands of events with \
+                --trust, --allow-path and --allow-event",
+        ));
     }
-    // The increase of a counter until the end can only be computed from a reading after the end.
+    // The increase of a counter up to the end can be computed only with a reading after the end.
     if let Some(system) = &system {
         system.poll();
     }
@@ -468,7 +487,7 @@ async fn finish(
         places: &options.places,
         bundles: &options.bundles,
     })?;
-    // Delete only evidence that the coordinator has received; the host still has its own copy.
+    // Only evidence that the coordinator has received is deleted; the host still has a copy.
     for (agent, object) in objects {
         if let Ok(store) = broker.evidence_store(&agent).await {
             let _ = store.delete(&object).await;
@@ -480,7 +499,7 @@ async fn finish(
 
 fn unsigned_error() -> RunnerError {
     RunnerError::usage("cannot send the plan: agents accept signed plans only").hint(
-        "create a key with `plimsoll ledger key FILE`, sign with --sign FILE, and start the \
-         agents with --trust and its public key",
+        "create a key with `plimsoll ledger key FILE`, pass --sign FILE here, and start the \
+         agents with --trust and the public key",
     )
 }

@@ -7,20 +7,20 @@ use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::private_file;
 use serde::{Deserialize, Serialize};
 
-/// A key or certificate. `fleet init` writes texts; operators may name files.
+/// A key or certificate. `fleet init` writes texts; operators may specify files instead.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Credential(String);
 
 impl fmt::Debug for Credential {
-    /// Shows no text, which may be secret.
+    /// Does not show the text, which may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_text() { "text" } else { &self.0 })
     }
 }
 
 impl Credential {
-    /// A PEM text, or the seed of an nkey.
+    /// Creates a credential from its text: a PEM text, or the seed of an nkey.
     #[must_use]
     pub fn text(text: String) -> Self {
         Self(text)
@@ -31,13 +31,13 @@ impl Credential {
         Self(path.display().to_string())
     }
 
-    /// Returns whether this is the text itself.
+    /// Returns true if this is the text of the credential, not a file name.
     pub(crate) fn is_text(&self) -> bool {
         let is_seed = self.0.len() == 58 && self.0.starts_with("SU") && !self.0.contains('.');
         is_seed || self.0.trim_start().starts_with("-----BEGIN")
     }
 
-    /// Makes the name of a file relative to `directory`.
+    /// If this is a file name, interprets it relative to `directory`.
     pub(crate) fn beside(&mut self, directory: &Path) {
         if !self.is_text() {
             *self = Self::file(&directory.join(&self.0));
@@ -52,7 +52,7 @@ impl Credential {
     /// Returns the text.
     ///
     /// # Errors
-    /// The file cannot be read, or it is secret and other users can read it.
+    /// The file cannot be read, or its content is secret and other users can read it.
     pub fn read(&self, is_secret: bool) -> Result<String, RunnerError> {
         if self.is_text() {
             return Ok(self.0.clone());

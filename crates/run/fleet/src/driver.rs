@@ -1,4 +1,5 @@
-//! Driver that runs experiments on a fleet: the same agents run each repeat, point, step or side.
+//! Driver that runs experiments on a fleet. The same agents execute each repeat, point, step or
+//! side.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +16,7 @@ use crate::coordinator::{self, Event, Options, RunRequest};
 #[derive(Debug)]
 pub struct FleetDriver {
     options: Options,
-    /// The plan whose data the hosts keep for the next run.
+    /// The plan whose data the hosts retain for the next run.
     retained_plan: Mutex<Option<Plan>>,
 }
 
@@ -30,7 +31,7 @@ impl FleetDriver {
     }
 }
 
-/// Passes an event on to a listener.
+/// Forwards an event to a listener.
 pub fn forward(listener: &mut dyn Listener, event: Event) {
     match event {
         Event::Note(text) => listener.say(&text),
@@ -67,8 +68,8 @@ impl Driver for FleetDriver {
         let left = match run {
             Ok(left) => left,
             Err(error) => {
-                // No further run follows. Without this, agents would keep the data until their
-                // timeout.
+                // No further run follows. Without this request, the agents would keep the data
+                // until their timeout.
                 let _ = self.release(listener);
                 return Err(error);
             }

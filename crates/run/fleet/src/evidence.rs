@@ -33,9 +33,9 @@ pub(crate) struct HostResult {
     pub(crate) offsets: Vec<Offset>,
     pub(crate) refused: Option<String>,
     pub(crate) lost: Option<String>,
-    /// Event that stopped the lost host, as the plan expects.
+    /// Event that stopped the lost host, if the plan expects this event to stop the host.
     pub(crate) lost_with: Option<String>,
-    /// Figures of such a host, on the coordinator's clock.
+    /// Figures of a lost host. The times are on the coordinator's clock.
     pub(crate) until_lost: Option<UntilLost>,
     pub(crate) ended: Option<RunOutcome>,
     pub(crate) evidence_error: String,
@@ -50,25 +50,26 @@ pub(crate) struct FleetResult<'a> {
     pub(crate) signed_by: &'a str,
     pub(crate) started_unix_ns: u64,
     pub(crate) ended_early: String,
-    /// Events of the plan, on the coordinator's clock.
+    /// Records of the plan's events. The times are on the coordinator's clock.
     pub(crate) events: Vec<EventRecord>,
     pub(crate) hosts: Vec<HostResult>,
-    /// Rise of the storage system's counters, given a start on the coordinator's clock and a
-    /// duration.
+    /// Function that returns the increase of the storage system's counters, given a start time on
+    /// the coordinator's clock and a duration.
     pub(crate) system: &'a dyn Fn(u64, u64) -> Option<System>,
     pub(crate) places: &'a Places,
     pub(crate) bundles: &'a Path,
 }
 
-/// Maximum unpacked size of a host's bundle. The evidence of a run of one hour has some megabytes.
+/// Maximum unpacked size of a host's bundle. The evidence of a run that lasts an hour has a few
+/// megabytes.
 const UNPACKED_BYTES_MAX: u64 = 512 << 20;
 
 fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerError {
     move |error| EvidenceError::io(what, path, error).into()
 }
 
-/// Writes, seals and judges the evidence of a run. The final name is set last: if the coordinator
-/// is killed earlier, it can resume the run.
+/// Writes, seals and judges the evidence of a run. The directory gets its final name last: if the
+/// coordinator is killed before, the run can be resumed.
 pub(crate) fn write(result: FleetResult<'_>) -> Result<FleetBundle, RunnerError> {
     let run_id = &result.order.run_id;
     let named = result.bundles.join(run_id);
@@ -76,7 +77,8 @@ pub(crate) fn write(result: FleetResult<'_>) -> Result<FleetBundle, RunnerError>
     let all = directory.join(ALL);
     fs::create_dir_all(result.bundles).map_err(io("create", result.bundles))?;
     if directory.exists() {
-        // Left by a killed coordinator. Hosts and server still have its contents.
+        // A coordinator that was killed may have left this directory. The hosts and the server
+        // still have its contents.
         fs::remove_dir_all(&directory).map_err(io("remove", &directory))?;
     }
     fs::create_dir(&directory).map_err(io("create", &directory))?;
@@ -137,7 +139,7 @@ pub(crate) fn write(result: FleetResult<'_>) -> Result<FleetBundle, RunnerError>
     Ok(FleetBundle { directory: named, ..left })
 }
 
-/// Returns the start of the first host's run on the coordinator's clock.
+/// Returns the time on the coordinator's clock at which the first host started its run.
 fn time_origin_ns(host_result: &[HostResult], unpacked: &[(Host, Option<PathBuf>)]) -> i64 {
     let start = |(host_result, (_, bundle)): (&HostResult, &(Host, Option<PathBuf>))| {
         bundle.as_ref()?;
@@ -145,18 +147,20 @@ fn time_origin_ns(host_result: &[HostResult], unpacked: &[(Host, Option<PathBuf>
         Some(to_coordinator_ns(run_start_ns, *host_result.offsets.first()?))
     };
     let starts = host_result.iter().zip(unpacked).filter_map(start);
-    // Leave a margin: the second comparison of clocks may move a start to a slightly earlier time.
+    // A margin is subtracted, because the second comparison of clocks may move a start to a
+    // slightly earlier time.
     starts.min().unwrap_or(0).saturating_sub(1_000_000)
 }
 
-/// Converts a time on a host's clock to the coordinator's, by the offsets before and after the run.
+/// Converts a time on a host's clock to the coordinator's clock, with the offsets that were
+/// measured before and after the run.
 pub(crate) fn place_on_coordinator(offsets: &[Offset], agent_ns: u64) -> u64 {
     let about = offsets.first().map_or(0, |offset| to_coordinator_ns(agent_ns, *offset));
     let here = interpolate_offset(offsets, about);
     u64::try_from(here.map_or(0, |offset| to_coordinator_ns(agent_ns, offset))).unwrap_or(0)
 }
 
-/// Unpacks the bundle of a host, if it arrived.
+/// If the bundle of a host arrived, unpacks it.
 fn unpack_host(host_result: &HostResult, directory: &Path) -> (Host, Option<PathBuf>) {
     let Card { name, host, address, boot_id, version, build, .. } = host_result.card.clone();
     let into = directory.join(HOSTS).join(&name);
@@ -172,7 +176,9 @@ fn unpack_host(host_result: &HostResult, directory: &Path) -> (Host, Option<Path
             (None, Some(reason), ..) => {
                 (HostEnd::Failed, format!("it refused the plan: {reason}"), None)
             }
-            (None, None, None, _) => (HostEnd::Lost, "it never finished".to_owned(), None),
+            (None, None, None, _) => {
+                (HostEnd::Lost, "the host never finished its run".to_owned(), None)
+            }
             (None, None, Some(ended), None) => match (&ended.run_id, &ended.object) {
                 (None, _) => (HostEnd::Failed, ended.error.clone(), None),
                 (Some(_), None) => (HostEnd::WithoutEvidence, ended.error.clone(), None),
@@ -227,7 +233,8 @@ fn place_on_fleet_clock(
     };
     let evidence = plimsoll_evidence::Bundle::read(bundle)?;
     let run = &evidence.run;
-    // Use the offset at the start of the measurement, because the sums are over that time.
+    // The offset at the start of the measurement is used, because the sums are over the measured
+    // time.
     let middle_ns = run_start_ns + run.measure().map_or(0, |phase| phase.start_ns);
     let about =
         host_result.offsets.first().map_or(0, |offset| to_coordinator_ns(middle_ns, *offset));

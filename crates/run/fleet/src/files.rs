@@ -1,5 +1,5 @@
-//! Files of a fleet's set-up: they are replaced atomically, and secret files are readable only by
-//! this user.
+//! Writes the files of a fleet's set-up. Files are replaced atomically, and secret files are
+//! readable only by this user.
 
 use std::fs;
 use std::io::Write;
@@ -12,12 +12,12 @@ fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> RunnerError {
     move |error| RunnerError::environment(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Creates a directory and its parents for this user only.
+/// Creates a directory and its parents, with access only for this user.
 pub(crate) fn make_directory(path: &Path) -> Result<(), RunnerError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))
 }
 
-/// Writes a new file; it must not exist.
+/// Writes a new file. Fails if the file exists.
 pub(crate) fn write(path: &Path, text: &str, mode: u32) -> Result<(), RunnerError> {
     let file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed(path))
@@ -27,7 +27,8 @@ pub(crate) fn write(path: &Path, text: &str, mode: u32) -> Result<(), RunnerErro
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), RunnerError> {
     let half = path.with_extension("half");
     let written = || {
-        // A killed process may have left the file. The caller holds the fleet's lock.
+        // A killed process may have left this file. It can be overwritten, because the caller has
+        // locked the fleet.
         let mut file = fs::OpenOptions::new();
         let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&half)?;
         file.write_all(text.as_bytes())?;

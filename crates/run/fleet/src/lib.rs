@@ -1,11 +1,11 @@
-//! Load from many hosts at once. Agents run the plan on their hosts; the coordinator starts them
-//! together and adds up the results. Both communicate through a NATS server with JetStream, which
-//! is not on the data path.
+//! Generates load from many hosts at the same time. Agents run the plan on their hosts. The
+//! coordinator starts them together and adds up the results. Agents and coordinator communicate
+//! through a NATS server with JetStream, which is not part of the data path.
 //!
 //! - [`broker`]: connection to the server, with its subjects, streams and buckets.
 //! - [`card`]: description of an agent. [`message`]: messages between agents and coordinator.
 //! - [`order`]: a signed plan, and the checks before an agent accepts it.
-//!   [`plimsoll_runner::allow`] has the operator's permissions.
+//!   [`plimsoll_runner::allow`]: targets that the operator allows.
 //! - [`agent`]: the agent. [`coordinator`]: the coordinator. [`offset`]: offsets between their
 //!   clocks.
 //! - [`setup`]: keys, certificates and server configuration of a fleet. [`permissions`]: rights of
@@ -15,7 +15,7 @@
 //! - `evidence`: writes the evidence of a fleet run; [`plimsoll_runner::fleet`] reads it.
 //!   [`local`]: a private server with agents, for trials.
 //!
-//! The asynchronous runtime stays in this crate: agents run `plimsoll-runner` on its own threads.
+//! Only this crate uses the asynchronous runtime: agents run `plimsoll-runner` on separate threads.
 //!
 //! # Where to change what
 //!

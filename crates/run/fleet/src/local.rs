@@ -1,5 +1,4 @@
-//! A private server and agents on this host, for trials. Dropping them ends the processes, by
-//! process id.
+//! Starts a private server and agents on this host, for trials. Dropping them ends their processes.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,13 +11,13 @@ use plimsoll_runner::error::RunnerError;
 
 use crate::broker::Server;
 
-/// Time for the server and each agent to start.
+/// Time limit for the start of the server and of each agent.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time for a process to end after SIGTERM.
+/// Time limit for a process to end after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A process that ends with its owner: SIGTERM first, then SIGKILL.
+/// A process that is ended when its owner is dropped: first with SIGTERM, then with SIGKILL.
 #[derive(Debug)]
 struct Process(Child);
 
@@ -26,7 +25,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         let term = rustix::process::Signal::TERM;
         if let Some(pid) = rustix::process::Pid::from_raw(self.0.id() as i32) {
-            // The process may have ended by itself.
+            // This fails if the process has already ended.
             let _ = rustix::process::kill_process(pid, term);
         }
         let signalled = Instant::now();
@@ -126,8 +125,8 @@ pub struct LocalFleet {
 impl LocalFleet {
     /// Starts a server and `count` agents with their files below `directory`. `program` is this
     /// executable, `trust` the public key that agents accept, `allow` the options for permitted
-    /// targets, and `calibration` the file with this host's ceilings. Agents that measured them
-    /// would disturb each other.
+    /// targets, and `calibration` the file with this host's ceilings. If the agents measured the
+    /// ceilings themselves, they would disturb each other.
     ///
     /// # Errors
     /// The errors of [`PrivateServer::start`], or an agent cannot be started.
@@ -177,11 +176,12 @@ impl LocalFleet {
     }
 }
 
-/// Returns the options that permit a plan's targets on all agents, the common parent directory or
-/// prefix, and the commands of its events: the plan is from a user of this host.
+/// Returns the options with which all agents allow the plan's targets (as their common parent
+/// directory or prefix) and the commands of its events. This is safe, because the plan is from a
+/// user of this host.
 ///
 /// # Errors
-/// The kind of target is not supported, or agents would share a directory.
+/// The kind of target is not supported, or several agents would use the same directory.
 pub fn allow_options(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, RunnerError> {
     let mut allowed = Vec::new();
     for target in &plan.targets {
@@ -228,16 +228,17 @@ fn target_options(
     let parent: PathBuf = parts.take_while(|part| !names_host(part.as_os_str())).collect();
     if count > 1 && parent == Path::new(path) {
         return Err(RunnerError::usage("each agent on this host needs its own directory")
-            .hint(format!("write path = \"{}/{{host}}\"", path.trim_end_matches('/'))));
+            .hint(format!("set path = \"{}/{{host}}\"", path.trim_end_matches('/'))));
     }
     if !parent.is_dir() {
         return Err(RunnerError::usage(format!("{} is not a directory", parent.display()))
-            .hint("create it first, or choose another"));
+            .hint("create it first, or choose another directory"));
     }
     Ok(vec![("--allow-path", parent.display().to_string())])
 }
 
-/// The address of an export above its hosts' parts, with the plan's port, user and group.
+/// Returns the address of the export that contains the parts of all hosts, with the plan's port,
+/// user and group.
 fn allowed_export(export: &str, uid: u32, gid: u32) -> String {
     let (place, options) = export.split_once('?').unwrap_or((export, ""));
     let given = |name: &str| options.split('&').any(|option| option.starts_with(name));
@@ -252,7 +253,7 @@ fn allowed_export(export: &str, uid: u32, gid: u32) -> String {
     if all.is_empty() { place.to_owned() } else { format!("{place}?{}", all.join("&")) }
 }
 
-/// Returns the part of a target above the component that contains `{host}`.
+/// Returns the part of a target before the component that contains `{host}`.
 fn shared_parent(place: &str) -> &str {
     match place.find("{host}") {
         Some(at) => &place[..place[..at].rfind('/').unwrap_or(0)],

@@ -1,5 +1,6 @@
 //! Messages between agents and coordinator during a run. Times are on the agent's monotonic clock
-//! (`CLOCK_MONOTONIC`), which its driver uses. The coordinator knows the offset from its own.
+//! (`CLOCK_MONOTONIC`), which the agent's driver also uses. The coordinator knows the offset of
+//! this clock from its own clock.
 
 use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::run::{Phase, PhaseKind};
@@ -16,44 +17,44 @@ const ARGUMENTS_MAX: usize = 1_000;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "told", rename_all = "kebab-case")]
 pub enum AgentMessage {
-    /// The agent runs the plan.
+    /// The agent accepts the plan and runs it.
     Accepted {
         /// Logical units of the plan's devices, if their names are unique across hosts.
         #[serde(default)]
         units: Vec<String>,
     },
-    /// The agent refuses the plan.
+    /// The agent refuses the plan, for this reason.
     Refused {
         reason: String,
-        /// Run that the agent is busy with, if that is the reason.
+        /// If the agent is busy with another run: the id of that run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         busy_with: Option<String>,
     },
     /// A phase is ready and waits for its start time.
     Ready {
         kind: PhaseKind,
-        /// Number of the phase among the phases that wait, from 1.
+        /// Number of the phase among those phases that wait for a start time, from 1.
         number: u32,
         run_start_ns: u64,
         /// Time at which the phase was ready.
         ready_ns: u64,
     },
-    /// The agent would accept the plan: the answer to an acceptance check.
+    /// The agent would accept the plan. This is the response to an acceptance check.
     #[serde(rename = "would-take")]
     Acceptable,
-    /// The agent removed data retained for another run.
+    /// The agent has removed the data that it retained for a next run.
     Released {
         /// Error message; empty if all data was removed.
         #[serde(rename = "says")]
         error: String,
     },
     PhaseEnded {
-        /// The phase, on the clock of the run.
+        /// The phase that ended. Its times are on the clock of the run.
         phase: Phase,
     },
-    /// A command or undo of the agent's own event started or ended.
+    /// A command or undo of an event that the agent executes has started or ended.
     Event {
-        /// State of the event. Fields of steps that did not happen yet are empty.
+        /// Record of the event. Fields of steps that have not happened yet are empty.
         record: EventRecord,
     },
     /// A warning for the user.
@@ -65,8 +66,8 @@ pub enum AgentMessage {
 }
 
 impl AgentMessage {
-    /// Parses a message; `None` if it is not valid. An agent may be hostile, so its texts become
-    /// short single lines.
+    /// Parses a message; `None` if it is not valid. An agent may be hostile, so its texts are
+    /// shortened and converted to single lines.
     #[must_use]
     pub fn parse(payload: &[u8]) -> Option<Self> {
         let mut message: Self = serde_json::from_slice(payload).ok()?;
@@ -101,13 +102,13 @@ impl AgentMessage {
 /// Outcome of an agent's run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunOutcome {
-    /// Start of the run; `None` if no phase became ready.
+    /// Start time of the run; `None` if no phase became ready.
     pub run_start_ns: Option<u64>,
     /// Run id of the bundle.
     pub run_id: Option<String>,
     /// SHA-256 of the bundle's seal.
     pub seal_sha256: Option<String>,
-    /// Name of the object with the bundle.
+    /// Name of the object that contains the bundle.
     pub object: Option<String>,
     /// Reason why there is no bundle, why it could not be sent, or why the agent stopped the run;
     /// empty otherwise.
@@ -133,17 +134,17 @@ pub struct PhaseStart {
 pub enum CoordinatorMessage {
     /// Start time of a waiting phase.
     Begin {
-        /// Number of the phase among the phases that wait.
+        /// Number of the phase among those phases that wait for a start time.
         number: u32,
         /// Start time.
         at_ns: u64,
     },
-    /// Keepalive: the coordinator is waiting for other hosts.
+    /// Keepalive message, sent while the coordinator waits for other hosts.
     Wait {
         /// Number of this keepalive.
         number: u64,
     },
-    /// The run must stop.
+    /// The agent must stop the run.
     Stop {
         #[serde(rename = "says")]
         reason: String,
@@ -174,17 +175,18 @@ pub struct HostProgress {
     pub total_bytes: u64,
 }
 
-/// Answer to a request for the agent's clock.
+/// Response to a request for the agent's clock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClockReply {
     /// Time at which the request arrived.
     pub received_ns: u64,
-    /// Time at which the answer was sent.
+    /// Time at which the response was sent.
     pub sent_ns: u64,
     /// Time of day when the request arrived, in nanoseconds since 1970; 0 if it is not known.
     #[serde(default)]
     pub realtime_ns: u64,
-    /// Identifies the start of the agent that answers; its card may still be from an earlier start.
+    /// Identifies the start of the agent that responds. The agent's card may still be from an
+    /// earlier start.
     #[serde(default)]
     pub instance: String,
 }

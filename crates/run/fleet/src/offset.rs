@@ -1,6 +1,6 @@
 //! Offset of an agent's clock from the coordinator's, from the four time stamps of a request and
-//! its response (RFC 5905, section 8). Of several exchanges the fastest is used, because its error
-//! is the smallest.
+//! its response (RFC 5905, section 8). Several exchanges are made, and the fastest is used, because
+//! its error is the smallest.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::message::ClockReply;
 const EXCHANGES: u32 = 16;
 /// Number of failed exchanges after which the measurement stops.
 const FAILURES_MAX: u32 = 3;
-/// Time limit of an exchange.
+/// Time limit for an exchange.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Computes the offset from one exchange. `asked_ns` and `answered_ns` are on the local clock.
@@ -25,7 +25,7 @@ pub fn offset_from(asked_ns: u64, stamp: &ClockReply, answered_ns: u64) -> Offse
     let back = i128::from(stamp.sent_ns) - i128::from(answered_ns);
     Offset {
         offset_ns: i64::try_from((there + back) / 2).unwrap_or(i64::MAX),
-        // Rounded up, plus a nanosecond for the rounding of the offset.
+        // The error is rounded up, and a nanosecond is added for the rounding of the offset.
         error_ns: travelled_ns.div_ceil(2) + 1,
         at_ns: i64::try_from(asked_ns).unwrap_or(i64::MAX),
     }
@@ -36,18 +36,18 @@ pub fn offset_from(asked_ns: u64, stamp: &ClockReply, answered_ns: u64) -> Offse
 pub(crate) struct ClockComparison {
     /// Offset of the monotonic clock.
     pub(crate) offset: Offset,
-    /// Difference of the time of day, the agent's minus this host's. `None` if it is not known.
+    /// The agent's time of day minus this host's. `None` if it is not known.
     pub(crate) time_of_day_ns: Option<i64>,
     /// Instance of the agent that answered.
     pub(crate) instance: String,
 }
 
-/// Measures the offset of an agent's clock. `None` if the agent does not answer.
+/// Measures the offset of an agent's clock. `None` if the agent does not respond.
 pub(crate) async fn measure(broker: &Broker, agent: &str) -> Option<Offset> {
     compare_clocks(broker, agent).await.map(|compared| compared.offset)
 }
 
-/// Like [`measure`], with the time of day and the instance of the agent.
+/// Like [`measure`], but also returns the time of day and the instance of the agent.
 pub(crate) async fn compare_clocks(broker: &Broker, agent: &str) -> Option<ClockComparison> {
     let (mut best, mut failures): (Option<ClockComparison>, u32) = (None, 0);
     for _ in 0..EXCHANGES {
@@ -75,13 +75,13 @@ pub(crate) async fn compare_clocks(broker: &Broker, agent: &str) -> Option<Clock
     best
 }
 
-/// Converts a time on an agent's clock to the coordinator's.
+/// Converts a time on an agent's clock to the coordinator's clock.
 #[must_use]
 pub fn to_coordinator_ns(agent_ns: u64, offset: Offset) -> i64 {
     i64::try_from(agent_ns).unwrap_or(i64::MAX).saturating_sub(offset.offset_ns)
 }
 
-/// Converts a time on the coordinator's clock to an agent's.
+/// Converts a time on the coordinator's clock to an agent's clock.
 #[must_use]
 pub fn to_agent_ns(here_ns: u64, offset: Offset) -> u64 {
     let here_ns = i64::try_from(here_ns).unwrap_or(i64::MAX);
@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn the_error_of_the_offset_is_half_the_round_trip() {
-        // The agent's clock is ahead by 1,000,000; the request needs 300, the answer 50, the way
-        // back 100.
+        // The agent's clock is ahead by 1,000,000. The request takes 300, the processing 50, and
+        // the response 100.
         for (there, back) in [(300u64, 100u64), (0, 400), (400, 0), (1, 0)] {
             let requested = 5_000u64;
             let received = requested + there + 1_000_000;

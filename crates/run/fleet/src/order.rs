@@ -1,8 +1,9 @@
-//! Signed order to run a plan, valid for certain agents, once and for a short time.
+//! Signed order to run a plan. It is valid only for certain agents, only once, and only for a short
+//! time.
 //!
-//! Access to the broker must not be enough to write to a disk. An agent accepts an order only if it
-//! is signed by a key that the agent's operator trusts, has not expired, and was not accepted
-//! before.
+//! Access to the broker alone must not allow anyone to write to a disk. An agent accepts an order
+//! only if it is signed by a key that the agent's operator trusts, has not expired, and was not
+//! accepted before.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 const VERSION: u32 = 1;
 /// Time for which an order is valid.
 pub const VALID_NS: u64 = 60_000_000_000;
-/// Maximum difference between the clocks of two hosts.
+/// Maximum accepted difference between the clocks of two hosts.
 const CLOCK_SKEW_MAX_NS: u64 = 10_000_000_000;
 
 /// An order to run a plan.
@@ -47,21 +48,21 @@ pub struct Order {
     /// search, or a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_text: Option<String>,
-    /// Place of the run in an experiment.
+    /// Membership of the run in an experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
-    /// True if hosts keep the data for the next run of the experiment.
+    /// True if the hosts must retain the data for the next run of the experiment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_data: bool,
-    /// Whether agents only remove retained data, and run nothing.
+    /// True if the agents must only remove retained data and run nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_releases: bool,
-    /// Whether agents only answer if they would accept the plan.
+    /// True if the agents must only report whether they would accept the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_asks: bool,
 }
 
-/// A signed order, in the form that is sent. The signature is over the exact bytes of the text.
+/// A signed order, in the form that is sent. The signature covers the exact bytes of the text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SignedOrder {
     /// The order as JSON.
@@ -99,7 +100,7 @@ impl Order {
         })
     }
 
-    /// Restarts the time for which the order is valid.
+    /// Sets the time of issue, so that the time for which the order is valid starts again.
     pub fn issue(&mut self, now_unix_ns: u64) {
         self.issued_unix_ns = now_unix_ns;
         self.expires_unix_ns = now_unix_ns.saturating_add(VALID_NS);
@@ -114,11 +115,11 @@ impl Order {
         parse_plan(&text, &self.plan_name, self.job_text.as_deref())
     }
 
-    /// Resolves the plan for a host: its whole plan `own`, or the part in the order, which must
-    /// belong to the plan.
+    /// Resolves the plan for a host. Returns the host's whole plan `own`, or the part in the order.
+    /// This part must belong to the plan.
     ///
     /// # Errors
-    /// The reason why the part does not belong to the plan, or not to the host's own plan.
+    /// The reason why the part does not belong to the plan, or to the host's own plan.
     pub fn part_of(&self, plan: &Plan, own: &Plan, host: &str) -> Result<ResolvedPlan, String> {
         let plan = plan.without_host_changes().map_err(|errors| errors.to_string())?;
         let part = match &self.resolved_text {
@@ -165,10 +166,11 @@ fn comment(run_id: &str) -> String {
     format!("order of {run_id}")
 }
 
-/// Verifies an order for `agent`: signed by one of the keys `trusted`, and valid now.
+/// Verifies that an order for `agent` is signed with one of the keys `trusted` and is currently
+/// valid.
 ///
 /// # Errors
-/// The reason for refusing it.
+/// The reason for refusing the order.
 pub fn verify(
     signed: &SignedOrder,
     trusted: &[String],
@@ -183,10 +185,14 @@ pub fn verify(
     let Some(signed_comment) = trusted.iter().find_map(|key| check_key(key).ok()) else {
         return Err("the plan was not signed with a key that this agent trusts".to_owned());
     };
-    let order: Order = serde_json::from_str(&signed.order)
-        .map_err(|error| format!("the signed text is not an order of this version: {error}"))?;
+    let order: Order = serde_json::from_str(&signed.order).map_err(|error| {
+        format!(
+            "the signed text is not an order in this version's format: \
+            {error}"
+        )
+    })?;
     if order.order_version != VERSION || signed_comment != comment(&order.run_id) {
-        return Err("the signed text is not an order of this version".to_owned());
+        return Err("the signed text is not an order in this version's format".to_owned());
     }
     if !order.agents.iter().any(|name| name == agent) {
         return Err(format!("the plan is for {}, not for {agent}", order.agents.join(", ")));
@@ -196,14 +202,13 @@ pub fn verify(
         return Err("the order has expired".to_owned());
     }
     if order.issued_unix_ns > now_unix_ns.saturating_add(CLOCK_SKEW_MAX_NS) {
-        return Err(
-            "the order was signed in the future: synchronise the clocks of both hosts".to_owned()
-        );
+        return Err("the order was signed in the future: synchronise the clocks of the two hosts"
+            .to_owned());
     }
     Ok(order)
 }
 
-/// File with the orders that agents have accepted; it survives a restart.
+/// File with the orders that agents have accepted. It is still there after a restart.
 #[derive(Clone, Debug)]
 pub struct OrderLog {
     path: PathBuf,
@@ -215,10 +220,11 @@ impl OrderLog {
         Self { path }
     }
 
-    /// Records on disk that `agent` accepts an order, before any of it runs.
+    /// Records on disk that `agent` accepts an order. Called before any part of the order is
+    /// executed.
     ///
     /// # Errors
-    /// The reason for refusing it: it was accepted before, or cannot be recorded.
+    /// The reason for refusing the order: it was accepted before, or it cannot be recorded.
     pub fn record(&self, order: &Order, agent: &str) -> Result<(), String> {
         let failed = |error: std::io::Error| {
             format!("cannot record the order in {}: {error}", self.path.display())
@@ -293,7 +299,8 @@ mod tests {
         );
         let for_ever = Order { expires_unix_ns: u64::MAX, ..order.clone() };
         refused(&for_ever.sign(&own).unwrap(), "a", NOW, "has expired");
-        // The same key also signs other things, such as evidence; those are not orders.
+        // The same key also signs other texts, such as evidence, which must not be accepted as
+        // orders.
         let seal = own.sign(signed.order.as_bytes(), "seal of run").unwrap();
         refused(&SignedOrder { signature: seal, ..signed }, "a", NOW, "not an order");
     }

@@ -1,5 +1,5 @@
 //! Health of the NATS server. If the server hangs or the network drops packets, the connection
-//! stays open; only an answered request proves that the server is available.
+//! stays open. Only a response to a request proves that the server is available.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,11 +9,11 @@ use crate::Task;
 use crate::broker::Broker;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of unanswered checks in a row after which the server counts as down. Checks are counted
-/// instead of time, because a stalled process sends no checks. Silence of hosts means nothing
-/// during an outage.
+/// Number of consecutive checks without a response after which the server counts as unavailable.
+/// Checks are counted instead of time, because a stalled process sends no checks. During an outage,
+/// silence of hosts does not mean that they are lost.
 const DOWN_AFTER: u32 = 2;
-/// Longest outage that a run survives. Hosts retry for the same time.
+/// Maximum duration of an outage after which a run can continue. Hosts retry for the same time.
 pub(crate) const OUTAGE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Sends checks to the server until dropped.
@@ -23,7 +23,7 @@ pub(crate) struct ServerHealth {
     _checks: Task,
 }
 
-/// Unanswered checks in a row, and the time of the first.
+/// Number of consecutive checks without a response, and the time of the first of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct FailedChecks {
     count: u32,
@@ -34,15 +34,15 @@ struct FailedChecks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HealthChange {
     Unchanged,
-    /// The server no longer answers.
+    /// The server no longer responds.
     Down,
-    /// The server answers again. Subscriptions must be renewed: the client notices only after two
-    /// heartbeats (a minute) that the server has lost them.
+    /// The server responds again. Subscriptions must be renewed, because the client notices only
+    /// after two heartbeats (a minute) that the server has lost them.
     Up,
 }
 
 impl ServerHealth {
-    /// Starts checking a server that has just answered.
+    /// Starts to check a server that has just responded.
     pub(crate) fn monitor(broker: &Broker) -> Self {
         let failed_checks = Arc::new(Mutex::new(FailedChecks::default()));
         let (broker, of) = (broker.clone(), Arc::clone(&failed_checks));
@@ -61,17 +61,18 @@ impl ServerHealth {
         *self.failed_checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the time for which the server has not answered.
+    /// Returns how long the server has not responded.
     pub(crate) fn silence(&self) -> Duration {
         self.failed_checks().since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Returns whether the last check was not answered.
+    /// Returns true if the server did not respond to the last check.
     pub(crate) fn is_failing(&self) -> bool {
         self.failed_checks().count > 0
     }
 
-    /// Waits until a check is answered, at most for the longest outage that a run survives.
+    /// Waits until the server responds to a check, but not longer than the maximum duration of an
+    /// outage.
     pub(crate) async fn wait_for_answer(&self, interrupt: &AtomicBool) {
         while self.is_failing()
             && self.silence() < OUTAGE_TIMEOUT

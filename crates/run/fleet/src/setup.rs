@@ -1,8 +1,8 @@
 //! Secure set-up of a fleet: certificate authority, certificates, keys, server configuration, and
 //! one file per host.
 //!
-//! The authority's key stays in its own directory, which no host receives, so that hosts can be
-//! added later.
+//! The authority's key is stored in a separate directory, which is not copied to any host. With it,
+//! hosts can be added later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,13 @@ use crate::users::{self, Users};
 pub const AGENTS_MAX: u32 = 1_000;
 /// Directory of the authority's key.
 const AUTHORITY: &str = "authority";
-/// User name of the coordinator. With its spaces, it differs from the names of all agents.
+/// User name of the coordinator. It contains spaces, so it differs from the names of all agents.
 const COORDINATOR: &str = "the coordinator";
 
 /// Settings of a new fleet.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Directory to write to; must be missing or empty.
+    /// Directory to which the files are written. It must not exist, or it must be empty.
     pub directory: PathBuf,
     /// Name or address of the server to which agents connect.
     pub server_name: String,
@@ -37,35 +37,36 @@ pub struct Setup {
     pub agents: Vec<String>,
     /// Directories that plans may use on each host.
     pub allow_paths: Vec<PathBuf>,
-    /// Whether to discard the authority's key; no host can then be added later.
+    /// True to discard the authority's key. No host can then be added later.
     pub forgets_authority: bool,
 }
 
 /// Directories of a new fleet.
 #[derive(Clone, Debug)]
 pub struct FleetFiles {
-    /// For the server's host: `nats.conf` and the files that it uses.
+    /// Directory for the server's host: `nats.conf` and the files that it uses.
     pub server: PathBuf,
-    /// For the coordinator: `fleet.toml`, and the key that signs plans.
+    /// Directory for the coordinator: `fleet.toml`, and the key for signing plans.
     pub coordinator: PathBuf,
-    /// For each agent's host: its file, with keys and certificate.
+    /// For each agent's host: the file with its keys and certificate.
     pub agents: Vec<PathBuf>,
-    /// Directory of the authority's key, which no host receives. `None` if the key was discarded.
+    /// Directory of the authority's key, which must not be copied to any host. `None` if the key
+    /// was discarded.
     pub authority: Option<PathBuf>,
 }
 
-/// Change of an existing fleet.
+/// Result of changing an existing fleet.
 #[derive(Clone, Debug)]
 pub struct FleetChange {
     /// Address of the server to which agents connect.
     pub server: String,
-    /// File with the new list of users, for the server.
+    /// File with the new list of users, which must be copied to the server.
     pub users: PathBuf,
-    /// Files of the agents added or removed.
+    /// Files of those agents that were added or removed.
     pub agents: Vec<PathBuf>,
 }
 
-/// Sets up a fleet. Files written before an error remain; no file is overwritten.
+/// Sets up a fleet. If an error occurs, the files written before remain. No file is overwritten.
 ///
 /// # Errors
 /// The directory is not empty, names are not valid, or files cannot be written.
@@ -106,8 +107,8 @@ pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
 }
 
 /// Adds agents to a fleet: writes a file for each agent, and updates the server's list of users.
-/// All other keys stay valid. The authority is read from the fleet's directory unless `authority`
-/// names another.
+/// All existing keys remain valid. The authority is read from the fleet's directory unless
+/// `authority` names another.
 ///
 /// # Errors
 /// The authority is missing, names are in use or not valid, the list of users was changed by hand,
@@ -128,8 +129,9 @@ pub fn add(
     let file = |name: &String| agent_file(root, name);
     if let Some(there) = names.iter().map(file).find(|path| path.symlink_metadata().is_ok()) {
         let message = format!("{} exists, but the server has no such agent", there.display());
-        return Err(RunnerError::usage(message)
-            .hint("a removed agent or an interrupted `add` left it behind: delete it first"));
+        return Err(RunnerError::usage(message).hint(
+            "this file was left by a removed agent or an interrupted `add`: delete it first",
+        ));
     }
     if users.len().saturating_add(names.len()) > AGENTS_MAX as usize + 1 {
         let message = format!("too many agents: a fleet has at most {AGENTS_MAX}");
@@ -161,8 +163,8 @@ pub fn add(
 /// access.
 ///
 /// # Errors
-/// The fleet has no agent of a name, the list of users was changed by hand, or files cannot be
-/// written.
+/// One of the names is not an agent of the fleet, the list of users was changed by hand, or files
+/// cannot be written.
 pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError> {
     check_names(names)?;
     let _lock = lock(root)?;
@@ -170,7 +172,10 @@ pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError>
     for name in names {
         if !users.remove(name) {
             let message = format!("cannot remove {name}: the fleet has no such agent");
-            return Err(RunnerError::usage(message).hint("the files in agents/ show the names"));
+            return Err(RunnerError::usage(message).hint(
+                "the agents are named like the files in \
+                agents/",
+            ));
         }
     }
     let access = Access::read(&root.join("coordinator/fleet.toml"))?;
@@ -180,7 +185,7 @@ pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError>
     Ok(FleetChange { server: access.server, users: path, agents })
 }
 
-/// Changes the coordinator's list of the fleet's hosts, and no other part of its file.
+/// Changes the list of the fleet's hosts in the coordinator's file, and no other part of this file.
 fn change_hosts(root: &Path, change: impl FnOnce(&mut Vec<String>)) -> Result<(), RunnerError> {
     let path = root.join("coordinator/fleet.toml");
     let wrong = |error: &dyn std::fmt::Display| {
@@ -206,7 +211,7 @@ fn check_setup(setup: &Setup) -> Result<(), RunnerError> {
     if setup.server_name.is_empty() || !setup.server_name.chars().all(is_plain) {
         let message = format!("{:?} is not a host name or address", setup.server_name);
         return Err(RunnerError::usage(message)
-            .hint("use the name that agents connect to, such as nats.example"));
+            .hint("use the name to which agents connect, such as nats.example"));
     }
     let holds = fs::read_dir(&setup.directory).is_ok_and(|mut entries| entries.next().is_some());
     if holds {
@@ -231,7 +236,7 @@ fn check_names(names: &[String]) -> Result<(), RunnerError> {
     Ok(())
 }
 
-/// Locks the fleet against concurrent changes until the file is dropped.
+/// Locks the fleet against concurrent changes until the returned file is dropped.
 fn lock(root: &Path) -> Result<fs::File, RunnerError> {
     let path = root.join("server");
     let file = fs::File::open(&path).map_err(|error| {
@@ -245,7 +250,7 @@ fn lock(root: &Path) -> Result<fs::File, RunnerError> {
     Ok(file)
 }
 
-/// Reads the server's users, and checks that its configuration includes them.
+/// Reads the list of the server's users, and checks that the server's configuration includes it.
 fn read_users(root: &Path) -> Result<(PathBuf, Users), RunnerError> {
     let server = root.join("server");
     let (configuration, path) = (server.join("nats.conf"), server.join(users::FILE));
@@ -269,7 +274,7 @@ fn read_users(root: &Path) -> Result<(PathBuf, Users), RunnerError> {
     Ok((path, users))
 }
 
-/// Settings that new agents share.
+/// Settings that are the same for all new agents.
 struct AgentTemplate<'a> {
     authority: &'a Authority,
     root: &'a Path,
@@ -303,7 +308,7 @@ impl AgentTemplate<'_> {
     }
 }
 
-/// Writes the file of one host, with its keys and certificate, and returns its public key.
+/// Writes the file of one host with its keys and certificate. Returns the host's public key.
 fn issue_user(
     authority: &Authority,
     file: &Path,
@@ -337,7 +342,7 @@ fn configuration(setup: &Setup) -> String {
          jetstream {{ store_dir: \"jetstream\" }}\n\
          tls {{\n  cert_file: \"server.pem\"\n  key_file: \"server.key\"\n  ca_file: \"ca.pem\"\n  verify: true\n  \
          timeout: 5\n}}\n\
-         # The agents and the coordinator: `plimsoll fleet add` and `remove` rewrite this file.\n\
+         # The included file lists the agents and the coordinator. `plimsoll fleet add` and `remove` rewrite it.\n\
          authorization {{\n  include \"{}\"\n}}\n",
         setup.port,
         users::FILE

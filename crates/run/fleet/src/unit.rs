@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_runner::error::RunnerError;
 
-/// Unit of `contrib`, with the paths of an example.
+/// Unit file from `contrib`, with example paths.
 const UNIT: &str = include_str!("../../../../contrib/fleet/plimsoll-agent.service");
 
-/// Returns the unit that runs this program with a host's file, and lets it write to the directories
-/// that plans may use.
+/// Returns a unit that runs this program with a host's file. The unit allows the program to write
+/// to the directories that plans may use.
 ///
 /// # Errors
-/// A file that does not exist.
+/// The file does not exist.
 pub fn of_file(file: &Path, directories: &[PathBuf]) -> Result<String, RunnerError> {
     let missing = |path: &Path, error: std::io::Error| {
         RunnerError::environment(format!("cannot find {}: {error}", path.display()))

@@ -1,12 +1,12 @@
 //! The file with the users of a fleet's server, which Plimsoll rewrites when hosts are added or
-//! removed. `nats.conf` includes it and belongs to the operator.
+//! removed. `nats.conf` includes this file; `nats.conf` itself may be edited by the operator.
 
 use plimsoll_evidence::seal::sha256_hex;
 use plimsoll_runner::error::RunnerError;
 
 use crate::permissions::Permissions;
 
-/// Name of the file, beside `nats.conf`.
+/// Name of the file, which is in the same directory as `nats.conf`.
 pub(crate) const FILE: &str = "users.conf";
 /// Start of the file; the SHA-256 covers all lines after it.
 const HEAD: &str = "# The users of a Plimsoll fleet's server. `plimsoll fleet add` and `remove` write them anew, \
@@ -19,7 +19,7 @@ const USER_END: &str = "\n    }\n";
 struct User {
     /// Name of the agent, or of the coordinator.
     name: String,
-    /// The user's part of the file.
+    /// The lines of the file that describe the user.
     text: String,
 }
 
@@ -28,7 +28,7 @@ struct User {
 pub(crate) struct Users(Vec<User>);
 
 impl Users {
-    /// Parses a file that was not changed by hand.
+    /// Parses the file. Fails if it was changed by hand.
     pub(crate) fn read(text: &str) -> Result<Self, RunnerError> {
         let changed = || {
             RunnerError::usage(format!("{FILE} was changed by hand since Plimsoll wrote it")).hint(
@@ -55,7 +55,7 @@ impl Users {
         self.0.push(User { name: name.to_owned(), text });
     }
 
-    /// Removes a user; returns whether it existed.
+    /// Removes a user. Returns true if the user existed.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|user| user.name != name);

@@ -1,11 +1,11 @@
-//! Charts of a run over time, in bounded memory.
+//! Data for charts of a run over time, in bounded memory.
 
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::latency::Interval;
 use serde::{Deserialize, Serialize};
 
-/// Maximum columns of a chart. Beyond it, the width of columns doubles.
+/// Maximum number of columns of a chart. If it is exceeded, the width of all columns is doubled.
 pub(crate) const COLUMNS_MAX: usize = 300;
 /// Rows of the heat map per decade of latency.
 pub const PER_DECADE: f64 = 5.0;
@@ -14,37 +14,38 @@ pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// Data of charts over time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Charts {
-    /// Latency by operation (`read`), over all databases and streams.
+    /// Latency of each kind of operation (`read`), over all databases and streams.
     pub series: Series,
-    /// Number of I/Os by time and latency.
+    /// Number of I/Os for each time and latency (heat map).
     pub heat: HeatMap,
-    /// Bytes of the load and of devices: `load read`, `load written`, `sda read`, `sda written`.
-    /// Counts are bytes.
+    /// Bytes that the load requested and that devices transferred: `load read`, `load written`,
+    /// `sda read`, `sda written`. The counts are bytes.
     pub moved: Series,
-    /// Reads by source, if the target reports it: `dram`, `ssd`, `hdd`, `zero`.
+    /// Number of reads from each source, if the target reports it: `dram`, `ssd`, `hdd`, `zero`.
     #[serde(default)]
     pub read_of: Series,
     /// Writes by destination.
     #[serde(default)]
     pub written_to: Series,
-    /// I/Os by host of a fleet.
+    /// Number of I/Os of each host of a fleet.
     #[serde(default)]
     pub hosts: Series,
-    /// Distinct bytes read and written: sum over the samples of a column, and number of
+    /// Distinct bytes read and written. Each column has the sum over its samples and the number of
     /// samples.
     #[serde(default)]
     pub working_set: Series,
-    /// Share of random I/Os in billionths: sum over the samples of a column, and number of samples.
+    /// Share of random I/Os, in billionths. Each column has the sum over its samples and the number
+    /// of samples.
     #[serde(default)]
     pub random: Series,
 }
 
-/// Sums by time and operation.
+/// Sums for each time and kind of operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
     /// Width of a column; 0 if there is none yet.
     pub width_ns: u64,
-    /// Columns by start time.
+    /// Columns, with their start time as key.
     pub columns: BTreeMap<u64, BTreeMap<String, Sums>>,
 }
 
@@ -57,12 +58,12 @@ pub struct Sums {
     pub sum_ns: u64,
 }
 
-/// Counts by time and latency.
+/// Number of operations for each time and latency.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HeatMap {
     /// Width of a column; 0 if there is none yet.
     pub width_ns: u64,
-    /// Columns by start time; counts by row number.
+    /// Columns, with their start time as key; in each column, the count for each row number.
     pub columns: BTreeMap<u64, BTreeMap<i32, u64>>,
 }
 

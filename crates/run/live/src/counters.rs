@@ -1,4 +1,4 @@
-//! Derives live rates from the counters of a served model, which has no phases.
+//! Derives live rates from the counters of a served model. A served model has no phases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use plimsoll_runner::run::Event;
 use crate::state_listener::StateListener;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of checks for the end.
+/// Interval at which the thread checks whether it must end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A name with labels, in the syntax of Prometheus, and the value.
+/// Value of a counter, with its name and labels in the syntax of Prometheus.
 pub type Counter = (String, f64);
 
 /// Samples counters on a thread until it is dropped.
@@ -29,7 +29,7 @@ impl CounterPoller {
     /// Starts the thread.
     ///
     /// # Errors
-    /// A thread that cannot be started.
+    /// The thread cannot be started.
     pub fn begin(
         listener: StateListener,
         read: impl Fn() -> Vec<Counter> + Send + 'static,
@@ -58,7 +58,7 @@ impl Drop for CounterPoller {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has already been reported as a defect.
+            // If the thread panicked, this has already been reported as a defect.
             drop(thread.join());
         }
     }
@@ -80,7 +80,7 @@ struct Sum {
 }
 
 impl CounterDeltas {
-    /// Takes a sample. The first sample is the baseline.
+    /// Adds a sample of the counters. The first sample is the baseline.
     fn sample(&mut self, counters: Vec<Counter>, now_ns: u64) {
         let (start_ns, duration_ns) = (self.at_ns, now_ns.saturating_sub(self.at_ns));
         self.at_ns = now_ns;
@@ -116,7 +116,7 @@ impl CounterDeltas {
         let mut state = self.listener.state();
         for (name, sum) in classes.into_iter().filter(|(_, sum)| sum.count > 0.0) {
             let (count, sum_ns) = (sum.count as u64, (sum.seconds * 1e9) as u64);
-            // The counters have no bytes and no largest latency.
+            // The counters contain neither bytes nor the maximum latency.
             let data = Data::Class { count, sum_ns, bytes: 0, max_ns: 0 };
             state.apply(Event::Interval(Row { phase: 0, start_ns, duration_ns, name, data }));
         }

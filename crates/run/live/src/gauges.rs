@@ -3,19 +3,19 @@
 use crate::charts::{SECOND_NS, Series, Sums, entry};
 use crate::state::State;
 
-/// Prefix of the target's own counters of reads by source. Values are totals.
+/// Prefix of the target's counters of reads from each source. Their values are totals.
 const READ_SOURCE: &str = "metrics.read_source.";
-/// The same for writes by destination.
+/// Prefix of the target's counters of writes to each destination. Their values are totals.
 const WRITE_DESTINATION: &str = "metrics.write_destination.";
 /// Maximum number of counters.
 const COUNTERS_MAX: usize = 64;
-/// Scale of stored fractions: 1.0 is this value.
+/// Scale of stored fractions: 1.0 is stored as this value.
 pub const SHARE_PARTS: f64 = 1e9;
 
 /// Parses a gauge of a model's node such as `model.node0.read.ssd`.
 fn parse_model_gauge(name: &str) -> Option<(&str, &str)> {
     let (_, rest) = name.strip_prefix("model.node")?.split_once('.')?;
-    // A remote read is also counted at its source on the other node.
+    // A remote read is skipped, because it is also counted at its source on the other node.
     rest.split_once('.').filter(|(_, place)| *place != "remote")
 }
 
@@ -45,7 +45,7 @@ impl State {
         self.places(is_read).add(start_ns, duration_ns, place.to_owned(), ios);
     }
 
-    /// Adds a counter's increase, spread over the time since its previous increase.
+    /// Adds the increase of a counter. The increase is spread over the time since the previous one.
     fn total(&mut self, is_read: bool, place: &str, name: &str, value: f64, at_ns: u64) {
         let is_new = !self.counters.contains_key(name);
         let Some(known) = entry(&mut self.counters, name.to_owned(), COUNTERS_MAX) else { return };
@@ -55,13 +55,14 @@ impl State {
         }
         *known = (value, at_ns);
         if is_new || value < before {
-            // Earlier counts do not belong to this run, and a counter that fell was reset.
+            // Counts before the first sample do not belong to this run, and a counter that
+            // decreased was reset.
             return;
         }
         let rise = (value - before) as u64;
         let columns = (at_ns.saturating_sub(since_ns) / SECOND_NS).max(1);
         for column in 0..columns {
-            // The last columns get the remainder.
+            // The remainder of the division is added to the last columns.
             let count = rise * (column + 1) / columns - rise * column / columns;
             let ios = Sums { count, sum_ns: 0 };
             let start_ns = since_ns + column * SECOND_NS;
@@ -76,7 +77,7 @@ impl State {
         }
     }
 
-    /// Adds a gauge of working set or randomness.
+    /// Adds a gauge of the working set or of the share of random I/Os.
     pub(super) fn access(&mut self, name: &str, value: f64, start_ns: u64, duration_ns: u64) {
         let Some((side, what)) =
             name.strip_prefix("workload.").and_then(|rest| rest.split_once('.'))
@@ -127,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_targets_own_counters_are_told_as_what_they_rose_by() {
-        // The target is polled every three seconds; rows in between repeat its last value.
+        // The target is polled every three seconds, so the rows between two polls repeat the last
+        // value.
         let values = [1_000.0, 1_000.0, 1_000.0, 1_031.0, 1_031.0, 5.0, 7.0];
         let rows: Vec<_> = (0u64..)
             .zip(values)

@@ -1,23 +1,27 @@
 //! The live state in the text format of Prometheus (0.0.4), in base units: seconds, bytes, ratios.
-//! Unknown values have no line.
+//! Unknown values are omitted.
 
 use plimsoll_report::exports::prometheus::Families;
 use plimsoll_runner::listener::HostStatus;
 
 use crate::state::{AccessStatus, ClassStatus, DeviceStatus, State};
 
-/// Value of a class; `None` if unknown.
+/// Returns a value of a class; `None` if it is unknown.
 type ClassValue = fn(&ClassStatus) -> Option<f64>;
-/// Value of a device; `None` if unknown.
+/// Returns a value of a device; `None` if it is unknown.
 type DeviceValue = fn(&DeviceStatus) -> Option<f64>;
 
 /// Metrics of a class of operations: name, kind, help, value.
 const CLASSES: [(&str, &str, &str, ClassValue); 5] = [
-    ("operations_total", "counter", "Operations of the phase so far.", |c| Some(c.count as f64)),
-    ("bytes_total", "counter", "Bytes moved in the phase so far.", |c| Some(c.bytes as f64)),
-    ("operations_per_second", "gauge", "Rate of the last interval.", |c| Some(c.rate_ops_per_s)),
+    ("operations_total", "counter", "Operations completed in the current phase.", |c| {
+        Some(c.count as f64)
+    }),
+    ("bytes_total", "counter", "Bytes transferred in the current phase.", |c| Some(c.bytes as f64)),
+    ("operations_per_second", "gauge", "Operations per second in the last interval.", |c| {
+        Some(c.rate_ops_per_s)
+    }),
     ("bytes_per_second", "gauge", "Bandwidth of the last interval.", |c| Some(c.rate_bytes_per_s)),
-    ("latency_max_seconds", "gauge", "Largest latency of the phase so far.", |c| {
+    ("latency_max_seconds", "gauge", "Maximum latency in the current phase.", |c| {
         (c.count > 0).then(|| seconds(c.latency_ns_max))
     }),
 ];
@@ -33,15 +37,13 @@ const DEVICES: [(&str, &str, DeviceValue); 5] = [
     ("device_busy_ratio", "Share of time in which the device was busy.", |d| d.busy_share),
 ];
 
-/// Value of a host of a fleet.
+/// Returns a value of a host of a fleet.
 type HostValue = fn(&HostStatus) -> Option<f64>;
 
 /// Metrics of a host of a fleet.
 const HOSTS: [(&str, &str, HostValue); 3] = [
-    ("host_operations_per_second", "Operations of a host of the fleet.", |h| {
-        Some(h.rate_ops_per_s)
-    }),
-    ("host_bytes_per_second", "Bytes moved by the host.", |h| Some(h.rate_bytes_per_s)),
+    ("host_operations_per_second", "Operations completed by the host.", |h| Some(h.rate_ops_per_s)),
+    ("host_bytes_per_second", "Bytes transferred by the host.", |h| Some(h.rate_bytes_per_s)),
     ("host_latency_seconds", "Recent mean latency on the host.", |h| h.latency_ns_avg.map(seconds)),
 ];
 
@@ -71,7 +73,7 @@ pub fn text(state: &State) -> String {
             all.family(
                 "live_phase_left_seconds",
                 "gauge",
-                "Remaining time of the phase at its current pace.",
+                "Remaining time of the phase at the current rate.",
             );
             all.line("live_phase_left_seconds", &of, seconds(left_ns));
         }
@@ -105,14 +107,14 @@ pub fn text(state: &State) -> String {
     all.text()
 }
 
-/// Adds working set and randomness.
+/// Adds the working set and the share of random I/Os.
 fn accesses(all: &mut Families, state: &State) {
     let plan = ("plan", state.plan.as_str());
     let sides = [("read", &state.reads), ("written", &state.writes)];
     let values: [(&str, &str, fn(&AccessStatus) -> Option<f64>); 2] = [
         (
             "live_working_set_bytes",
-            "Distinct bytes touched in the phase so far, in blocks of 4 KiB.",
+            "Distinct bytes accessed in the current phase, counted in blocks of 4 KiB.",
             |now| now.working_set_bytes.map(|bytes| bytes as f64),
         ),
         (
@@ -151,7 +153,7 @@ fn classes(all: &mut Families, state: &State) {
             }
         }
     }
-    let help = "Latency from the intended start, of the phase so far.";
+    let help = "Latency from the intended start of an operation, in the current phase.";
     all.family("live_latency_seconds", "summary", help);
     for (class, now) in &state.classes {
         let of = of(class);

@@ -1,5 +1,5 @@
-//! Status sockets of a user's processes. Each process with a run serves its state on a Unix socket
-//! in a directory that only the user may enter.
+//! Status sockets of a user's processes. Each process that executes a run serves the run's state on
+//! a Unix socket, in a directory that only this user may enter.
 
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
@@ -20,19 +20,20 @@ use crate::status_server::{Response, StatusServer};
 
 /// Time limit of a request to another process.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum size of a response.
+/// Maximum size of a response, in bytes.
 const RESPONSE_BYTES_MAX: u64 = 32 << 20;
-/// Attempts to create the directory if another process removes it at the same time.
+/// Maximum number of attempts to create the directory, because another process may remove it at the
+/// same time.
 const TRIES: u32 = 8;
 /// Path of requests that include charts.
 const CHARTS_PATH: &str = "/charts";
-/// Extension of a socket. Its name is the process id.
+/// File name extension of a socket. The name before it is the process id.
 const EXTENSION: &str = ".socket";
 
 /// Reason why a process did not return its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusError {
-    /// The process has exited, has no run, or has a version whose state cannot be read.
+    /// The process has exited, has no run, or is of a version whose state cannot be read.
     Gone,
     /// The process did not answer in time: it is stopped, or the machine is busy.
     Silent,
@@ -50,15 +51,16 @@ struct ReceivedStatus {
     charts: Option<Charts>,
 }
 
-/// Serves the state to the user's other processes until the server is dropped.
+/// Serves the state of this process to the user's other processes, until the server is dropped.
 ///
 /// # Errors
-/// A directory that cannot be created, or that others may enter.
+/// The directory cannot be created, or other users may enter it.
 pub fn serve(places: &Places, listener: &StateListener) -> io::Result<StatusServer> {
     let mut tries = 0..TRIES;
     loop {
         match start_server(places, listener) {
-            // Another process has just removed the directory with its last socket.
+            // Another process has just removed the directory, because it removed the last socket in
+            // it.
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries.next().is_some() => {}
             result => return result,
         }
@@ -76,7 +78,7 @@ fn start_server(places: &Places, listener: &StateListener) -> io::Result<StatusS
     }
     let directory_fd = open_private(&directory)?;
     let name = format!("{}{EXTENSION}", std::process::id());
-    // An earlier process with this id may have left a socket.
+    // An earlier process with the same id may have left a socket.
     let _ = std::fs::remove_file(directory.join(&name));
     let listener = listener.clone();
     let handler = move |path: &str| {
@@ -103,7 +105,7 @@ pub fn processes(places: &Places) -> Vec<u32> {
         let connection = connect_nonblocking(&fd_path(&directory_fd, &name));
         if connection.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
         {
-            // The process was killed.
+            // The process was killed, and its socket is left.
             let _ = std::fs::remove_file(directory.join(&name));
         }
         // If the queue is full, the process is alive.
@@ -115,10 +117,10 @@ pub fn processes(places: &Places) -> Vec<u32> {
     processes
 }
 
-/// Returns the state of a process, with charts if requested.
+/// Returns the state of a process, with its charts if requested.
 ///
 /// # Errors
-/// A process that has exited or does not answer within `timeout`.
+/// The process has exited or does not respond within `timeout`.
 pub fn request_state(
     places: &Places,
     process: u32,
@@ -133,7 +135,8 @@ pub fn request_state(
     })?;
     let response = send_request(stream, if with_charts { CHARTS_PATH } else { "/" }, timeout);
     let response = response.map_err(|_| StatusError::Silent)?;
-    // A process that exits now answers incompletely; the next request will not find it.
+    // A process that is just exiting sends an incomplete response. The next request will not find
+    // the process.
     let end =
         response.windows(4).position(|four| four == b"\r\n\r\n").ok_or(StatusError::Silent)?;
     let body = response.starts_with(b"HTTP/1.1 200").then(|| &response[end + 4..]);
@@ -144,7 +147,7 @@ pub fn request_state(
     Ok(state)
 }
 
-/// Connects without blocking. A stopped process accepts no connections, and its queue fills up.
+/// Connects without blocking. A stopped process does not accept connections, so its queue fills up.
 fn connect_nonblocking(socket: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -195,8 +198,8 @@ fn open_private(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns a path through an open directory, because a socket's path is limited to 107 bytes
-/// (unix(7)).
+/// Returns a path that starts at an open directory's file descriptor, because the path of a socket
+/// is limited to 107 bytes (unix(7)).
 fn fd_path(directory: &File, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
 }
@@ -214,7 +217,7 @@ mod tests {
 
     fn places(root: &Path) -> Places {
         let at = |name: &str| root.join(name);
-        // Longer than the limit of a socket's path.
+        // The path is longer than the limit for sockets.
         let cache = at(&"long".repeat(40));
         Places { state: at("state"), runs: at("runs"), cache, signer: None }
     }
@@ -233,7 +236,7 @@ mod tests {
         let stopped =
             std::os::unix::net::UnixListener::bind(fd_path(&directory_fd, "1.socket")).unwrap();
         let mut connections = Vec::new();
-        // Fill the queue; a blocking client would wait forever.
+        // The queue is filled, so that a blocking client would wait forever.
         while let Ok(one) = connect_nonblocking(&fd_path(&directory_fd, "1.socket")) {
             connections.push(one);
             if connections.len() == 1 {
@@ -295,7 +298,7 @@ mod tests {
         let places = places(root.path());
         let server = serve(&places, &StateListener::new("p")).unwrap();
         let directory_fd = open_private(&directory(&places)).unwrap();
-        // If a listener is dropped without its server, its socket stays.
+        // If a listener is dropped without its server, its socket file remains.
         drop(std::os::unix::net::UnixListener::bind(fd_path(&directory_fd, "1.socket")).unwrap());
         assert!(directory(&places).join("1.socket").exists());
         assert_eq!(processes(&places), [std::process::id()]);

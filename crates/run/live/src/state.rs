@@ -1,4 +1,4 @@
-//! Live state of a run: its events, aggregated in bounded memory. Depends only on the events.
+//! Live state of a run, aggregated in bounded memory from the run's events, and from nothing else.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ const NOTES_MAX: usize = 40;
 /// Maximum number of listed runs; the oldest are dropped.
 const ENDED_MAX: usize = 50;
 
-/// State of the current run, or of the last run.
+/// State of the current run, or of the last run after it has ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
@@ -31,33 +31,35 @@ pub struct State {
     pub plan: String,
     /// Time of the start.
     pub started_unix_ns: u64,
-    /// The run is active.
+    /// True while the run is active.
     pub is_under_way: bool,
-    /// The last request to the process timed out (it may be stopped). The other fields are from the
-    /// last successful request.
+    /// True if the last request to the process timed out (the process may be stopped). The other
+    /// fields are from the last successful request.
     pub is_silent: bool,
-    /// A stop was requested.
+    /// True after a stop was requested.
     pub is_stopping: bool,
     /// Current part: a stage, step, point or run. `None` if there is only one part.
     pub part: Option<String>,
     pub phase: Option<CurrentPhase>,
     pub phases: Vec<FinishedPhase>,
-    /// I/Os per second in the last interval; transactional I/Os if there are any.
+    /// I/Os per second in the last interval. If the workload has transactional I/Os, only these
+    /// count.
     pub rate_ops_per_s: Option<f64>,
     /// Bytes per second in the last interval.
     pub rate_bytes_per_s: Option<f64>,
-    /// Classes of operations in the phase, by name. The name includes database or stream.
+    /// Classes of operations in the phase, with their names as keys. A name includes the database
+    /// or stream.
     pub classes: BTreeMap<String, ClassStatus>,
-    /// Latest report of each host of a fleet, by name.
+    /// Latest report of each host of a fleet, with the name of the host as key.
     pub hosts: BTreeMap<String, HostStatus>,
     /// I/O of block devices in the last sampled interval.
     pub devices: BTreeMap<String, DeviceStatus>,
-    /// Classes at the end of the measurement, shown after the run.
+    /// Classes as they were at the end of the measurement; shown after the run.
     #[serde(skip)]
     measured: BTreeMap<String, ClassStatus>,
-    /// Bytes read by the load in this phase, from any source.
+    /// Bytes that the load read in this phase, from any source.
     pub read_bytes: u64,
-    /// Share of processor time in use.
+    /// Share of processor time that is in use.
     pub cpu_busy_share: Option<f64>,
     /// Properties of reads.
     pub reads: AccessStatus,
@@ -67,7 +69,7 @@ pub struct State {
     pub findings: Vec<Finding>,
     /// Messages and warnings, oldest first.
     pub notes: Vec<Note>,
-    /// Finished runs of the plan; only the latest are stored.
+    /// The latest finished runs of the plan.
     pub ended: Vec<JudgedRun>,
     /// Number of finished runs.
     pub ended_count: u64,
@@ -75,7 +77,7 @@ pub struct State {
     pub together: Option<String>,
     /// Error that prevented a verdict.
     pub failed: Option<RunFailure>,
-    /// Counters of the target's own metrics: value and time of the last increase.
+    /// Counters that the target itself reports, with the value and time of their last increase.
     #[serde(skip)]
     pub(super) counters: BTreeMap<String, (f64, u64)>,
     /// Data of charts over time.
@@ -86,13 +88,13 @@ pub struct State {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CurrentPhase {
     pub kind: String,
-    /// Maximum duration; `None` if the duration has no maximum in the plan.
+    /// Maximum duration; `None` if the plan states no maximum.
     pub expected_ns: Option<u64>,
     /// Time since the phase began.
     pub elapsed_ns: u64,
-    /// Remaining time at the current pace; `None` if unknown.
+    /// Remaining time at the current rate; `None` if unknown.
     pub left_ns: Option<u64>,
-    /// Bytes done; 0 if the phase is not limited by bytes.
+    /// Number of bytes done; 0 if the phase is not limited by bytes.
     pub done_bytes: u64,
     /// Bytes to do.
     pub total_bytes: u64,
@@ -115,13 +117,13 @@ pub struct ClassStatus {
     pub rate_bytes_per_s: f64,
     /// Mean latency of the last interval.
     pub latency_ns_avg: Option<u64>,
-    /// Largest latency of this phase.
+    /// Maximum latency in this phase.
     pub latency_ns_max: u64,
-    /// Operations of this phase.
+    /// Number of operations in this phase.
     pub count: u64,
-    /// Bytes moved in this phase.
+    /// Bytes transferred in this phase.
     pub bytes: u64,
-    /// Sum of latencies of this phase.
+    /// Sum of the latencies in this phase.
     pub latency_ns_sum: u64,
     /// Median latency of the phase; `None` before the first histogram.
     pub latency_ns_p50: Option<u64>,
@@ -129,7 +131,7 @@ pub struct ClassStatus {
     pub latency_ns_p99: Option<u64>,
     /// 99.9th percentile; `None` before the first histogram.
     pub latency_ns_p999: Option<u64>,
-    /// Number of operations by latency.
+    /// Histogram of the latencies.
     #[serde(skip)]
     histogram: BTreeMap<u64, u64>,
 }
@@ -147,14 +149,15 @@ pub struct DeviceStatus {
     pub written_bytes_per_s: f64,
     /// Share of time in which the device was busy.
     pub busy_share: Option<f64>,
-    /// Bytes read in this phase.
+    /// Bytes read from the device in this phase.
     pub read_bytes: u64,
 }
 
-/// Properties of the reads or writes, as issued.
+/// Properties of the reads or writes that the load issued.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct AccessStatus {
-    /// Distinct bytes touched in this phase, in blocks of 4 KiB; `None` if unknown or none.
+    /// Distinct bytes accessed in this phase, counted in blocks of 4 KiB; `None` if there are none
+    /// or the number is unknown.
     pub working_set_bytes: Option<u64>,
     /// Share of recent I/Os that were not sequential for their client.
     pub random_share: Option<f64>,
@@ -163,7 +166,7 @@ pub struct AccessStatus {
 /// A message.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Note {
-    /// The message is a warning.
+    /// True if the message is a warning.
     pub is_warning: bool,
     /// Text.
     pub says: String,
@@ -210,11 +213,12 @@ impl State {
                 self.phases.push(FinishedPhase { kind, duration_ns, note });
                 keep_latest(&mut self.phases, NOTES_MAX);
             }
-            // `StateListener` knows the time of the last report. Notes report planned events.
+            // Fleet reports are handled by `StateListener`, which knows the time of the last
+            // report. Planned events are also reported as notes.
             Event::Fleet(_) | Event::Planned(_) => {}
             Event::Note(says) => self.note(false, says),
             Event::Part(says) => {
-                // The time axis restarts, so charts cover only the current part.
+                // The time axis restarts at each part, so charts show only the current part.
                 self.charts = Charts::default();
                 self.phases.clear();
                 self.measured.clear();
@@ -223,7 +227,8 @@ impl State {
             }
             Event::Warning(says) => self.note(true, says),
             Event::Finding(finding) => {
-                // Runs of a search repeat the same finding about this host.
+                // The runs of a search repeat the same finding about this host, so it is added only
+                // once.
                 let is_same = |one: &Finding| one.rule == finding.rule && one.says == finding.says;
                 if !self.findings.iter().any(is_same) {
                     self.findings.push(finding);
@@ -251,9 +256,10 @@ impl State {
         }
     }
 
-    /// Applies reports of a fleet's hosts for the `duration_ns` before `at_ns` of the run.
+    /// Applies the reports of a fleet's hosts. They describe the `duration_ns` before the time
+    /// `at_ns` of the run.
     pub fn fleet(&mut self, hosts: &BTreeMap<String, HostStatus>, at_ns: u64, duration_ns: u64) {
-        // A silent host is not in the reports.
+        // The reports do not contain hosts that are silent.
         self.hosts.retain(|name, _| hosts.contains_key(name));
         for (name, now) in hosts {
             let Some(host) = entry(&mut self.hosts, name.clone(), CLASSES_MAX) else { continue };
@@ -273,7 +279,8 @@ impl State {
         }
     }
 
-    /// Returns the id of the report's page: the experiment if there are several runs.
+    /// Returns the id of the page with the report: the experiment's id if there are several runs,
+    /// otherwise the run's.
     pub fn report(&self) -> Option<&str> {
         self.together.as_deref().or(self.ended.last().map(|ended| ended.run_id.as_str()))
     }
@@ -325,7 +332,7 @@ impl State {
                 }
                 let moved = if is_read { "load read" } else { "load written" };
                 let bytes_moved = Sums { count: bytes, sum_ns: 0 };
-                // Devices are sampled once a second or less often, so columns are not narrower.
+                // Devices are sampled at most once a second, so columns are at least this wide.
                 let column_ns = duration_ns.max(SECOND_NS);
                 if bytes > 0 {
                     self.charts.moved.add(start_ns, column_ns, moved.to_owned(), bytes_moved);
@@ -381,7 +388,8 @@ impl State {
 
     /// Applies a histogram of a class.
     pub fn latencies(&mut self, interval: &Interval) {
-        // Histograms of service time and of the generator's waits have other tags and are ignored.
+        // Histograms of service times and of the generator's waits have other tags, and are ignored
+        // here.
         let Some(class) = self.classes.get_mut(&interval.tag) else { return };
         for (ns, count) in interval.histogram.buckets() {
             *class.histogram.entry(ns).or_default() += count;
@@ -397,7 +405,7 @@ impl State {
     }
 }
 
-/// Returns the percentiles for `shares`, which are in ascending order.
+/// Returns the percentiles for the given `shares`, which must be in ascending order.
 fn percentiles<const N: usize>(
     histogram: &BTreeMap<u64, u64>,
     shares: [f64; N],

@@ -17,7 +17,7 @@ use crate::state::State;
 #[derive(Clone, Debug)]
 pub struct StateListener {
     state: Arc<Mutex<State>>,
-    /// Start of the phase, for fleets that report only rates.
+    /// Start of the phase; needed because fleets report only rates.
     phase_began: Instant,
     /// Time of creation.
     created: Instant,
@@ -46,7 +46,7 @@ impl StateListener {
             self.phase_began = Instant::now();
             self.begin(kind);
         }
-        // A fleet that reports only rates does not report the elapsed time.
+        // A fleet reports only rates, not the elapsed time.
         let since_ns = u64::try_from(self.phase_began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let elapsed_ns = if progress.elapsed_ns > 0 { progress.elapsed_ns } else { since_ns };
         self.progress(kind, &Progress { elapsed_ns, ..progress });
@@ -66,7 +66,7 @@ impl StateListener {
 
 impl Watcher for StateListener {
     fn begin(&mut self, kind: PhaseKind) {
-        // The duration arrives with the progress.
+        // The duration of the phase is taken from the progress reports.
         self.state().apply(Event::PhaseBegan { kind, expected_ns: None });
     }
 

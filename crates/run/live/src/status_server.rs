@@ -1,6 +1,7 @@
 //! HTTP server that reports the status of the current run. One thread waits for all clients and
-//! answers each complete request at once, so that a silent client delays no other. It ends when it
-//! is dropped. A request every few seconds needs no asynchronous runtime.
+//! answers each complete request immediately, so a silent client does not delay other clients. The
+//! server ends when it is dropped. There is only one request every few seconds, so no asynchronous
+//! runtime is needed.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -18,7 +19,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of clients whose request is incomplete. When the limit is reached, a new client
 /// replaces the oldest.
 const CLIENTS_MAX: usize = 32;
-/// Interval between checks of timeouts, while there are clients.
+/// Interval at which timeouts are checked while there are clients.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum size of a request.
 const REQUEST_BYTES_MAX: usize = 4 << 10;
@@ -45,7 +46,7 @@ pub struct StatusServer {
 #[derive(Debug)]
 enum Endpoint {
     Address(SocketAddr),
-    /// Path of a Unix socket, which is removed with the server.
+    /// Path of a Unix socket. It is removed when the server is dropped.
     File(PathBuf),
 }
 
@@ -53,7 +54,7 @@ impl StatusServer {
     /// Listens on an address. Port 0 selects a free port.
     ///
     /// # Errors
-    /// An address that cannot be listened on, or a thread that cannot be started.
+    /// The address cannot be used for listening, or the thread cannot be started.
     pub fn open(at: SocketAddr, handler: Box<Handler>) -> io::Result<Self> {
         let listener = TcpListener::bind(at)?;
         let endpoint = Endpoint::Address(listener.local_addr()?);
@@ -84,7 +85,7 @@ impl StatusServer {
         handler: Box<Handler>,
         accept: fn(&L) -> io::Result<S>,
     ) -> io::Result<Self> {
-        // Non-blocking, because a client may disconnect before it is accepted.
+        // Accepting must not block, because a client may disconnect before it is accepted.
         rustix::io::ioctl_fionbio(&listener, true)?;
         let close = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let closed = Arc::clone(&close);
@@ -104,27 +105,27 @@ impl StatusServer {
 
 impl Drop for StatusServer {
     fn drop(&mut self) {
-        // An unread eventfd accepts a write.
+        // Cannot fail: an eventfd that was not read accepts a write.
         let _ = rustix::io::write(&*self.close, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // Panics of the thread were already reported as defects.
             drop(thread.join());
         }
         if let Endpoint::File(file) = &self.endpoint {
-            // A stale socket refuses connections.
+            // If this fails, a stale socket remains, which refuses connections.
             let _ = std::fs::remove_file(file);
-            // Fails if other sockets are in the directory.
+            // Fails if the directory contains other sockets.
             let _ = file.parent().map(std::fs::remove_dir);
         }
     }
 }
 
-/// A connection to a client, not blocking.
+/// A non-blocking connection to a client.
 trait Stream: Read + Write + AsFd + Send + 'static {}
 
 impl<S: Read + Write + AsFd + Send + 'static> Stream for S {}
 
-/// A client, and the bytes that it has sent.
+/// A client, with the bytes that it has sent so far.
 struct Client<S> {
     stream: S,
     request: Vec<u8>,
@@ -157,7 +158,7 @@ fn serve<L: AsFd, S: Stream>(
         });
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
-            // Interrupted by a signal.
+            // The wait was interrupted by a signal.
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return,
         }
@@ -170,7 +171,7 @@ fn serve<L: AsFd, S: Stream>(
         let mut ready = is_ready.into_iter();
         clients.retain_mut(|client| {
             let is_ready = ready.next().unwrap_or(false);
-            // A client that disconnects is not an error.
+            // It is not an error if a client disconnects.
             let is_open = !is_ready || client.advance(handler).unwrap_or(false);
             is_open && client.since.elapsed() < REQUEST_TIMEOUT
         });
@@ -185,7 +186,7 @@ fn serve<L: AsFd, S: Stream>(
 }
 
 impl<S: Stream> Client<S> {
-    /// Reads or writes as much as possible. Returns false once the response is sent.
+    /// Reads or writes as much as possible. Returns false once the whole response has been sent.
     fn advance(&mut self, handler: &Handler) -> io::Result<bool> {
         while self.response.is_empty() {
             let mut piece = [0; REQUEST_BYTES_MAX];
@@ -253,7 +254,7 @@ mod tests {
             let mut text = String::new();
             stream.read_to_string(&mut text).unwrap();
             assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("ok"), "{text}");
-            // Three silent clients delayed it by six seconds.
+            // In an earlier version, three silent clients delayed this request by six seconds.
             assert!(began.elapsed() < REQUEST_TIMEOUT, "{:?}", began.elapsed());
         }
         drop(silent);

@@ -1,5 +1,5 @@
-//! Targets that an operator allows for plans of other people: those sent to an agent of a fleet, or
-//! to the web page. Without such a list, every write is refused.
+//! Targets that an operator allows for plans of other people, which arrive at an agent of a fleet
+//! or through the web page. Without such a list, every write is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +15,11 @@ pub struct Allow {
     /// NFS URLs of the exports, as the operator wrote them.
     exports: Vec<String>,
     buckets: Vec<Bucket>,
-    /// Commands of events, with their arguments separated by spaces.
+    /// Allowed commands of events. The arguments are separated by spaces.
     commands: Vec<String>,
 }
 
-/// A bucket of an object store, or the objects of one with a common prefix.
+/// A bucket of an object store, or all objects of a bucket that have a common prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bucket {
     /// `https://host:port`, without a path.
@@ -63,7 +63,7 @@ impl Allow {
     /// Allows plans to work below these directories, on these devices and below these exports.
     ///
     /// # Errors
-    /// A directory or device that does not exist.
+    /// A directory or device does not exist.
     pub fn new(
         paths: &[PathBuf],
         devices: &[PathBuf],
@@ -97,7 +97,7 @@ impl Allow {
     /// Also allows these buckets or prefixes: `https://host:port/bucket/prefix`.
     ///
     /// # Errors
-    /// A value that is not a valid bucket.
+    /// A value is not a valid bucket.
     pub fn with_buckets(self, buckets: &[String]) -> Result<Self, RunnerError> {
         let parsed = |given: &String| {
             Bucket::parse(given).ok_or_else(|| {
@@ -142,21 +142,21 @@ impl Allow {
     }
 
     /// Checks that a plan's only target is allowed and that the plan needs no other resource of
-    /// this host. Creates a directory that is missing inside an allowed one.
+    /// this host. Creates the target directory if it is missing and inside an allowed directory.
     ///
     /// # Errors
     /// The reason for refusing the plan.
     pub fn check(&self, plan: &ResolvedPlan) -> Result<(), String> {
         let [_] = &plan.targets[..] else {
             return Err(
-                "the plan has several targets, and only plans with one target are accepted here"
+                "the plan has several targets, but only plans with one target are accepted here"
                     .to_owned(),
             );
         };
         self.check_plan(plan, true)
     }
 
-    /// Like [`Self::check`], but allows several targets and creates nothing.
+    /// Like [`Self::check`], but allows several targets and creates no directory.
     ///
     /// # Errors
     /// The errors of [`Self::check`].
@@ -164,7 +164,7 @@ impl Allow {
         self.check_plan(plan, false)
     }
 
-    /// Checks only that all targets and commands are allowed. A model needs no permission.
+    /// Checks only that all targets and commands are allowed. Models need no permission.
     ///
     /// # Errors
     /// The errors of [`Self::check`].
@@ -176,12 +176,12 @@ impl Allow {
             .try_for_each(|kind| self.check_target(kind, false))
     }
 
-    /// Checks that the operator allows every command of an event, word for word, and that the plan cuts
-    /// nothing off.
+    /// Checks that the operator allows every command of an event, word for word, and that the plan
+    /// has no [durability], whose commands cut the target off.
     fn check_events(&self, plan: &ResolvedPlan) -> Result<(), String> {
         if plan.durability.is_some() {
-            return Err("[durability] is not accepted here: its commands cut the target off. Use \
-                 `plimsoll run` on the host itself"
+            return Err("[durability] is not accepted here: its commands disconnect or power off \
+                the target. Use `plimsoll run` on the host itself"
                 .to_owned());
         }
         for event in &plan.events {
@@ -189,7 +189,7 @@ impl Allow {
                 [&event.run, &event.undo].into_iter().filter(|command| !command.is_empty())
             {
                 let line = command.join(" ");
-                // An argument with a space could pass for two.
+                // An argument that contains a space could be confused with two arguments.
                 let is_plain = command.iter().all(|word| !word.contains(char::is_whitespace));
                 if !is_plain || !self.commands.contains(&line) {
                     return Err(format!(
@@ -207,8 +207,8 @@ impl Allow {
         plan.targets.iter().try_for_each(|target| self.check_target(&target.kind, create))
     }
 
-    /// Checks everything except the targets, which other hosts check: commands of events, and
-    /// servers and files that this host would read.
+    /// Checks the commands of events, and the servers and files that this host would read. Does not
+    /// check the targets: the hosts that use them do.
     ///
     /// # Errors
     /// The errors of [`Self::check`].
@@ -219,7 +219,8 @@ impl Allow {
         }
         if let Some(file) = files_read(plan).next() {
             return Err(format!(
-                "the plan reads {file}: plans accepted here may not read files of this host"
+                "the plan reads {file}, but the plans accepted here must not read files of this \
+                 host"
             ));
         }
         Ok(())
@@ -237,7 +238,9 @@ impl Allow {
                 self.places.export(export, *uid, *gid).map(drop).map_err(|e| e.to_string())
             }),
             TargetKind::S3 { url, endpoint, .. } => self.check_bucket(url, endpoint),
-            TargetKind::Model { .. } => Err("models are not accepted here".to_owned()),
+            TargetKind::Model { .. } => {
+                Err("plans that run on a model are not accepted here".to_owned())
+            }
         }
     }
 
@@ -246,8 +249,7 @@ impl Allow {
     }
 
     fn check_device(&self, device: &str) -> Result<(), String> {
-        // For a device that does not exist, the message is the same as for a device that is not
-        // allowed.
+        // A device that does not exist results in the same message as a device that is not allowed.
         let real = Path::new(device).canonicalize().unwrap_or_default();
         let checked = self.places.check_device(Path::new(device), &real);
         checked.map_err(|error| error.to_string())
@@ -309,7 +311,7 @@ mod tests {
         fs::create_dir_all(in_it.join("deep")).unwrap();
         fs::create_dir(&beside).unwrap();
         let error = Allow::default().check(&at(&in_it)).unwrap_err();
-        assert!(error.contains("there is no --allow-path"), "{error}");
+        assert!(error.contains("no --allow-path was given"), "{error}");
         let allow = Allow::new(std::slice::from_ref(&in_it), &[], &[]).unwrap();
         allow.check(&at(&in_it)).unwrap();
         allow.check(&at(&in_it.join("deep"))).unwrap();

@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::Verdict;
-use plimsoll_judge::compare::{Comparison, Side, compare};
+use plimsoll_judge::compare::{Comparison, Side};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::comparison_document;
 
+use crate::compare::{Exemptions, compare_runs_of_arms};
 use crate::custody::Reader;
 use crate::data_slot::DataSlot;
 use crate::error::RunnerError;
@@ -21,7 +22,7 @@ use crate::render;
 use crate::run_request::RunConfig;
 use crate::search;
 
-/// Comparison of a plan's targets, with their runs.
+/// Comparison of a plan's targets, with all runs on them.
 pub struct ArmComparison {
     /// Comparison of the targets.
     pub comparison: Comparison,
@@ -32,19 +33,19 @@ pub struct ArmComparison {
     pub report: PathBuf,
 }
 
-/// Treatment of an interrupted comparison of the same plan.
+/// What to do with an earlier, interrupted comparison of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlierComparison {
-    /// Use its finished runs, and make the others.
+    /// Use its finished runs, and execute only the remaining runs.
     Resume,
     /// Start again.
     Ignore,
 }
 
-/// Interrupted comparison, with its completed runs.
+/// Interrupted comparison, with its runs.
 struct InterruptedComparison {
     directory: PathBuf,
-    /// Target of each run, its evidence and verdict, in the order in which they ran.
+    /// Target, evidence and verdict of each run, in the order in which the runs were executed.
     runs: Vec<(usize, Bundle, Verdict)>,
 }
 
@@ -56,10 +57,9 @@ fn find_earlier(
     order: &[usize],
 ) -> Option<InterruptedComparison> {
     let directory = find_resumable(bundles, ExperimentKind::Compare, |result| {
-        let same = result["names"].as_array().is_some_and(|all| {
+        result["names"].as_array().is_some_and(|all| {
             all.iter().map(serde_json::Value::as_str).eq(names.iter().map(|n| Some(n.as_str())))
-        });
-        same && result["measured"].as_array().is_none_or(|runs| runs.len() <= order.len())
+        })
     })?;
     let reader = Reader::new();
     let entries = std::fs::read_dir(&directory).ok()?.flatten();
@@ -68,7 +68,7 @@ fn find_earlier(
     found.sort();
     let mut runs: Vec<(usize, Bundle, Verdict)> = Vec::new();
     for run in found {
-        // A run whose bundle cannot be read or was changed is made again.
+        // A run is repeated if its bundle cannot be read or was changed.
         let Ok(loaded) = reader.load(&run) else { continue };
         let (bundle, verdict) = (loaded.bundle, loaded.verdict);
         let arm = bundle.run.experiment.as_ref().map(|place| place.arm.clone());
@@ -76,17 +76,21 @@ fn find_earlier(
         if bundle.plan.sha256_hex().ok() != arms[arm].sha256_hex().ok() {
             return None;
         }
-        if bundle.run.end.kind == EndKind::Completed {
-            runs.push((arm, bundle, verdict));
-        }
+        runs.push((arm, bundle, verdict));
     }
-    (!runs.is_empty() && runs.len() < order.len())
-        .then_some(InterruptedComparison { directory, runs })
+    let done = completed(&runs).count();
+    (done > 0 && done < order.len()).then_some(InterruptedComparison { directory, runs })
+}
+
+/// Returns the targets of the completed runs.
+fn completed(runs: &[(usize, Bundle, Verdict)]) -> impl Iterator<Item = usize> {
+    let is_completed = |(_, bundle, _): &&(_, Bundle, _)| bundle.run.end.kind == EndKind::Completed;
+    runs.iter().filter(is_completed).map(|(arm, ..)| *arm)
 }
 
 /// Returns the targets of the remaining runs, in order.
 fn remaining(order: &[usize], done: &[(usize, Bundle, Verdict)]) -> Vec<usize> {
-    let mut done: Vec<usize> = done.iter().map(|(arm, ..)| *arm).collect();
+    let mut done: Vec<usize> = completed(done).collect();
     let is_left = |arm: &usize| match done.iter().position(|known| known == arm) {
         Some(at) => {
             done.swap_remove(at);
@@ -97,11 +101,11 @@ fn remaining(order: &[usize], done: &[(usize, Bundle, Verdict)]) -> Vec<usize> {
     order.iter().copied().filter(is_left).collect()
 }
 
-/// Runs every target as often as the plan says, and compares them. `accept`: conditions whose
-/// differences are accepted. `factors`: conditions that the comparison is about.
+/// Runs every target as often as the plan says, and compares them. `accept`: conditions that may
+/// differ. `factors`: conditions whose effect the comparison measures.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written.
+/// The target is unusable, or a bundle cannot be written.
 pub fn carry_out(
     config: &RunConfig<'_>,
     accept: &[String],
@@ -128,18 +132,22 @@ pub fn carry_out(
         None => Experiment::begin(kind, name, config.bundles, config.places)?,
     };
     let done = earlier.map_or_else(Vec::new, |earlier| earlier.runs);
-    if !done.is_empty() {
-        let (done, all) = (done.len(), order.len());
+    let done_count = completed(&done).count();
+    if done_count > 0 {
+        let (done, all) = (done_count, order.len());
         listener.say(&format!(
-            "resumes an interrupted comparison of the same plan: {done} of {all} runs are done (--restart starts again)"
+            "resuming an interrupted comparison of the same plan: {done} of {all} runs are done \
+             (pass --restart to start again)"
         ));
     }
     done.iter().for_each(|(_, bundle, _)| experiment.note(bundle));
     let left = remaining(&order, &done);
+    let planned = order.len() / arms.len().max(1);
+    let taken = Exemptions { accept, factors };
     let mut finished: Vec<(usize, FinishedRun)> = Vec::new();
     let mut failure = None;
     for (number, &arm) in left.iter().enumerate() {
-        let number = done.len() + number + 1;
+        let number = done_count + number + 1;
         listener.part(&format!("run {number} of {}: {}", order.len(), names[arm]));
         let arm_config = RunConfig { resolved: &arms[arm], ..*config };
         let membership = Some(experiment.next_membership(&names[arm]));
@@ -156,7 +164,7 @@ pub fn carry_out(
         }
         let Some((_, latest)) = finished.last() else { break };
         experiment.note(&latest.evidence);
-        let comparison = compare_finished(&names, &done, &finished, accept, factors);
+        let comparison = compare_finished(&names, &done, &finished, planned, taken);
         let page = render::document_html(&comparison_document(&comparison))?;
         experiment.write(&comparison, &page)?;
         let interrupted = config.interrupt.load(Ordering::Relaxed);
@@ -172,8 +180,10 @@ pub fn carry_out(
     if let Some(error) = failure {
         return Err(error);
     }
-    let comparison = compare_finished(&names, &done, &finished, accept, factors);
+    let comparison = compare_finished(&names, &done, &finished, planned, taken);
     kept.extend(finished.iter().flat_map(|(_, run)| run.kept.clone()));
+    kept.sort();
+    kept.dedup();
     let finished = finished.into_iter().map(|(_, run)| run).collect();
     Ok(ArmComparison { comparison, finished, kept, report: experiment.report() })
 }
@@ -182,8 +192,8 @@ fn compare_finished(
     names: &[String],
     done: &[(usize, Bundle, Verdict)],
     finished: &[(usize, FinishedRun)],
-    accept: &[String],
-    factors: &[String],
+    planned: usize,
+    taken: Exemptions<'_>,
 ) -> Comparison {
     let side = |(arm, name): (usize, &String)| {
         let before = done.iter().filter(|(run_arm, ..)| *run_arm == arm);
@@ -192,10 +202,11 @@ fn compare_finished(
         let runs = before.map(|(_, bundle, verdict)| (bundle, verdict)).chain(own).collect();
         Side { name: name.clone(), runs }
     };
-    compare(&names.iter().enumerate().map(side).collect::<Vec<_>>(), accept, factors)
+    compare_runs_of_arms(names.iter().enumerate().map(side).collect(), planned, taken)
 }
 
-/// Returns the target of each run: `rounds` rounds of all targets, each in a new random order.
+/// Returns the target of each run: `rounds` rounds of all targets, with a new random order in each
+/// round.
 pub fn order(arms: usize, rounds: u32, seed: u64) -> Vec<usize> {
     let mut state = seed;
     let mut order = Vec::new();

@@ -12,7 +12,7 @@ use crate::places::Places;
 
 /// Minimum size of a bundle: plan, environment, totals and report.
 const BYTES_MIN: u64 = 4 << 20;
-/// Maximum reserved space. A run of days may write more.
+/// Maximum reserved space. A run that lasts days may write more.
 const BYTES_MAX: u64 = 1 << 30;
 /// Bytes per row of `series.csv`; rows of real runs have 58 to 62.
 const ROW_BYTES: u64 = 80;
@@ -20,7 +20,8 @@ const ROW_BYTES: u64 = 80;
 const OTHER_ROWS: u64 = 48;
 /// Bytes per line of `latency.hlog`; lines of real runs have 1,300 to 1,600.
 const HISTOGRAM_BYTES: u64 = 2048;
-/// Maximum number of histograms per class; the engine chooses its interval accordingly.
+/// Maximum number of histograms per class. The engine chooses the interval so that it is not
+/// exceeded.
 const HISTOGRAMS_MAX: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -53,7 +54,7 @@ pub fn expected_bytes(plan: &ResolvedPlan) -> u64 {
 /// Creates the bundle's directory and reserves its space.
 ///
 /// # Errors
-/// A directory that cannot be created, or too little space.
+/// The directory cannot be created, or there is too little space.
 pub fn create(
     parent: &Path,
     run_id: &str,
@@ -66,8 +67,11 @@ pub fn create(
         drop(writer.discard());
         let mib = reserve_bytes.div_ceil(1 << 20);
         return Err(RunnerError::from(error)
-            .hint(format!("the evidence of this run takes up to {mib} MiB: free some space there"))
-            .hint("or name a directory on another file system with --out"));
+            .hint(format!(
+                "the evidence of this run needs up to {mib} MiB: free some space in \
+                that directory"
+            ))
+            .hint("or specify a directory on another file system with --out"));
     }
     Ok(writer)
 }
@@ -89,17 +93,17 @@ pub fn fallback_directories(places: &Places, requested: &Path) -> Vec<PathBuf> {
 
 pub struct WrittenBundle<T> {
     pub directory: PathBuf,
-    /// Return value of the function that wrote the bundle.
+    /// Value returned by the function that wrote the bundle.
     pub output: T,
     /// Error that made the requested directory unusable, if the bundle is in a fallback directory.
     pub fallback_reason: Option<RunnerError>,
 }
 
-/// Writes a bundle with `write` to its original directory, or otherwise to the first usable
-/// fallback. Partly written bundles are removed.
+/// Calls `write` to write a bundle to its original directory. If that fails, tries the fallback
+/// directories in order. Partly written bundles are removed.
 ///
 /// # Errors
-/// The error of the original directory, if no fallback is usable either.
+/// If no fallback is usable either: the error of the original directory.
 pub fn write<T>(
     original: BundleWriter,
     run_id: &str,
@@ -126,7 +130,10 @@ pub fn write<T>(
             Err(_) => drop(writer.discard()),
         }
     }
-    Err(first.hint("no other directory could take the bundle either: the measurement is lost"))
+    Err(first.hint(
+        "the bundle could not be written to any other directory either: the \
+        measurement is lost",
+    ))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Ceilings and single-core score of this host, recorded in each bundle.
 //!
 //! A measurement takes about ten seconds, so the results are cached in the state directory. The
-//! ceilings are valid until the host restarts, or the kernel or Plimsoll changes. The score is
-//! valid for ten minutes, because the speed of a shared host varies. With
+//! ceilings are valid until the host restarts or the version of the kernel or of Plimsoll changes.
+//! The score is valid for ten minutes, because the speed of a shared host varies. With
 //! `PLIMSOLL_CALIBRATE=never` nothing is measured, and the bundle records the values as unknown.
 
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const SCORE_VALID_NS: u64 = 600_000_000_000;
 /// Environment variable and value that turn the measurement off.
 const SWITCH: (&str, &str) = ("PLIMSOLL_CALIBRATE", "never");
 
-/// Cached measurements, with the conditions under which they are valid.
+/// Cached measurements, with the conditions under which these are valid.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ceilings {
     /// Version of Plimsoll.
@@ -33,16 +33,16 @@ pub struct Ceilings {
     pub calibration: Calibration,
     /// Single-core score.
     pub score: Score,
-    /// Time of the score, in nanoseconds since 1970.
+    /// Time at which the score was measured, in nanoseconds since 1970.
     pub score_taken_unix_ns: u64,
 }
 
-/// Measures everything again and saves it.
+/// Measures ceilings and score again, and saves them.
 ///
 /// # Errors
 /// Memory or `/dev/null` is not available, or the state directory is not writable.
 pub fn measure(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings, RunnerError> {
-    progress.say("measuring this host's ceilings, about ten seconds");
+    progress.say("measuring this host's ceilings, which takes about ten seconds");
     let cpu = plimsoll_sys::cpu::allowed().ok().and_then(|cpus| cpus.last().copied());
     let calibration = calibrate(cpu).map_err(|error| engine_error(&error))?;
     let score = score(cpu).map_err(|error| engine_error(&error))?;
@@ -75,7 +75,7 @@ fn cached_or_measured(
     let Some(mut cached) = cached.filter(is_valid) else { return measure(places, progress) };
     let now_ns = clock::realtime_ns();
     if now_ns.abs_diff(cached.score_taken_unix_ns) > SCORE_VALID_NS {
-        progress.say("measuring this host's single-core score, two seconds");
+        progress.say("measuring this host's single-core score, which takes two seconds");
         let cpu = plimsoll_sys::cpu::allowed().ok().and_then(|cpus| cpus.last().copied());
         cached.score = score(cpu).map_err(|error| engine_error(&error))?;
         cached.score_taken_unix_ns = now_ns;
@@ -84,8 +84,9 @@ fn cached_or_measured(
     Ok(cached)
 }
 
-/// Returns the file with this host's ceilings, measured if needed, so that several processes of
-/// this host can share it. `None` if measuring is off or fails; each process then reports that.
+/// Returns the file with this host's ceilings, so that several processes of this host can share it.
+/// Measures the ceilings if needed. `None` if measuring is off or fails; each process then reports
+/// this itself.
 pub fn shared_file(places: &Places, progress: &mut dyn Listener) -> Option<PathBuf> {
     let is_off = std::env::var(SWITCH.0).is_ok_and(|value| value == SWITCH.1);
     let is_there = !is_off && cached_or_measured(places, progress).is_ok();

@@ -1,4 +1,4 @@
-//! Reads, names and compares the sides of a comparison.
+//! Reads the sides of a comparison, names them, and compares them.
 //!
 //! A side is an experiment, a run, or a directory of bundles. [`sweeps`] compares sweeps cell by
 //! cell.
@@ -8,7 +8,7 @@ pub mod sweeps;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::ExperimentKind;
+use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::Verdict;
 use plimsoll_judge::compare::{Comparison, Side, compare};
 use plimsoll_plan::Plan;
@@ -18,12 +18,12 @@ use crate::error::RunnerError;
 use crate::experiment::FILE;
 use crate::fleet;
 
-/// Differing conditions that do not prevent a winner.
+/// Conditions that may differ without preventing a winner.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exemptions<'a> {
-    /// Accepted by the user.
+    /// Conditions that the user accepted as different.
     pub accept: &'a [String],
-    /// The factors under comparison.
+    /// Conditions whose effect the comparison measures.
     pub factors: &'a [String],
 }
 
@@ -48,8 +48,8 @@ pub fn bundle_directories(directory: &Path) -> Vec<PathBuf> {
     directories(directory).into_iter().filter(holds).collect()
 }
 
-/// Reads the runs of a side, and rejects evidence that contradicts itself. A directory of
-/// experiments gives all of their runs.
+/// Reads the runs of a side, and rejects evidence that contradicts itself. For a directory of
+/// experiments, reads the runs of all of these.
 ///
 /// # Errors
 /// The directory has no bundles, or has an unreliable bundle.
@@ -75,7 +75,7 @@ pub fn read_side(reader: &Reader, directory: &Path) -> Result<RunSet, RunnerErro
 /// Compares the arms of an experiment that ran several targets alternately.
 ///
 /// # Errors
-/// Runs without arms.
+/// The runs have no arms.
 pub fn compare_arms(
     directory: &Path,
     judged: &[(&Bundle, &Verdict)],
@@ -92,27 +92,53 @@ pub fn compare_arms(
         }
     }
     if names.len() < 2 {
-        let says = format!("{} is one side, and a comparison needs two", directory.display());
-        return Err(RunnerError::usage(says).hint("name both: plimsoll compare A B"));
+        let says = format!("{} is only one side, but a comparison needs two", directory.display());
+        return Err(RunnerError::usage(says).hint("specify both: plimsoll compare A B"));
     }
     // Arms are listed in the order of the plan, not in the order of the runs.
-    let planned = Plan::parse(&judged[0].0.plan_text, "plan.toml");
-    let order: Vec<String> = planned
-        .map(|plan| plan.resolve().targets.into_iter().map(|target| target.name).collect())
-        .unwrap_or_default();
+    let plan = Plan::parse(&judged[0].0.plan_text, "plan.toml").map(|plan| plan.resolve());
+    let (order, planned): (Vec<String>, usize) = plan.map_or((Vec::new(), usize::MAX), |plan| {
+        let names = plan.targets.into_iter().map(|target| target.name).collect();
+        (names, plan.repeat.runs.max(1) as usize)
+    });
     let names = if order.len() == names.len() { order } else { names };
     let side = |name: String| {
         let of = judged.iter().filter(|(bundle, _)| arm(bundle).as_ref() == Some(&name));
         Side { runs: of.copied().collect(), name }
     };
-    let sides: Vec<Side<'_>> = names.into_iter().map(side).collect();
-    Ok(compare(&sides, accepted.accept, accepted.factors))
+    Ok(compare_runs_of_arms(names.into_iter().map(side).collect(), planned, accepted))
+}
+
+/// Compares arms. If an arm has all `planned` runs, its incomplete runs were repeated: they are
+/// only listed.
+pub(crate) fn compare_runs_of_arms(
+    mut sides: Vec<Side<'_>>,
+    planned: usize,
+    accepted: Exemptions<'_>,
+) -> Comparison {
+    let mut repeated = Vec::new();
+    for side in &mut sides {
+        let is_completed = |bundle: &Bundle| bundle.run.end.kind == EndKind::Completed;
+        if side.runs.iter().filter(|(bundle, _)| is_completed(bundle)).count() < planned {
+            continue;
+        }
+        for (bundle, _) in side.runs.extract_if(.., |(bundle, _)| !is_completed(bundle)) {
+            let (run, says) = (&bundle.run.run_id, &bundle.run.end.says);
+            repeated.push(format!(
+                "{}: run {run} is excluded: it did not complete, and was repeated: {says}",
+                side.name
+            ));
+        }
+    }
+    let mut compared = compare(&sides, accepted.accept, accepted.factors);
+    compared.remarks.extend(repeated);
+    compared
 }
 
 /// Compares two or more experiments or runs.
 ///
 /// # Errors
-/// An unreadable side, a side that is a search, or two sides with the same name.
+/// A side cannot be read, a side is a search, or two sides have the same name.
 pub fn compare_sides(
     reader: &Reader,
     named_sides: &[NamedSide],
@@ -128,7 +154,10 @@ pub fn compare_sides(
             let name = &one.argument;
             let says =
                 format!("the runs of {name} are steps of a search, each at a different load");
-            return Err(RunnerError::usage(says).hint("compare runs of the same plan and load"));
+            return Err(RunnerError::usage(says).hint(
+                "compare runs that have the same plan and \
+                the same load",
+            ));
         }
         all.push(side);
     }
@@ -141,13 +170,14 @@ pub fn compare_sides(
     let mut compared = compare(&sides, accepted.accept, accepted.factors);
     for (side, one) in compared.names.iter().zip(named_sides) {
         if *side != one.argument {
-            compared.remarks.push(format!("{side} is {}.", one.argument));
+            compared.remarks.push(format!("{side} stands for {}.", one.argument));
         }
     }
     Ok((compared, all))
 }
 
-/// Splits an argument `NAME=SIDE` into name and side. Without a valid name all of it is the side.
+/// Splits an argument `NAME=SIDE` into name and side. If it does not begin with a valid name, the
+/// whole argument is the side.
 pub fn parse_side(side: &str) -> (Option<&str>, &str) {
     let is_name = |name: &str| {
         let letter = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '+');
@@ -159,8 +189,8 @@ pub fn parse_side(side: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Names the sides by the user's names, or otherwise by plan, directory or letter: the first of
-/// these that differ.
+/// Names the sides by the user's names, or otherwise by plan, by directory, or by letter. Uses the
+/// first of these whose values differ between the sides.
 fn side_names(
     name_pairs: &[(Option<&str>, &str)],
     plans: &[String],
@@ -194,7 +224,8 @@ fn side_names(
     }
 }
 
-/// Compares the parts of one directory: its arms, its subdirectories of repeats, or its plans.
+/// Compares the parts of one directory: its arms, the subdirectories with repeats, or the runs of
+/// each plan.
 ///
 /// # Errors
 /// There are fewer than two sides, or a side cannot be read.
@@ -232,7 +263,7 @@ pub fn compare_within(
     Ok((compared, vec![run_set]))
 }
 
-/// Returns a subdirectory as a side with the name of the subdirectory.
+/// Returns a side that is named after its subdirectory.
 fn subdirectory_side(directory: PathBuf) -> NamedSide {
     let argument = directory.display().to_string();
     let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());

@@ -1,5 +1,5 @@
-//! Checks evidence on reading. A bundle is read with its seal, ledger entry, signature and derived
-//! files. Any mismatch is reported before the bundle is used.
+//! Checks evidence when it is read. A bundle is read together with its seal, ledger entry,
+//! signature and derived files. Any mismatch is reported before the bundle is used.
 //!
 //! | check | if it fails |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | the signature against the key named in the bundle | refused |
 //! | the evidence against itself | INVALID, by the rule `evidence-consistent` |
 //!
-//! If something cannot be checked (a bundle of another machine, a report of another version), this
-//! is reported but not refused. A bundle of this catalogue that is missing from its ledger gives
-//! exit code 3.
+//! If something cannot be checked (a bundle from another machine, a report of another version),
+//! this is reported, but the bundle is accepted. If a bundle of this catalogue is missing from its
+//! ledger, the exit code is 3.
 
 mod checks;
 mod derived_files;
@@ -47,7 +47,7 @@ pub struct LoadedBundle {
     pub custody: CustodyChecks,
 }
 
-/// Results of the checks of a bundle, in addition to the check of its seal.
+/// Results of all checks of a bundle except the check of its seal.
 #[derive(Clone, Debug)]
 pub struct CustodyChecks {
     /// SHA-256 of the seal file.
@@ -60,14 +60,14 @@ pub struct CustodyChecks {
     pub report: DerivedFileState,
     /// Signature of the seal.
     pub signed: SignatureState,
-    /// Missing confirmations, for example of a run that is not in the ledger. If there is at least
-    /// one, exit codes 0 and 1 become 3.
+    /// Confirmations that are missing, for example because the run is not in the ledger. If this
+    /// list is not empty, exit codes 0 and 1 become 3.
     pub doubts: Vec<String>,
     /// Checks that were impossible on this host.
     pub remarks: Vec<String>,
 }
 
-/// State of a derived file, compared with the file that this build would derive.
+/// State of a derived file: compares it with the file that this build derives from the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DerivedFileState {
     /// Identical.
@@ -76,7 +76,7 @@ pub enum DerivedFileState {
     Missing,
     /// Written by another build, with a hash that is in the ledger.
     InLedger,
-    /// Written by another build, or changed. Which of the two is unknown.
+    /// Either written by another build or changed; these two cases cannot be distinguished.
     Other,
     /// Changed after it was written.
     Changed,
@@ -87,13 +87,14 @@ pub enum DerivedFileState {
 pub enum SignatureState {
     /// Not signed.
     Unsigned,
-    /// Signed with the public key that the evidence names. The owner of the key is unknown.
+    /// Signed with the key pair whose public key is in the evidence. The owner of the key is
+    /// unknown.
     ByDeclaredKey(String),
-    /// Signed with the public key that the user required.
+    /// Signed with the key pair whose public key the user required.
     ByRequiredKey(String),
-    /// The ledger was signed with the required public key after the run was entered.
+    /// The ledger was signed with the required key after the run was entered.
     ByLedgerStatement(String),
-    /// A signature exists that the evidence does not mention.
+    /// A signature file exists, but the evidence does not mention it.
     Undeclared,
 }
 
@@ -135,7 +136,7 @@ impl CustodyChecks {
         }
     }
 
-    /// Returns doubts and remarks as lines of text.
+    /// Returns doubts and remarks as text lines.
     pub fn lines(&self) -> Vec<String> {
         let doubts = self.doubts.iter().map(|doubt| format!("not confirmed: {doubt}"));
         doubts.chain(self.remarks.iter().map(|remark| format!("not checked: {remark}"))).collect()

@@ -1,4 +1,4 @@
-//! Data shared by the runs of an experiment.
+//! Data that the runs of an experiment share.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use plimsoll_engine::matrix::DataSet;
 
 use crate::error::{RunnerError, engine_error};
 
-/// Slot for data between two runs of an experiment.
+/// Holder of the data between two runs of an experiment.
 #[derive(Default)]
 pub struct DataSlot {
     reuses_data: bool,
     contents: RefCell<Option<SlotData>>,
-    /// Devices that an earlier run of the experiment wrote to, with permission or because they were
-    /// blank.
+    /// Devices to which an earlier run of the experiment wrote, because it had permission or the
+    /// device was blank.
     written_devices: RefCell<Vec<PathBuf>>,
 }
 
@@ -26,7 +26,7 @@ pub struct SlotData {
     pub run_id: String,
 }
 
-/// Data of a run.
+/// Data set that a run created.
 pub enum Data {
     Mail(StoreDirectories),
     /// Files or device of a matrix.
@@ -56,10 +56,17 @@ impl Data {
         }
     }
 
+    /// Returns the device whose data cannot be removed, for the message about kept data.
+    pub fn kept_device(&self) -> Option<String> {
+        let Self::Matrix(data_set) = self else { return None };
+        let device = data_set.written_device()?.display();
+        Some(format!("{device}: the next run that writes there needs --destroy {device}"))
+    }
+
     /// Removes the data.
     ///
     /// # Errors
-    /// Data that cannot be removed.
+    /// The data cannot be removed.
     pub fn remove(self) -> Result<(), EngineError> {
         match self {
             Self::Mail(store_directories) => store_directories.remove(),
@@ -80,7 +87,8 @@ impl DataSlot {
         Self::default()
     }
 
-    /// Creates a slot for runs that reuse data, if the previous run left the data in a clean state.
+    /// Creates a slot for runs that reuse data, provided that the previous run left the data in a
+    /// clean state.
     pub fn reused() -> Self {
         Self { reuses_data: true, ..Self::default() }
     }
@@ -90,8 +98,8 @@ impl DataSlot {
         self.reuses_data
     }
 
-    /// Returns the devices that may be overwritten: the devices that the user named, and the
-    /// devices that only earlier runs of the experiment wrote to.
+    /// Returns the devices that may be overwritten: the devices that the user specified, and those
+    /// that contain only data of earlier runs of the experiment.
     pub fn overwritable_devices(&self, destroy: &[PathBuf]) -> Vec<PathBuf> {
         destroy.iter().cloned().chain(self.written_devices.borrow().iter().cloned()).collect()
     }
@@ -101,26 +109,28 @@ impl DataSlot {
         self.written_devices.borrow_mut().push(device);
     }
 
-    /// Takes the data out.
+    /// Removes the data from the slot and returns it.
     pub fn take(&self) -> Option<SlotData> {
         self.contents.borrow_mut().take()
     }
 
-    /// Puts data in for the next run.
+    /// Stores data in the slot for the next run.
     pub fn put(&self, data: SlotData) {
         *self.contents.borrow_mut() = Some(data);
     }
 
-    /// Removes the data after the last run, or keeps it. Returns the directories of kept data.
+    /// Removes the data after the last run, or keeps it. Returns the directories and devices of kept
+    /// data.
     ///
     /// # Errors
-    /// Data that cannot be removed.
+    /// The data cannot be removed.
     pub fn finish(&self, keep: bool) -> Result<Vec<String>, RunnerError> {
         let Some(held) = self.take() else { return Ok(Vec::new()) };
         if keep {
             return Ok(held.data.directories());
         }
+        let kept = held.data.kept_device();
         held.data.remove().map_err(|error| engine_error(&error))?;
-        Ok(Vec::new())
+        Ok(kept.into_iter().collect())
     }
 }

@@ -30,7 +30,7 @@ impl Driver for ThisHost {
 
 /// This host, restricted to allowed targets. Targets are checked at the start of each run, because
 /// minutes may have passed since the plan was accepted. Directories and devices are checked again
-/// once open.
+/// after they are opened.
 #[derive(Clone, Debug)]
 pub struct RestrictedHost(pub Allow);
 

@@ -1,5 +1,5 @@
-//! A durability test: durable writes, cuts of the target by a command or by hand, and verification
-//! of each acknowledged write against a witness outside the target.
+//! A durability test. It writes durably, cuts the target off by a command or by hand, and compares
+//! each acknowledged write with a witness outside the target.
 
 mod command;
 mod phase;
@@ -29,7 +29,7 @@ use plimsoll_workload::content::Content;
 
 use self::command::run_command;
 pub use self::phase::target_place;
-pub(crate) use self::phase::{check_phase, run_phase};
+pub(crate) use self::phase::{check_phase, check_plan, run_phase};
 pub use self::remote_witness::serve_witness;
 pub use self::witness_place::WitnessPlace;
 use crate::error::{RunnerError, engine_error};
@@ -37,14 +37,14 @@ use crate::listener::Listener;
 
 /// Polling interval of waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Time in which a target that is cut off must stop acknowledging: at least this, and three times
-/// the longest batch.
+/// Minimum time in which a target that is cut off must stop acknowledging writes. Three times the
+/// duration of the longest batch is used if that is longer.
 const AFTER_CUT_MIN: Duration = Duration::from_millis(500);
 const AFTER_CUT_MAX: Duration = Duration::from_secs(30);
-/// Time for the threads to end before the restore command runs. If threads hang in the kernel, they
-/// may end only after the restore command.
+/// Time limit for the threads to end before the restore command runs. Threads that hang in the
+/// kernel may end only after the target is restored.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Cuts in a row that do not count, after which the test ends.
+/// The test ends after this number of consecutive cuts that do not count.
 const USELESS_CUTS_MAX: u64 = 3;
 
 /// Waits for the user: shows a request, passes messages to the listener, and returns once the user
@@ -62,9 +62,9 @@ pub struct DurabilityRequest {
     pub settings: DurabilitySettings,
     /// Location of the witness and the evidence.
     pub witness: WitnessPlace,
-    /// Mean duration of the load before a cut.
+    /// Mean time for which the load runs before a cut.
     pub load: Duration,
-    /// Time limit of each command, and of the target's return.
+    /// Time limit for each command, and for the target to become available again.
     pub timeout: Duration,
     /// True if the data stays on the target.
     pub keep: bool,
@@ -82,12 +82,12 @@ struct Test<'a> {
     evidence: DurabilityTest,
     stop: &'a AtomicBool,
     ask: AskUser<'a>,
-    /// Start of this process's first cut, and its number.
+    /// Time and number of the first cut that this process made.
     began: Instant,
     first_number: u64,
 }
 
-/// Target between two cuts.
+/// State of the target between two cuts.
 struct PreparedTarget {
     open: OpenBlocks,
     states: Vec<BlockState>,
@@ -114,7 +114,8 @@ pub fn carry_out(
         test.save()?;
         listener.say("writing all blocks once");
         let open = test.target.create().map_err(|error| {
-            // Nothing was acknowledged. A witness of nothing would block the next attempt.
+            // Nothing was acknowledged. A witness without any acknowledged write would only block
+            // the next attempt.
             let _ = if is_new { test.files.remove_all() } else { test.files.remove(FILE) };
             engine_error(&error)
         })?;
@@ -134,7 +135,7 @@ pub fn carry_out(
         }
         let cut = test.cut(ready, listener).map_err(|error| {
             let removal = match &request.place {
-                TargetPlace::Nfs(_) => "its directory `plimsoll-durability-…` from the export",
+                TargetPlace::Nfs(_) => "the directory `plimsoll-durability-…` from the export",
                 TargetPlace::S3(_) => "the objects below `plimsoll-durability-…/` from the bucket",
                 _ => "the data with `plimsoll clean`",
             };
@@ -185,19 +186,23 @@ impl<'a> Test<'a> {
             (Some(bytes), true) => {
                 let read = strict::read(&String::from_utf8_lossy(&bytes));
                 evidence = read.map_err(|why| {
-                    RunnerError::usage(format!("{file} is not a durability test: {why}"))
+                    RunnerError::usage(format!(
+                        "{file} is not the record of a durability test: \
+                        {why}"
+                    ))
                 })?;
                 evidence.interrupted = false;
                 settings = evidence.settings.clone();
                 check_resumed(&settings, &request.settings)?;
             }
             (Some(_), false) => {
-                let says = format!("{} has the witness of another test", request.witness);
+                let says =
+                    format!("{} already contains the witness of another test", request.witness);
                 return Err(RunnerError::usage(says)
-                    .hint("name another directory, or pass --resume to continue that test"));
+                    .hint("specify another directory, or pass --resume to continue that test"));
             }
             (None, true) => {
-                let says = format!("{} has no test to resume", request.witness);
+                let says = format!("{} contains no test that can be resumed", request.witness);
                 return Err(RunnerError::usage(says).hint("start the test without --resume"));
             }
         }
@@ -215,7 +220,7 @@ impl<'a> Test<'a> {
                 timeout: request.timeout,
             },
             content: Arc::new(content.map_err(|error| engine_error(&error))?),
-            // A cut by hand may also cut this host off.
+            // A cut by hand may also stop this host.
             witness: Witness::new(Arc::clone(&files), is_by_hand),
             files,
             first_number: evidence.cuts.last().map_or(1, |cut| cut.number + 1),
@@ -248,7 +253,7 @@ impl<'a> Test<'a> {
         self.evidence.cuts.last().map_or(1, |cut| cut.number + 1)
     }
 
-    /// Verifies the cut during which the earlier process ended.
+    /// Verifies the target after the cut during which the earlier process ended.
     fn resume(
         &mut self,
         listener: &mut dyn Listener,
@@ -258,14 +263,14 @@ impl<'a> Test<'a> {
         self.evidence.boot_id = boot_id;
         let number = self.next_number();
         let cut = TargetCut { number, resumed: true, same_boot, ..TargetCut::default() };
-        listener.say("reading what the earlier load wrote");
+        listener.say("reading back the data that the load wrote before the interruption");
         let ready = self.verify(cut, None, None, listener)?;
         self.save()?;
         Ok(ready)
     }
 
     /// Loads the target, cuts it off, restores and verifies it. Returns `None` if the test cannot
-    /// go on.
+    /// continue.
     fn cut(
         &mut self,
         ready: PreparedTarget,
@@ -283,7 +288,7 @@ impl<'a> Test<'a> {
         let (start, threads) = (Instant::now(), settings.threads);
         let load = Load::start(&file, &self.content, &ready.states, threads, seed, &witness)
             .map_err(|error| engine_error(&error))?;
-        // The threads own the file now, so that it is closed when they end.
+        // The threads now own the file, so it is closed when they end.
         drop(file);
         let done = self.cut_off(&load, &mut cut, start, seed, listener);
         load.enter(CutPhase::Closed);
@@ -302,7 +307,8 @@ impl<'a> Test<'a> {
         if !is_closed && !load.wait(self.request.timeout) {
             let stuck = load.counts().running as u64;
             cut.stuck_threads = stuck;
-            cut.not_restored = Some(format!("operations of {stuck} threads never returned"));
+            cut.not_restored =
+                Some(format!("the last operations of {stuck} threads never returned"));
             self.evidence.cuts.push(cut);
             return Ok(None);
         }
@@ -323,13 +329,14 @@ impl<'a> Test<'a> {
         let elapsed_ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(0);
         let Some(command) = &settings.cut else {
             let go_on = (self.ask)(
-                "Cut the target off now, for example by pulling its plug, and bring it back.",
+                "Cut the target off now, for example by pulling its power plug, and then restore \
+                 it.",
                 listener,
             );
             cut.load_ns = elapsed_ns(start);
             return Ok(go_on && !self.is_stopped());
         };
-        // Between half of the mean duration and one and a half times the mean.
+        // The duration is random, between 0.5 and 1.5 times the mean.
         let share = 0.5 + mix(seed, u64::MAX) as f64 / u64::MAX as f64;
         let load_for = self.request.load.mul_f64(share);
         while start.elapsed() < load_for {
@@ -349,8 +356,8 @@ impl<'a> Test<'a> {
         Ok(true)
     }
 
-    /// Opens the target again and checks each block. `issued` is known unless the loading process
-    /// ended.
+    /// Opens the target again and checks each block. `issued` is `None` if the process that
+    /// generated the load has ended.
     fn verify(
         &mut self,
         mut cut: TargetCut,
@@ -395,7 +402,7 @@ impl<'a> Test<'a> {
         // Cuts that did not count are repeated.
         let of = if cut.number <= required { format!(" of {required}") } else { String::new() };
         listener.say(&format!(
-            "cut {}{of}: {} writes acknowledged, {} blocks damaged{}",
+            "cut {}{of}: {} writes were acknowledged, {} blocks are damaged{}",
             cut.number,
             cut.acknowledged + cut.acknowledged_during,
             check.blocks.damaged(),
@@ -409,7 +416,7 @@ impl<'a> Test<'a> {
         Ok(Some(PreparedTarget { open, states }))
     }
 
-    /// Describes the time that the remaining cuts need.
+    /// Describes how long the remaining cuts will take.
     fn time_left(&self, number: u64) -> String {
         let done = number.saturating_sub(self.first_number) + 1;
         let left = self.evidence.settings.cuts.saturating_sub(number);
@@ -438,8 +445,10 @@ impl<'a> Test<'a> {
 
 /// Converts an error of the witness, which says nothing about the target.
 fn witness_error(error: &EngineError) -> RunnerError {
-    RunnerError::environment(error.to_string())
-        .hint("the witness failed, not the target: check its disk, or its host and the network")
+    RunnerError::environment(error.to_string()).hint(
+        "the witness failed, not the target: check the disk of the witness, or its host and \
+            the network",
+    )
 }
 
 /// Returns the identifier of this host's boot.
@@ -453,7 +462,7 @@ fn check_resumed(
     earlier: &DurabilitySettings,
     now: &DurabilitySettings,
 ) -> Result<(), RunnerError> {
-    // The seed and the number of a test are new at each start.
+    // Each start of a test has a new seed and a new data id.
     let comparable = |settings: &DurabilitySettings| DurabilitySettings {
         data_id: 0,
         seed: 0,
@@ -462,6 +471,6 @@ fn check_resumed(
     if comparable(earlier) == comparable(now) {
         return Ok(());
     }
-    Err(RunnerError::usage("the settings differ from those of the test to resume")
+    Err(RunnerError::usage("the settings differ from those of the test that is to be resumed")
         .hint("repeat the command line of that test, and add --resume"))
 }

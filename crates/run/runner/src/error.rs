@@ -1,13 +1,14 @@
-//! Error type of this crate: a kind, a message and hints.
+//! Error type of this crate. An error has a kind, a message and hints.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
 
 use plimsoll_engine::{EngineError, ErrorKind};
 use plimsoll_evidence::EvidenceError;
 
 use crate::exit::Exit;
 
-/// Message for the operator, with the exit code.
+/// Error with a message for the operator and an exit code.
 #[derive(Debug)]
 pub struct RunnerError {
     /// Exit code.
@@ -33,6 +34,25 @@ impl RunnerError {
         Self::new(Exit::Environment, message)
     }
 
+    /// Creates the error for a file or directory that the user named. A wrong name is wrong usage.
+    pub fn named_path(doing: &str, path: &Path, error: &io::Error) -> Self {
+        use io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
+        let says = format!("cannot {doing} {}: {error}", path.display());
+        match error.kind() {
+            AlreadyExists => Self::usage(says).hint("name a file that does not exist yet"),
+            NotFound | NotADirectory | IsADirectory => Self::usage(says).hint("check the path"),
+            _ => Self::environment(says),
+        }
+    }
+
+    /// Converts an error about a file that the user named.
+    pub fn of_named_file(error: EvidenceError) -> Self {
+        match error {
+            EvidenceError::Io { doing, path, source } => Self::named_path(doing, &path, &source),
+            error => error.into(),
+        }
+    }
+
     /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -52,7 +72,7 @@ impl RunnerError {
 
 impl fmt::Display for RunnerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The message of another program may already have the prefix.
+        // A message from another program may already begin with this prefix.
         write!(f, "error: {}", self.message.trim_start_matches("error: "))?;
         self.hints.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
     }
@@ -61,21 +81,22 @@ impl fmt::Display for RunnerError {
 impl From<EvidenceError> for RunnerError {
     fn from(error: EvidenceError) -> Self {
         let kind = match &error {
-            // Converts an error from before the start of a run. A wrong name in the plan is a usage
-            // error.
+            // Converts an error that occurred before a run started. A wrong name in the plan is a
+            // usage error.
             EvidenceError::Io { .. }
             | EvidenceError::Malformed { .. }
             | EvidenceError::LedgerBroken { .. } => Exit::Environment,
             EvidenceError::NotABundle { .. }
             | EvidenceError::TooNew { .. }
             | EvidenceError::Key { .. } => Exit::Usage,
-            // The evidence was changed.
+            // The evidence or the ledger was changed.
             EvidenceError::SealBroken { .. } | EvidenceError::Signature { .. } => Exit::NoVerdict,
         };
         let message = error.to_string();
         match error {
             EvidenceError::LedgerBroken { path, .. } => Self::new(kind, message).hint(format!(
-                "move {} away to start a new ledger; earlier runs will no longer be listed",
+                "move {} to another directory to start a new ledger; earlier runs will no longer \
+                 be listed",
                 path.display()
             )),
             _ => Self::new(kind, message),
@@ -83,7 +104,7 @@ impl From<EvidenceError> for RunnerError {
     }
 }
 
-/// Converts an error from before the start of a run. A wrong name in the plan is a usage error.
+/// Converts an error that occurred before a run started. A wrong name in the plan is a usage error.
 pub fn engine_error(error: &EngineError) -> RunnerError {
     let kind = match error.kind() {
         ErrorKind::NotFound

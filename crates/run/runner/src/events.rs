@@ -1,9 +1,10 @@
 //! Events of a plan: commands, prompts and gates of streams, executed by a separate thread during
 //! the measured phase ([`EventThread`]).
 //!
-//! [`EventListener`] passes all reports on. When the measured phase begins, it starts the thread.
+//! [`EventListener`] forwards all reports. When the measured phase begins, it starts the thread.
 //! When the phase ends, it stops the thread, which then undoes all actions that were not undone
-//! yet. On a fleet, the coordinator and each host execute their own events.
+//! yet. On a fleet, each host executes the events assigned to it, and the coordinator executes the
+//! others.
 
 pub(crate) mod command;
 mod schedule;
@@ -29,7 +30,7 @@ use crate::finished_run::FinishedRun;
 use crate::listener::{FleetProgress, Listener};
 use crate::prompt::Operator;
 
-/// Gates of the streams that start at an event, by stream.
+/// For each stream that starts at an event: the gate that starts it.
 pub(crate) type StreamGates = Vec<Option<Arc<StreamGate>>>;
 
 /// Returns the gates of a plan's streams.
@@ -43,28 +44,31 @@ pub(crate) fn gates(plan: &ResolvedPlan) -> StreamGates {
 /// server that starts it.
 ///
 /// # Errors
-/// A plan with prompts, no terminal and no page.
+/// The plan has prompts, but there is neither a terminal nor a page.
 pub fn check_operator(plan: &ResolvedPlan, has_page: bool) -> Result<(), RunnerError> {
     match plan.events.iter().find(|event| event.prompt.is_some()) {
         Some(event) if !has_page && !std::io::stdin().is_terminal() => {
             let says =
                 format!("event \"{}\" needs an operator, but there is no terminal", event.name);
-            Err(RunnerError::usage(says)
-                .hint("run it in a terminal or from the page of `plimsoll serve`, or write `run` instead of `prompt`"))
+            Err(RunnerError::usage(says).hint(
+                "run the plan in a terminal or from the page of `plimsoll serve`, or \
+                    replace `prompt` by `run` in the event",
+            ))
         }
         _ => Ok(()),
     }
 }
 
-/// Function that stores the record of an event before its next step.
+/// Function that stores the record of an event before the event's next step is executed.
 pub type StepWriter = Box<dyn FnMut(&EventRecord) -> std::io::Result<()> + Send>;
 
-/// News of an [`EventThread`].
+/// Message from an [`EventThread`].
 #[derive(Clone, Debug)]
 pub enum EventNews {
     /// Message for the user.
     Text(String),
-    /// Record of an event whose command or undo started or ended. Times are on the driver's clock.
+    /// Record of an event, sent when its command or undo has started or ended. Times are on the
+    /// driver's clock.
     Record(EventRecord),
 }
 
@@ -77,9 +81,9 @@ pub struct EventThread {
 }
 
 impl EventThread {
-    /// Starts the events of a phase without streams on this host. `writer` receives each step before
-    /// it is executed. With the records of a process that was killed, the thread continues from
-    /// there.
+    /// Starts the events of a phase on a host that runs no streams itself. `writer` receives each
+    /// step before it is executed. If `earlier` has the records of a process that was killed, the
+    /// thread continues where that process ended.
     ///
     /// # Errors
     /// The thread cannot be started.
@@ -97,7 +101,10 @@ impl EventThread {
             schedule.resume(earlier);
         }
         Self::spawn(schedule, news).map_err(|error| {
-            RunnerError::environment(format!("cannot start the thread of events: {error}"))
+            RunnerError::environment(format!(
+                "cannot start the thread that executes events: \
+                {error}"
+            ))
         })
     }
 
@@ -120,17 +127,18 @@ impl EventThread {
         Ok(Self { stop, news, thread })
     }
 
-    /// Returns the news since the last call.
+    /// Returns the messages that arrived since the last call.
     pub fn news(&self) -> Vec<EventNews> {
         self.news.try_iter().collect()
     }
 
-    /// Ends the events soon, like [`Self::stop`], and does not wait.
+    /// Makes the thread end the events, like [`Self::stop`], but does not wait for it.
     pub fn request_stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the events, and undoes those that were not undone. Returns all records, once.
+    /// Ends the events, and undoes those that were not undone yet. The first call returns all
+    /// records, later calls return none.
     pub fn stop(&mut self) -> Vec<EventRecord> {
         self.request_stop();
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -143,7 +151,7 @@ impl Drop for EventThread {
     }
 }
 
-/// Returns records of events that did not happen, for this reason.
+/// Returns a record for each event of the plan, which states that the event did not happen and why.
 #[must_use]
 pub fn missed_events(plan: &ResolvedPlan, reason: &str) -> Vec<EventRecord> {
     let record = |event: &Event| EventRecord {
@@ -154,12 +162,12 @@ pub fn missed_events(plan: &ResolvedPlan, reason: &str) -> Vec<EventRecord> {
     plan.events.iter().map(record).collect()
 }
 
-/// Listener that executes the events of a plan. See the module.
+/// Listener that executes the events of a plan. See the description of the module.
 pub(crate) struct EventListener<'a> {
     inner: &'a mut dyn Listener,
     plan: &'a ResolvedPlan,
     gates: StreamGates,
-    /// Operator of the run, until the events start.
+    /// Operator of the run; moved into the thread when the events start.
     operator: Option<Operator>,
     thread: Option<EventThread>,
     /// Records with times on the driver's clock.
@@ -197,7 +205,10 @@ impl<'a> EventListener<'a> {
         let Some(operator) = self.operator.take() else { return };
         match EventThread::start(self.plan, &self.gates, monotonic_ns(), operator) {
             Ok(thread) => self.thread = Some(thread),
-            Err(error) => self.inner.warn(&format!("cannot start the thread of events: {error}")),
+            Err(error) => self.inner.warn(&format!(
+                "cannot start the thread that executes events: \
+                {error}"
+            )),
         }
     }
 

@@ -11,7 +11,7 @@
 //! | 70 | a defect in Plimsoll |
 //! | 130 | interrupted (SIGINT, SIGTERM, SIGHUP); the evidence is kept |
 //!
-//! If several apply: 70, 130, 4, 5, 3, 1, in that order.
+//! If several codes apply, the first of 70, 130, 4, 5, 3, 1 is used.
 
 use plimsoll_evidence::durability::DurabilityTest;
 use plimsoll_evidence::run::{EndKind, Run};
@@ -43,7 +43,7 @@ impl Exit {
     /// Returns the exit code of a judged run.
     pub fn of(run: &Run, verdict: VerdictKind) -> Self {
         let durability = run.durability.as_ref().map(|test| match Self::of_durability(test) {
-            // The verdict includes the number of cuts.
+            // The verdict already takes the number of cuts into account.
             Self::NoVerdict => Self::Ok,
             exit => exit,
         });

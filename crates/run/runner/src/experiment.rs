@@ -7,7 +7,7 @@
 //! | `report.html` | the result as a page |
 //! | `SHA256SUMS` | the seal of both, and of the bundles' seals ([`seal`]) |
 //!
-//! The last three files are derived from the bundles and written again after each run. If an
+//! The last three files are derived from the bundles, and are rewritten after each run. If an
 //! experiment is interrupted, the results of its finished runs are preserved. The directory may be
 //! moved. Any directory of bundles can be compared as one experiment.
 
@@ -43,6 +43,8 @@ pub struct Experiment {
     name: String,
     directory: PathBuf,
     runs: Vec<RunEntry>,
+    /// Highest number of a run.
+    last_number: u32,
     ledger: Ledger,
 }
 
@@ -67,7 +69,7 @@ impl Experiment {
     /// Creates an experiment in `bundles`, for a plan of this name.
     ///
     /// # Errors
-    /// A directory that cannot be created.
+    /// The directory cannot be created.
     pub fn begin(
         kind: ExperimentKind,
         name: &str,
@@ -78,14 +80,25 @@ impl Experiment {
         let directory = bundles.join(&id);
         fs::create_dir_all(&directory).map_err(|error| write_error(&directory, &error))?;
         let ledger = Ledger::at(places.ledger());
-        Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new(), ledger })
+        Ok(Self::new(id, kind, name, directory, ledger))
+    }
+
+    fn new(
+        id: String,
+        kind: ExperimentKind,
+        name: &str,
+        directory: PathBuf,
+        ledger: Ledger,
+    ) -> Self {
+        let runs = Vec::new();
+        Self { id, kind, name: name.to_owned(), directory, runs, last_number: 0, ledger }
     }
 
     /// Resumes an interrupted experiment. The caller adds its earlier runs again with
-    /// [`Self::note`].
+    /// [`Self::note`], also those that did not complete: their numbers are taken.
     ///
     /// # Errors
-    /// A directory that cannot be read.
+    /// The directory cannot be read.
     pub fn resume(
         kind: ExperimentKind,
         name: &str,
@@ -98,7 +111,7 @@ impl Experiment {
         }
         let Id { id } = read(directory)?;
         let (directory, ledger) = (directory.to_path_buf(), Ledger::at(places.ledger()));
-        Ok(Self { id, kind, name: name.to_owned(), directory, runs: Vec::new(), ledger })
+        Ok(Self::new(id, kind, name, directory, ledger))
     }
 
     /// Directory of the bundles.
@@ -112,21 +125,23 @@ impl Experiment {
             id: self.id.clone(),
             kind: self.kind,
             arm: arm.to_owned(),
-            number: self.runs.len() as u32 + 1,
+            number: self.last_number + 1,
             data_of_run: None,
         }
     }
 
     /// Adds a finished run.
     pub fn note(&mut self, bundle: &Bundle) {
-        let arm = bundle.run.experiment.as_ref().map_or(String::new(), |place| place.arm.clone());
+        let place = bundle.run.experiment.as_ref();
+        let arm = place.map_or(String::new(), |place| place.arm.clone());
+        self.last_number = self.last_number.max(place.map_or(0, |place| place.number));
         self.runs.push(RunEntry { run_id: bundle.run.run_id.clone(), arm });
     }
 
     /// Writes the result of all finished runs, seals it and records the seal in the ledger.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file cannot be written.
     pub fn write(&self, result: &impl Serialize, html: &str) -> Result<(), RunnerError> {
         let record = Record {
             schema_version: SCHEMA_VERSION,
@@ -151,26 +166,29 @@ impl Experiment {
 /// Rejects a directory whose record was not written by Plimsoll.
 ///
 /// # Errors
-/// There is no record, or its version is newer, or the file is something else.
+/// The record is missing, its version is later than this build's, or the file is not a record.
 pub fn check_record(directory: &Path) -> Result<(), RunnerError> {
     let path = directory.join(FILE);
     let no_record = |says: &str| {
-        RunnerError::usage(format!("{} is not the record of an experiment: {says}", path.display()))
+        RunnerError::usage(format!("{} is not a valid experiment record: {says}", path.display()))
             .hint("nothing was removed")
     };
     let text = fs::read_to_string(&path).map_err(|error| no_record(&error.to_string()))?;
     let record: Identity =
         serde_json::from_str(&text).map_err(|error| no_record(&error.to_string()))?;
     if record.schema_version > SCHEMA_VERSION {
-        return Err(no_record(&format!("its version is {}", record.schema_version)));
+        return Err(no_record(&format!(
+            "its format version is {}, which is newer than this build",
+            record.schema_version
+        )));
     }
     if record.id.is_empty() || record.runs.iter().any(|run| run.run_id.is_empty()) {
-        return Err(no_record("its id is missing"));
+        return Err(no_record("the id of the experiment or of a run is missing"));
     }
     Ok(())
 }
 
-/// Fields that every record has.
+/// Fields that are present in every record.
 #[derive(Deserialize)]
 struct Identity {
     schema_version: u32,
@@ -185,8 +203,8 @@ struct RunIdentity {
     run_id: String,
 }
 
-/// Returns the latest experiment of a kind in `bundles` that can be resumed. `accepts` decides by
-/// the result in its record.
+/// Returns the latest experiment of a kind in `bundles` that can be resumed. `accepts` decides this
+/// from the result in the experiment's record.
 pub fn find_resumable(
     bundles: &Path,
     kind: ExperimentKind,
@@ -220,7 +238,7 @@ fn write_error(path: &Path, error: &std::io::Error) -> RunnerError {
 /// Returns the kind of an experiment from its `experiment.json`.
 ///
 /// # Errors
-/// A missing or foreign file.
+/// The file is missing, or Plimsoll did not write it.
 pub fn kind_of(directory: &Path) -> Result<ExperimentKind, RunnerError> {
     #[derive(serde::Deserialize)]
     struct Kind {
@@ -232,7 +250,7 @@ pub fn kind_of(directory: &Path) -> Result<ExperimentKind, RunnerError> {
 /// Returns the range of loads of a search, from its `experiment.json`.
 ///
 /// # Errors
-/// The file is missing, or it is not that of a search.
+/// The file is missing, or the experiment is not a search.
 pub fn range_of(directory: &Path) -> Result<Range, RunnerError> {
     #[derive(serde::Deserialize)]
     struct SearchResult {

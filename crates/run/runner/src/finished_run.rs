@@ -14,11 +14,11 @@ pub struct FinishedRun {
     pub directory: PathBuf,
     pub evidence: Bundle,
     pub verdict: Verdict,
-    /// Directories with data that was kept.
+    /// Directories in which the data was kept.
     pub kept: Vec<String>,
-    /// Error that prevented removal of the data. Already reported.
+    /// Error that prevented the removal of the data. It has already been reported.
     pub removal_error: Option<RunnerError>,
-    /// Error that prevented the ledger entry of the run's end. Already reported.
+    /// Error that prevented the ledger entry for the end of the run. It has already been reported.
     pub ledger_error: Option<RunnerError>,
     /// Exit code of a fleet run, from the exit codes of its hosts.
     pub hosts_exit: Option<Exit>,
@@ -36,7 +36,8 @@ impl FinishedRun {
     }
 }
 
-/// Returns the exit code of several runs: the first in the order 70, 130, 4, 5, 3, 1.
+/// Returns the exit code of several runs: the code that comes first in the order 70, 130, 4, 5, 3,
+/// 1.
 pub fn worst(finished: &[FinishedRun]) -> Exit {
     finished.iter().map(FinishedRun::exit).fold(Exit::Ok, Exit::worse)
 }

@@ -1,4 +1,4 @@
-//! Reads the bundle of a fleet's run: adds up the bundles of its hosts and judges the sum.
+//! Reads the bundle of a fleet's run, adds up the bundles of the hosts, and judges the sum.
 //!
 //! ```text
 //! <run>/
@@ -34,9 +34,9 @@ use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::render;
 
-/// Directory of the hosts' bundles.
+/// Name of the directory that contains the hosts' bundles.
 pub const HOSTS: &str = "hosts";
-/// Directory of the evidence of all hosts.
+/// Name of the directory that contains the evidence on all hosts together.
 pub const ALL: &str = "all";
 
 /// Files in `all`.
@@ -55,9 +55,9 @@ pub const FILES: [&str; 8] = [
 #[derive(Clone, Debug)]
 pub struct FleetBundle {
     pub directory: PathBuf,
-    /// Evidence of all hosts.
+    /// Evidence on all hosts together.
     pub fleet: Fleet,
-    /// Verdict on all hosts.
+    /// Verdict on all hosts together.
     pub verdict: FleetVerdict,
     /// Bundles and verdicts of the hosts that wrote a bundle.
     pub hosts: Vec<(Bundle, Verdict)>,
@@ -71,7 +71,7 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerE
     move |error| EvidenceError::io(what, path, error).into()
 }
 
-/// Largest error of a host's times.
+/// Maximum error of a host's times, in nanoseconds.
 fn error_ns(host: &Host) -> u64 {
     let began =
         host.run.as_ref().and_then(|run| run.phase_start_ns(PhaseKind::Measure)).unwrap_or(0);
@@ -79,10 +79,10 @@ fn error_ns(host: &Host) -> u64 {
     interpolate_offset(&host.clock, at_ns).map_or(0, |offset| offset.error_ns)
 }
 
-/// Returns the bundles of the hosts that wrote one, in order.
+/// Returns the bundle of each host that wrote one, in the order of the hosts.
 ///
 /// # Errors
-/// A bundle cannot be read, or the fleet's evidence does not name it.
+/// A bundle cannot be read, or it is not the one recorded in the fleet's evidence.
 pub fn parts(directory: &Path, fleet: &Fleet) -> Result<Vec<Part>, RunnerError> {
     let mut parts = Vec::new();
     for host in &fleet.hosts {
@@ -90,8 +90,10 @@ pub fn parts(directory: &Path, fleet: &Fleet) -> Result<Vec<Part>, RunnerError> 
         let bundle = directory.join(HOSTS).join(&host.name).join(&run.run_id);
         let part = Part::read(&bundle, run.start_ns, error_ns(host))?;
         if part.bundle.seal_sha256.as_ref() != Some(&run.seal_sha256) {
-            let says =
-                format!("{} is not the bundle that the fleet's evidence names", bundle.display());
+            let says = format!(
+                "{} is not the bundle that is recorded in the fleet's evidence",
+                bundle.display()
+            );
             return Err(RunnerError::new(Exit::NoVerdict, says));
         }
         parts.push(part);
@@ -102,7 +104,7 @@ pub fn parts(directory: &Path, fleet: &Fleet) -> Result<Vec<Part>, RunnerError> 
 /// Adds up the bundles of all hosts; `None` if a bundle is missing.
 ///
 /// # Errors
-/// Histograms that cannot be added.
+/// The histograms cannot be added.
 pub fn sum_bundles(
     parts: &[Part],
     fleet: &Fleet,
@@ -123,7 +125,7 @@ pub fn is_fleet(directory: &Path) -> bool {
 /// Reads a fleet's bundle, checks all seals, adds up the hosts' bundles again, and judges.
 ///
 /// # Errors
-/// A missing or changed file, or a later version.
+/// A file is missing or changed, or was written by a later version.
 pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     let all = directory.join(ALL);
     let sealed = seal::open(&all)?;
@@ -143,7 +145,7 @@ pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     }
     let parts = parts(directory, &fleet)?;
     let summed = sum_bundles(&parts, &fleet)?;
-    // The recorded window is used only if the bundles result in the same window.
+    // The recorded measurement window is used only if the bundles result in the same window.
     let merged =
         summed.filter(|(window, _)| Some(*window) == fleet.window).map(|(_, merged)| merged);
     let plan = plan_of(&all, &sealed)?;
@@ -167,7 +169,8 @@ pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     let judged = combined::combine_verdicts(&verdict, &sum, &hosts);
     let combined = (sum, judged);
     // A missing host makes the run INVALID, so it needs no exit code here. A host that was stopped
-    // because another failed is not interrupted: only the operator interrupts.
+    // because another host failed does not count as interrupted: only the operator can interrupt a
+    // run.
     let ends = hosts.iter().map(|(bundle, judged)| Exit::of(&bundle.run, judged.verdict));
     let ends = ends.map(|exit| match exit {
         Exit::Interrupted if fleet.ended_early != BY_OPERATOR => Exit::NoVerdict,
@@ -182,8 +185,8 @@ pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     Ok(FleetBundle { directory, fleet, verdict, hosts, combined: Box::new(combined), exit })
 }
 
-/// Returns a host's bundle with the events of the fleet, on the clock of its run. The host itself
-/// knows only its own.
+/// Returns a host's bundle with the events of the whole fleet, on the clock of the host's run. The
+/// host itself knows only the events that it executed.
 fn with_events(part: Part, fleet: &Fleet, plan: &ResolvedPlan) -> Bundle {
     let Part { mut bundle, start_ns, .. } = part;
     if !fleet.events.is_empty() {
@@ -200,7 +203,7 @@ fn with_events(part: Part, fleet: &Fleet, plan: &ResolvedPlan) -> Bundle {
 /// # Errors
 /// All errors of the plan.
 pub fn parse_plan(text: &str, name: &str, job: Option<&str>) -> Result<Plan, PlanErrors> {
-    let none = || "it was not sent with the plan".to_owned();
+    let none = || "the fio job was not sent with the plan".to_owned();
     Plan::parse_with(text, name, &|_| job.map(str::to_owned).ok_or_else(none), &read_job)
 }
 
@@ -223,7 +226,7 @@ fn plan_of(all: &Path, sealed: &SealedFiles) -> Result<(String, ResolvedPlan), R
 /// Writes verdict and report next to the evidence.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// A file cannot be written.
 pub fn write_derived(bundle: &FleetBundle) -> Result<(), RunnerError> {
     let write = |name: &str, text: String| {
         let path = bundle.directory.join(name);

@@ -8,22 +8,38 @@ use plimsoll_evidence::ledger::{Event, HeadState, Ledger, Link, Statement};
 use plimsoll_evidence::signature::{Signer, public_key};
 use plimsoll_report::ledger::{HeadChange, LedgerCheck, StatementCheck};
 use plimsoll_sys::clock;
+use serde::Serialize;
 
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::places::Places;
 
 /// Result of signing a statement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct SignedStatement {
     pub ledger: PathBuf,
-    /// Number of ledger lines that the statement signs.
+    /// Number of ledger lines that the statement covers.
     pub lines: u64,
     pub statement: PathBuf,
 }
 
-/// Signs a statement with the ledger's length and last line. `out`: an additional path for the
-/// statement.
+impl SignedStatement {
+    /// Returns the paths, and what to do with them.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "signed: {} lines of {}\nstatement: {}\nGive the statement and its signature to \
+             somebody who stores them. Any later change of the ledger up to that line can then be \
+             detected.\n",
+            self.lines,
+            self.ledger.display(),
+            self.statement.display()
+        )
+    }
+}
+
+/// Signs a statement that contains the ledger's length and last line. `out`: an additional path for
+/// the statement.
 ///
 /// # Errors
 /// The ledger is broken or contradicts an earlier statement, or the statement cannot be written.
@@ -34,7 +50,7 @@ pub fn sign_statement(
 ) -> Result<SignedStatement, RunnerError> {
     let ledger = Ledger::at(places.ledger());
     let chain = ledger.read_chain()?;
-    // Refuse to sign a ledger that contradicts an earlier statement.
+    // A ledger that contradicts an earlier statement must not be signed.
     checked_statements(&chain, &places.statements(), None, &[])?;
     let now = clock::realtime_ns();
     let write = |to: &Path| Statement::sign(&chain, ledger.path(), to, signer, now);
@@ -46,8 +62,8 @@ pub fn sign_statement(
     Ok(SignedStatement { ledger: ledger.path().to_path_buf(), lines: kept.lines, statement })
 }
 
-/// Checks the chain, and the ledger against all stored statements and those in `extra`. `key`:
-/// public key that must have signed them.
+/// Checks the ledger's chain of hashes, and compares the ledger with all stored statements and with
+/// those in `extra`. `key`: only statements signed with this public key count.
 ///
 /// # Errors
 /// The ledger is broken or contradicts a statement, or files cannot be read.
@@ -79,13 +95,13 @@ pub fn check(
 /// Attaches a timestamp token to the latest statement. Returns the path of the token.
 ///
 /// # Errors
-/// There is no statement, or the token is for something else.
+/// There is no statement, or the token belongs to another text.
 pub fn stamp(places: &Places, token: &Path) -> Result<PathBuf, RunnerError> {
     let Some(latest) = statements(&places.statements()).pop() else {
-        return Err(RunnerError::usage("no statement of the ledger has been signed")
-            .hint("sign one: plimsoll ledger sign --key FILE"));
+        return Err(RunnerError::usage("no signed statement about the ledger exists")
+            .hint("create one: plimsoll ledger sign --key FILE"));
     };
-    Ok(latest?.stamp(token)?)
+    latest?.stamp(token).map_err(RunnerError::of_named_file)
 }
 
 fn head_change(link: &Link) -> Option<HeadChange> {
@@ -108,7 +124,7 @@ fn statement_row(statement: &Statement, key: Option<&str>) -> StatementCheck {
     }
 }
 
-/// Returns all stored and extra statements, after checking each against the chain.
+/// Returns all stored and extra statements, after comparing each with the chain.
 fn checked_statements(
     chain: &[Link],
     kept: &Path,
@@ -116,7 +132,9 @@ fn checked_statements(
     extra: &[PathBuf],
 ) -> Result<Vec<Statement>, RunnerError> {
     let mut all = Vec::new();
-    for statement in statements(kept).into_iter().chain(extra.iter().map(|p| Statement::read(p))) {
+    let kept = statements(kept).into_iter().map(|read| read.map_err(RunnerError::from));
+    let extra = extra.iter().map(|path| Statement::read(path).map_err(RunnerError::of_named_file));
+    for statement in kept.chain(extra) {
         let statement = statement?;
         statement.holds_for(chain).map_err(|says| {
             let says = format!("the ledger contradicts {}: {says}", statement.path.display());

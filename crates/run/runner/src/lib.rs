@@ -2,15 +2,17 @@
 //! terminal.
 //!
 //! - [`run`]: a run on its own thread, with typed events and a way to stop it.
-//! - [`run_request`]: what to run. [`session`]: one run, from lock to verdict. [`finished_run`]:
-//!   its result. [`listener`]: listeners of its progress. [`model_run`]: runs on models.
-//! - [`repeat`]: repeats of a plan. [`arms`]: alternating targets. [`search`]: the load line.
-//!   [`sweep`]: points. [`stages`]: stages of a job. [`compare`]: comparisons of finished runs.
+//! - [`run_request`]: requests for runs. [`session`]: one run, from the lock on its target to its
+//!   verdict. [`finished_run`]: its result. [`listener`]: listeners of its progress. [`model_run`]:
+//!   runs on models.
+//! - [`repeat`]: repeats of a plan. [`arms`]: alternating targets. [`search`]: searches for the
+//!   load line. [`sweep`]: points of a sweep. [`stages`]: stages of a job. [`compare`]: comparisons
+//!   of finished runs.
 //! - [`observe`]: observes the command of another tool. [`audit`]: judges results of other tools.
-//! - [`durability`]: cuts of a target, and verification of acknowledged writes.
+//! - [`durability`]: tests that cut a target off and then verify its acknowledged writes.
 //! - [`driver`]: drivers for this host. [`fleet`]: reads the bundle of a fleet's run.
 //! - [`data_slot`]: data shared between runs. [`experiment`]: directories of related runs.
-//! - [`custody`]: checks and judges evidence on reading. [`verify`]: verifies stored data and
+//! - [`custody`]: checks and judges evidence when it is read. [`verify`]: verifies stored data and
 //!   evidence. [`ledger`]: signed statements about the ledger. [`render`]: report pages and JSON.
 //! - [`trace`]: traces to replay.
 //! - [`preflight`]: checks and estimates before a run. [`allow`]: targets that an operator allows.

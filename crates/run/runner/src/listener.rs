@@ -13,7 +13,7 @@ use crate::finished_run::FinishedRun;
 pub trait Listener: Watcher {
     /// Receives a message about the run.
     fn say(&mut self, text: &str);
-    /// Receives a warning, which is shown even in quiet mode.
+    /// Receives a warning. Warnings are shown even in quiet mode.
     fn warn(&mut self, text: &str);
     /// Receives the start of a part: a stage, step, point or run.
     fn part(&mut self, text: &str) {
@@ -23,8 +23,8 @@ pub trait Listener: Watcher {
     fn fleet(&mut self, now: &FleetProgress) {
         let _ = now;
     }
-    /// Receives the record of a plan's event whose command or undo started or ended. Times are on
-    /// the driver's clock.
+    /// Receives the record of one of the plan's events when its command or undo has started or
+    /// ended. Times are on the driver's clock.
     fn event(&mut self, record: &EventRecord) {
         let _ = record;
     }
@@ -36,7 +36,7 @@ pub trait Listener: Watcher {
 
 #[derive(Clone, Debug, Default)]
 pub struct FleetProgress {
-    /// Phase of most hosts.
+    /// Phase in which most hosts are.
     pub kind: Option<PhaseKind>,
     /// Number of hosts, including those that have not reported.
     pub count: usize,
@@ -53,28 +53,29 @@ pub struct HostStatus {
     pub rate_ops_per_s: f64,
     /// Bytes per second.
     pub rate_bytes_per_s: f64,
-    /// Mean latency; `None` if nothing finished recently.
+    /// Mean latency; `None` if no operation finished recently.
     pub latency_ns_avg: Option<u64>,
     /// Time since the phase began; 0 if the phase is not limited by time.
     pub elapsed_ns: u64,
     /// Duration of the phase; 0 if it is not limited by time.
     pub total_ns: u64,
-    /// Bytes done; 0 if the phase is not limited by bytes.
+    /// Number of bytes done; 0 if the phase is not limited by bytes.
     pub done_bytes: u64,
-    /// Bytes to do; 0 if the phase is not limited by bytes.
+    /// Total number of bytes of the phase; 0 if the phase is not limited by bytes.
     pub total_bytes: u64,
     /// Number of reports in this phase, about one per second.
     #[serde(rename = "told_in_phase")]
     pub reports_in_phase: u32,
 }
 
-/// A host below this fraction of the average rate is slow. The rule `fleet-balance` uses the same.
+/// A host is slow if its rate is below this fraction of the average. The rule `fleet-balance` uses
+/// the same fraction.
 const SLOW_SHARE: f64 = 0.9;
-/// Reports of each host needed before a host is called slow. The first report has no whole
-/// interval.
+/// Number of reports that each host must have sent before a host is called slow. The first report
+/// does not contain a whole interval.
 const REPORTS_MIN: u32 = 3;
-/// Standard deviations below the average before a host is called slow. A Poisson stream of 300/s
-/// has between 230 and 370 arrivals in most seconds.
+/// A host is called slow only if its rate is this many standard deviations below the average. A
+/// Poisson stream of 300/s has between 230 and 370 arrivals in almost every second.
 const DEVIATIONS: f64 = 4.0;
 
 impl FleetProgress {
@@ -84,12 +85,13 @@ impl FleetProgress {
         self.hosts.iter().filter(move |(_, host)| host.phase == label)
     }
 
-    /// Adds up a value of these hosts.
+    /// Adds up a value over the hosts of the common phase.
     pub fn sum(&self, of: fn(&HostStatus) -> f64) -> f64 {
         self.in_common_phase().map(|(_, host)| of(host)).sum()
     }
 
-    /// Combines these hosts: sums, mean latency over all I/Os, and the times of the slowest host.
+    /// Combines the hosts of the common phase: adds up rates and bytes, computes the mean latency
+    /// over all I/Os, and uses the times of the host that is furthest behind.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let hosts = || self.in_common_phase().map(|(_, host)| host);
@@ -112,8 +114,8 @@ impl FleetProgress {
         }
     }
 
-    /// Returns the slowest host and its fraction of the average rate, if all hosts are in the phase
-    /// and it is significantly below.
+    /// Returns the slowest host and its fraction of the average rate, if all hosts are in the
+    /// common phase and this host's rate is significantly below the average.
     #[must_use]
     pub fn slow(&self) -> Option<(&str, f64)> {
         let count =

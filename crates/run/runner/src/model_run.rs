@@ -22,7 +22,7 @@ pub fn target_model(plan: &ResolvedPlan) -> Option<&TargetKind> {
 /// Loads a model and checks that it can run the plan's workload.
 ///
 /// # Errors
-/// A missing or invalid model, or parameters out of range.
+/// The model is missing or invalid, or a parameter is out of range.
 pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<ConfiguredModel, RunnerError> {
     let TargetKind::Model { model: name, set } = kind else {
         return Err(RunnerError::usage("the target is not a model"));
@@ -54,8 +54,8 @@ pub fn carry_out(
     .map_err(|error| run_error(&error))
 }
 
-/// Returns the seed of the `number`th run of an experiment; the first has the plan's seed. On a
-/// model runs differ only by their seed.
+/// Returns the seed of the `number`th run of an experiment; the first run has the plan's seed. On a
+/// model, runs differ only by their seed.
 fn seed_of(plan_seed: u64, number: u32) -> u64 {
     /// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014).
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -66,15 +66,16 @@ fn seed_of(plan_seed: u64, number: u32) -> u64 {
 pub fn model_error(error: &ModelError) -> RunnerError {
     let shown = RunnerError::usage(error.to_string());
     match error {
-        ModelError::NoSuchModel { .. } => {
-            shown.hint("`plimsoll model list` lists them; a path to a model file works too")
-        }
+        ModelError::NoSuchModel { .. } => shown.hint(
+            "run `plimsoll model list` to list the models, or specify the path of a \
+                model file",
+        ),
         ModelError::Unreadable { .. } => shown,
-        _ => shown.hint("`plimsoll model show MODEL` shows a model's parameters"),
+        _ => shown.hint("run `plimsoll model show MODEL` to show a model's parameters"),
     }
 }
 
-/// Converts an error of a fit.
+/// Converts an error from a fit of a model.
 pub fn fit_error(error: &FitError) -> RunnerError {
     match error {
         FitError::Model(error) => model_error(error),

@@ -1,8 +1,8 @@
 //! Observes the command of another benchmark (tier T2).
 //!
-//! The command runs unchanged. Meanwhile the devices below its paths, the host, and the processes
-//! are sampled. With a result file, the figures are those in the file. Without one, the bundle has
-//! only the observations of the system.
+//! The command runs unchanged. While it runs, Plimsoll samples the devices below its paths, the
+//! host, and the processes. If there is a result file, its figures are used. Otherwise the bundle
+//! has only the observations of the system.
 
 mod command;
 pub mod detection;
@@ -31,7 +31,7 @@ use crate::run_id::RunId;
 
 /// Space reserved for the bundle. The duration of the command is unknown.
 const RESERVE_BYTES: u64 = 16 << 20;
-/// Name of observed runs.
+/// Plan name of observed runs.
 const NAME: &str = "observe";
 
 /// Command to observe, with options.
@@ -49,15 +49,15 @@ pub struct Observation {
     pub places: Places,
 }
 
-/// A signal from the operator.
+/// A signal that Plimsoll received from the operator.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedSignal {
     pub number: i32,
-    /// The terminal may also have sent it to the command.
+    /// True if the terminal may also have sent the signal to the command.
     pub by_terminal: bool,
 }
 
-/// Access to the operator's signals.
+/// Access to the signals that the operator sent.
 pub struct Signals<'a> {
     /// Set to true by the first signal.
     pub stop: &'a AtomicBool,
@@ -69,7 +69,8 @@ pub struct Signals<'a> {
 /// signals to the command.
 ///
 /// # Errors
-/// A missing path or command, an unreadable result, or a bundle or ledger that cannot be written.
+/// A path or command is missing, the result cannot be read, or the bundle or ledger cannot be
+/// written.
 pub fn carry_out(
     observation: &Observation,
     signals: &Signals<'_>,
@@ -78,7 +79,7 @@ pub fn carry_out(
     for path in &observation.paths {
         std::fs::metadata(path).map_err(|error| {
             RunnerError::usage(format!("cannot observe {}: {error}", path.display()))
-                .hint("name a directory, file or device that exists with --path")
+                .hint("specify an existing directory, file or device with --path")
         })?;
     }
     let places = &observation.places;
@@ -103,8 +104,8 @@ pub fn carry_out(
         known: &custody::witnesses(&places.runs),
         experiment: None,
     };
-    // The counters are read before the command starts. On a busy host, it may have moved all its
-    // data before a later reading.
+    // The counters are read before the command starts. If they were read later, a command on a busy
+    // host could already have transferred all its data.
     observer.begin(0, || 0, None);
     let (running, position) = match RunningCommand::begin(observation, &entry, &ledger, listener) {
         Ok(started) => started,
@@ -115,7 +116,7 @@ pub fn carry_out(
     };
     observer.exclude_neighbours(vec![running.pid()]);
     let processes = CommandWatch::begin(running.pid());
-    // Without a spool, all rows of the run stay in memory.
+    // If there is no spool file, all rows of the run stay in memory.
     let spool = Spool::create(writer.directory()).ok();
     let record = running.observe(observer, processes, spool, observation, signals, listener)?;
     let mut bundle = evidence::combine(&plan, &record);

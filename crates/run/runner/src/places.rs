@@ -1,4 +1,5 @@
-//! Directories of Plimsoll's own files: the XDG base directories, never the working directory.
+//! Directories of Plimsoll's own files: Plimsoll uses the XDG base directories, never the working
+//! directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,14 +9,14 @@ use plimsoll_evidence::signature::Signer;
 
 use crate::error::RunnerError;
 
-/// Directories of this user, with the signing key.
+/// This user's directories and signing key.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// Ledger and generation maps: files that outlive a run and are not evidence.
     pub state: PathBuf,
     /// Catalogue of bundles.
     pub runs: PathBuf,
-    /// Data of the quickstart if no path is given.
+    /// Data directory of the quickstart, used if no path is given.
     pub cache: PathBuf,
     /// Key that signs evidence; `None` if evidence is not signed.
     pub signer: Option<Arc<Signer>>,
@@ -40,12 +41,12 @@ impl Places {
     /// is an error.
     ///
     /// # Errors
-    /// A missing parent, or an existing file of that name.
+    /// The parent is missing, or a file with this name exists.
     pub fn bundles(&self, out: Option<&Path>) -> Result<PathBuf, RunnerError> {
         let Some(out) = out else { return Ok(self.runs.clone()) };
         let directory = Self::create(out)?;
-        // The catalogue also lists bundles in this directory. An error of the state directory is
-        // reported later anyway.
+        // This makes the catalogue also list the bundles in this directory. An error is ignored
+        // here, because errors of the state directory are reported later.
         let _ = external_directories::add(&self.bundle_directory_list(), &directory);
         Ok(directory)
     }
@@ -60,7 +61,7 @@ impl Places {
                 std::io::ErrorKind::NotFound => RunnerError::usage(format!(
                     "--out {shown}: its parent directory does not exist"
                 ))
-                .hint("create it first (mkdir -p), or correct the path"),
+                .hint("create the parent directory first (mkdir -p), or correct the path"),
                 std::io::ErrorKind::AlreadyExists => {
                     RunnerError::usage(format!("--out {shown}: it exists and is not a directory"))
                 }
@@ -69,7 +70,7 @@ impl Places {
         })
     }
 
-    /// File that lists the directories outside [`Places::runs`] with bundles.
+    /// File with the list of directories that contain bundles but are outside of [`Places::runs`].
     pub fn bundle_directory_list(&self) -> PathBuf {
         self.state.join("bundle-directories")
     }

@@ -5,6 +5,7 @@ mod probe;
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_engine::durability::{TargetPlace, directory_space};
 use plimsoll_engine::{EngineError, Space, matrix, space};
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::tuning::Range;
@@ -18,33 +19,33 @@ use crate::listener::Listener;
 use crate::run_id::utc;
 use crate::run_request::reject_fleet_plan;
 use crate::session::check_plan;
-use crate::{search, sweep, trace};
+use crate::{durability, search, sweep, trace};
 
 /// Longest measurement without `--yes`: 30 days.
 pub const MEASURE_NS_MAX: u64 = 30 * 24 * 3_600 * 1_000_000_000;
-/// Scope of the runs of a plan.
+/// Number and kind of the runs that a plan leads to, with the user's options.
 #[derive(Clone, Debug)]
 pub struct Preflight {
     /// Number of measurements (runs, points or steps) of all targets.
     pub measurements: u64,
     /// Name of one measurement: "run", "point" or "step".
     pub unit: &'static str,
-    /// Number of times that data is created.
+    /// Number of data sets that are created.
     pub data_sets: u64,
-    /// The user accepted a measurement of more than 30 days (`--yes`).
+    /// True if the user accepted a measurement of more than 30 days (`--yes`).
     pub yes: bool,
-    /// Check and estimate only; run nothing.
+    /// True if only checks and estimates are made, and nothing is run.
     pub dry_run: bool,
-    /// Lines that a dry run prints: each run, point or step, in order.
+    /// Lines that a dry run prints, one for each run, point or step, in order.
     pub listing: Vec<String>,
     /// Block devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
-    /// True if data is kept, so that its generations are tracked.
+    /// True if the data is kept after the run; its generations are then tracked.
     pub keep: bool,
 }
 
 impl Preflight {
-    /// The runs of a plan with all repeats and targets.
+    /// Returns the scope of a plan's runs, with all repeats and targets.
     #[must_use]
     pub fn runs(plan: &ResolvedPlan, yes: bool, dry_run: bool) -> Self {
         let (runs, targets) = (u64::from(plan.repeat.runs.max(1)), plan.targets.len() as u64);
@@ -70,11 +71,11 @@ impl Preflight {
         Self { destroy: destroy.to_vec(), keep, ..self }
     }
 
-    /// Returns the maximum number of steps of a search for the load line. With `fresh`, each step
-    /// creates its data.
+    /// Returns the scope of a search for the load line, with its maximum number of steps. If
+    /// `fresh` is true, each step creates its own data.
     ///
     /// # Errors
-    /// The plan has no load to vary.
+    /// The plan has no load that can be varied.
     pub fn steps(
         plan: &ResolvedPlan,
         range: &Range,
@@ -102,7 +103,7 @@ impl Preflight {
 /// (false for a dry run).
 ///
 /// # Errors
-/// Like [`check`], for the first stage that cannot be run.
+/// The errors of [`check`], for the first stage that cannot be run.
 pub fn check_stages(
     stages: &[(String, ResolvedPlan)],
     preflight: &Preflight,
@@ -112,12 +113,10 @@ pub fn check_stages(
     let total = stages.iter().fold(0, |sum: u64, (_, plan)| sum.saturating_add(once_ns(plan)));
     reject_long_run(total, yes)?;
     let all = stages.len();
-    let most =
-        if stages.iter().any(|(_, plan)| plan.phases.until_steady) { "at most " } else { "" };
-    let end = utc(clock::realtime_ns().saturating_add(total));
+    let is_limit = stages.iter().any(|(_, plan)| may_end_early(plan));
+    let (most, end) = end(is_limit, total, clock::realtime_ns());
     listener.say(&format!(
-        "takes {most}{} ({all} stages, one after the other), not counting the creation of data: \
-         ends at {end} at the earliest",
+        "takes {most}{} ({all} stages, one after the other), not counting the creation of data{end}",
         elapsed(total as f64)
     ));
     let mut lacking = None;
@@ -151,6 +150,7 @@ pub fn check(
 ) -> Result<bool, RunnerError> {
     reject_fleet_plan(plan)?;
     report(plan, preflight, listener)?;
+    durability::check_plan(plan, preflight.measurements)?;
     if !preflight.dry_run {
         check_directories(plan)?;
         check_runs(plan, preflight)?;
@@ -166,7 +166,7 @@ pub fn check(
 /// Reports the time that a plan takes on each host of a fleet. The hosts check their targets.
 ///
 /// # Errors
-/// More than 30 days without `--yes`.
+/// The measurements take more than 30 days, and `--yes` was not passed.
 pub fn check_on_hosts(
     plan: &ResolvedPlan,
     preflight: &Preflight,
@@ -177,9 +177,17 @@ pub fn check_on_hosts(
     Ok(())
 }
 
-/// For every target and point, makes the checks that each run makes before it reserves its target.
-/// Otherwise the run could refuse a plan that a dry run accepts.
+/// Makes the checks that each run makes before it reserves its target, for every target and point.
+/// Without them, a run could reject a plan that a dry run accepted.
 fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerError> {
+    let is_device = |target: &Target| matches!(target.kind, TargetKind::Device { .. });
+    if preflight.keep && plan.targets.iter().any(is_device) {
+        return Err(RunnerError::usage(
+            "--keep cannot be used with a device: its data always stays, and `plimsoll verify` \
+             cannot check it",
+        )
+        .hint("omit --keep; to check the data, set verify = true in [phases]"));
+    }
     if let Workload::Matrix(matrix) = &plan.workload {
         plan.targets.iter().try_for_each(|target| {
             let checked = matrix::check_tracking(plan, target, matrix, preflight.keep);
@@ -190,7 +198,7 @@ fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerEr
         search::refuse_auto(plan)?;
     }
     if search_steps(plan, preflight).is_some() {
-        // The search chooses the number of threads of the runs.
+        // The number of threads is not known yet: the search will choose it.
         return search::prepare(plan, search::default_range(plan)?, 1).map(drop);
     }
     if preflight.unit == "point" && plan.targets.len() == 1 && sweep::is_sweep(plan) {
@@ -217,15 +225,23 @@ fn report(
     if let Some(steps) = search_steps(plan, preflight) {
         let longest = elapsed(once_ns(plan).saturating_mul(steps) as f64);
         listener.say(&format!(
-            "threads = \"auto\": a search runs first, of at most {steps} steps and {longest}"
+            "threads = \"auto\": a search runs first and takes at most {steps} steps and {longest}"
+        ));
+    }
+    if let Some(phase) = &plan.durability {
+        let (cuts, each) = (phase.cuts, elapsed(phase.load_ns as f64));
+        let loads = if cuts == 1 { "load" } else { "loads" };
+        listener.say(&format!(
+            "this includes {cuts} {loads} of {each} on average before the cuts of the durability \
+             test, but not the time of its commands"
         ));
     }
     let times = preflight.data_sets.div_ceil(plan.targets.len().max(1) as u64);
     report_space(plan, times, listener).map_or(Ok(()), |error| Err(engine_error(&error)))
 }
 
-/// Reports needed and free space, and bytes written for `times` data sets. Returns the first target
-/// that lacks space.
+/// Reports needed and free space, and the number of bytes written for `times` data sets. Returns
+/// the error for the first target without enough space.
 fn report_space(
     plan: &ResolvedPlan,
     times: u64,
@@ -242,11 +258,28 @@ fn report_space(
             lacking = lacking.or_else(|| space.lacking());
         }
     }
+    if let Some(space) = durability_space(plan) {
+        listener.say(&format!("durability test: {}", space_line(&space)));
+        lacking = lacking.or_else(|| space.lacking());
+    }
     if written > 0 && !plan.targets.iter().all(|t| has_no_space(&t.kind)) {
         let all = SizeBytes(written.saturating_mul(times)).about();
-        listener.say(&format!("writes {all} to create the data, plus the writes of the load"));
+        listener.say(&format!(
+            "the run writes {all} to create the data, and additionally the \
+            writes of the load"
+        ));
     }
     lacking
+}
+
+/// Returns the space for the durability test of a plan in a directory. The test begins after the
+/// removal of the other data.
+fn durability_space(plan: &ResolvedPlan) -> Option<Space> {
+    let phase = plan.durability.as_ref()?;
+    match durability::target_place(&plan.targets.first()?.kind)? {
+        TargetPlace::Directory(path) => Some(directory_space(&path, phase.size_bytes)),
+        _ => None,
+    }
 }
 
 /// Rejects data that does not fit. Directories that do not exist are not checked.
@@ -255,6 +288,7 @@ fn report_space(
 /// The errors of [`check`].
 pub fn check_space(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let spaces = plan.targets.iter().flat_map(|target| space(plan, target));
+    let spaces = spaces.chain(durability_space(plan));
     let lacking = spaces.into_iter().find_map(|space| space.lacking());
     lacking.map_or(Ok(()), |error| Err(engine_error(&error)))
 }
@@ -282,9 +316,9 @@ fn reject_long_run(total: u64, accepted: bool) -> Result<(), RunnerError> {
     if total <= MEASURE_NS_MAX || accepted {
         return Ok(());
     }
-    let says = format!("the plan measures for {}", days(total));
+    let says = format!("the measurements of the plan take {}", days(total));
     Err(RunnerError::usage(says)
-        .hint("more than 30 days may be a mistake: pass --yes if it is intended")
+        .hint("more than 30 days may be a mistake: pass --yes if this duration is intended")
         .hint("or shorten the plan: `phases.measure`, `repeat.runs`, fewer points"))
 }
 
@@ -295,8 +329,11 @@ fn days(ns: u64) -> String {
     if ns < YEAR { format!("{:.0} days", ns / DAY) } else { format!("{:.1} years", ns / YEAR) }
 }
 
+/// Returns the time of one run: its phases with a load, and the loads before the cuts of its
+/// durability test.
 fn once_ns(plan: &ResolvedPlan) -> u64 {
-    plan.phases.warm_up_ns.saturating_add(plan.phases.measure_ns)
+    let cuts_ns = plan.durability.as_ref().map_or(0, |one| one.cuts.saturating_mul(one.load_ns));
+    plan.phases.warm_up_ns.saturating_add(plan.phases.measure_ns).saturating_add(cuts_ns)
 }
 
 fn duration(plan: &ResolvedPlan, preflight: &Preflight, now_unix_ns: u64) -> String {
@@ -307,18 +344,34 @@ fn duration(plan: &ResolvedPlan, preflight: &Preflight, now_unix_ns: u64) -> Str
         1 => String::new(),
         count => format!(" ({count} {unit}s of {})", elapsed(once as f64)),
     };
-    let most = if plan.phases.until_steady { "at most " } else { "" };
+    let is_limit = unit == "step" || may_end_early(plan);
+    let (most, end) = end(is_limit, total, now_unix_ns);
     let total_shown = elapsed(total as f64);
     if plan.targets.iter().all(|target| matches!(target.kind, TargetKind::Model { .. })) {
         return format!("takes {most}{total_shown}{each} of virtual time");
     }
-    let verify = if plan.phases.verify { " and reading it back" } else { "" };
+    let verify = if plan.phases.verify { " and reading the data back" } else { "" };
     let making = match plan.targets.iter().all(|target| has_no_space(&target.kind)) {
         true => String::new(),
         false => format!(", not counting the creation of data{verify}"),
     };
-    let end = utc(now_unix_ns.saturating_add(total));
-    format!("takes {most}{total_shown}{each}{making}: ends at {end} at the earliest")
+    format!("takes {most}{total_shown}{each}{making}{end}")
+}
+
+/// Returns true if the measurement may end before its planned duration: as soon as the rate is
+/// steady, or at the end of a trace that is replayed as fast as possible.
+fn may_end_early(plan: &ResolvedPlan) -> bool {
+    let as_fast = plan.workload.trace().is_some_and(|trace| trace.speed.is_none());
+    plan.phases.until_steady || as_fast
+}
+
+/// Returns the words before and after a duration. A limit has no earliest end.
+fn end(is_limit: bool, total_ns: u64, now_unix_ns: u64) -> (&'static str, String) {
+    let end = || utc(now_unix_ns.saturating_add(total_ns));
+    match is_limit {
+        true => ("at most ", String::new()),
+        false => ("", format!(": ends at {} at the earliest", end())),
+    }
 }
 
 fn space_line(space: &Space) -> String {
@@ -331,12 +384,14 @@ fn space_line(space: &Space) -> String {
     };
     let reused = match space.reused_bytes {
         0 => String::new(),
-        bytes => format!(", {} of an earlier run are replaced", SizeBytes(bytes).about()),
+        bytes => {
+            format!(", {} of data from an earlier run will be replaced", SizeBytes(bytes).about())
+        }
     };
     format!("{path}: {needs} needed, {free}{reused}")
 }
 
-/// Rejects missing directories early, before any step that waits.
+/// Rejects missing directories first, before any step that may have to wait.
 fn check_directories(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let directories = |target: &&Target| {
         matches!(target.kind, TargetKind::Directories { .. } | TargetKind::Path { .. })
@@ -369,7 +424,7 @@ fn target_paths(target: &Target) -> Vec<String> {
 /// Error for a missing directory, with hints.
 fn missing_directory(path: &str, is_one_of_several: bool) -> RunnerError {
     let error = RunnerError::usage(format!("{path} is not an existing directory"))
-        .hint("create it, or mount the file system that belongs there");
+        .hint("create it, or mount the file system that should be there");
     match is_one_of_several {
         true => error,
         false => error.hint("or replace the plan's path with --path DIR"),
@@ -452,6 +507,17 @@ mod tests {
         let steps =
             steps.map(|steps| (steps.measurements, steps.data_sets, steps.listing.join("")));
         assert_eq!(steps.map_err(|e| e.message), Ok((16, 1, "threads from 1 to 64".to_owned())));
+    }
+
+    #[test]
+    fn a_limit_has_no_earliest_end() {
+        let steady = plan("until-steady");
+        let says = duration(&steady, &Preflight::runs(&steady, false, false), 0);
+        assert!(says.contains("at most") && !says.contains("earliest"), "{says}");
+        let plan = plan("1h");
+        let steps = Preflight::steps(&plan, &Range::up_to(64), false, true, false);
+        let says = duration(&plan, &steps.unwrap_or_else(|e| panic!("{e}")), 0);
+        assert!(says.starts_with("takes at most 16 h") && !says.contains("earliest"), "{says}");
     }
 
     #[test]

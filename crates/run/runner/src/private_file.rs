@@ -6,13 +6,14 @@ use std::path::Path;
 
 use crate::error::RunnerError;
 
-/// Rights that a secret must not grant: to other users, and writing to its group.
+/// Access rights that a secret must not grant: any right to other users, and the right to write to
+/// its group.
 const FORBIDDEN: u32 = 0o027;
 
 /// Rejects a key or token file that other users of this host can read or change.
 ///
 /// # Errors
-/// Such a file. If the file does not exist, the caller reports this.
+/// Other users can read or change the file. If it does not exist, the caller reports this.
 pub fn check(path: &Path) -> Result<(), RunnerError> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     // A pipe (`--sign <(pass show key)`) has the rights of its creator.

@@ -1,6 +1,6 @@
-//! Prompts of running plans: a file per run in the state directory while the run waits for its
-//! operator. Removing the file answers the prompt. `plimsoll mark` and the web page do that. The
-//! run locks its file: an unlocked one is of a killed run.
+//! Prompts of running plans. While a run waits for its operator, the state directory contains a
+//! file for this run. Removing the file confirms the prompt; `plimsoll mark` and the web page do
+//! this. The run keeps its file locked: an unlocked file belongs to a run that was killed.
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::error::RunnerError;
 use crate::places::Places;
 
-/// Prompt of a run that waits.
+/// Prompt of a run that is waiting for its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     pub run_id: String,
@@ -25,13 +25,14 @@ fn directory(places: &Places) -> PathBuf {
     places.state.join("prompts")
 }
 
-/// Operator of a run: at its terminal, at another one, or at the page.
+/// Connection to a run's operator, who may use the run's terminal, another terminal or the web
+/// page.
 #[derive(Debug)]
 pub struct Operator {
     /// File of the run's prompts.
     path: PathBuf,
     run_id: String,
-    /// Lines that the operator entered, once there was a prompt.
+    /// Lines that the operator enters; read only after the first prompt.
     lines: OnceCell<Receiver<()>>,
 }
 
@@ -42,11 +43,11 @@ impl Operator {
         Self { path, run_id: run_id.to_owned(), lines: OnceCell::new() }
     }
 
-    /// Starts a prompt. Returns its file, and how to answer it.
+    /// Starts a prompt. Returns its file, and a text that states how to confirm it.
     pub(crate) fn ask(&self, text: &str) -> (PromptFile, String) {
         let is_terminal = std::io::stdin().is_terminal();
         if is_terminal {
-            // A line that was entered before the prompt is no answer.
+            // A line that was entered before the prompt does not confirm it.
             self.lines.get_or_init(read_lines).try_iter().for_each(drop);
         }
         // If the file cannot be written, only the terminal can answer.
@@ -116,17 +117,17 @@ impl Drop for PromptFile {
 fn read(path: &Path) -> std::io::Result<Option<String>> {
     let mut file = File::open(path)?;
     let lock = flock(&file, FlockOperation::NonBlockingLockShared);
-    // Without locks, nothing shows that the run was killed.
+    // On file systems without locks, a killed run cannot be detected.
     let is_waiting = lock.is_err();
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     Ok(is_waiting.then_some(text))
 }
 
-/// Answers the prompt of a run, and returns its text.
+/// Confirms the prompt of a run, and returns the prompt's text.
 ///
 /// # Errors
-/// A run that does not wait, or was killed.
+/// The run is not waiting for its operator, or was killed.
 pub fn answer(places: &Places, run_id: &str) -> Result<String, RunnerError> {
     let not_waiting = || {
         RunnerError::usage(format!("{run_id} does not wait for an operator"))
@@ -139,8 +140,11 @@ pub fn answer(places: &Places, run_id: &str) -> Result<String, RunnerError> {
     let path = directory(places).join(run_id);
     match read(&path).and_then(|text| fs::remove_file(&path).map(|()| text)) {
         Ok(Some(text)) => Ok(text),
-        Ok(None) => Err(RunnerError::usage(format!("{run_id} was killed, and waits no longer"))
-            .hint("run the plan again; continue a fleet's run with `plimsoll run --resume`")),
+        Ok(None) => Err(RunnerError::usage(format!(
+            "{run_id} was killed, so it is no longer \
+            waiting for an operator"
+        ))
+        .hint("run the plan again; continue a fleet's run with `plimsoll run --resume`")),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(not_waiting()),
         Err(error) => Err(RunnerError::environment(format!("cannot answer {run_id}: {error}"))
             .hint("answer as the user who started the run")),
@@ -157,7 +161,7 @@ pub fn all(places: &Places) -> Vec<Prompt> {
         Some(Prompt { run_id, text })
     };
     let mut prompts: Vec<Prompt> = entries.filter_map(of_run).collect();
-    // Names begin with the time.
+    // The names of runs begin with the start time.
     prompts.sort_unstable_by(|a, b| b.run_id.cmp(&a.run_id));
     prompts
 }
@@ -186,10 +190,10 @@ mod tests {
         assert!(prompt.is_answered());
         assert!(answer(&places, run_id).is_err());
         assert_eq!(all(&places), []);
-        // The prompt of a run that ends without an answer is removed.
+        // If a run ends before its prompt is confirmed, the prompt is removed.
         drop(PromptFile::create(&path, "Pull disk 6").unwrap());
         assert!(answer(&places, run_id).is_err());
-        // The prompt of a killed run is not shown, and an answer removes it.
+        // The prompt of a killed run is not shown, and confirming it removes it.
         fs::write(&path, "Pull disk 7").unwrap();
         assert_eq!(all(&places), []);
         assert!(answer(&places, run_id).unwrap_err().to_string().contains("was killed"));

@@ -1,4 +1,4 @@
-//! Repeats of a plan, one after the other; on models in parallel.
+//! Runs the repeats of a plan one after the other, or in parallel if the target is a model.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ pub struct RepeatedRuns {
     pub finished: Vec<FinishedRun>,
     /// Experiment of the runs, if the plan requires several runs.
     pub experiment: Option<Experiment>,
-    /// Directories with kept data that the runs shared.
+    /// Directories with data that the runs shared and that was kept.
     pub(crate) kept_shared: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl RepeatedRuns {
 /// Runs the repeats of a plan. A run that does not complete ends the series.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written.
+/// The target is unusable, or a bundle cannot be written.
 pub fn carry_out(
     config: &RunConfig<'_>,
     listener: &mut dyn Listener,
@@ -98,7 +98,7 @@ pub fn carry_out(
 }
 
 impl<'a> RunConfig<'a> {
-    /// Returns a request for one run that writes its bundle to `bundles`.
+    /// Returns a request for one run, whose bundle will be written to `bundles`.
     pub(crate) fn request(
         self,
         bundles: &'a Path,
@@ -109,7 +109,7 @@ impl<'a> RunConfig<'a> {
     }
 }
 
-/// Runs with different seeds; the number of parallel runs is the number of cores. A model has no
+/// Runs with different seeds; the number of parallel runs is the number of cores. A model needs no
 /// data.
 fn run_on_model(
     config: &RunConfig<'_>,
@@ -145,7 +145,7 @@ impl Listener for WarningForwarder {
     fn say(&mut self, _text: &str) {}
 
     fn warn(&mut self, text: &str) {
-        // The receiver may no longer exist.
+        // Sending fails if the receiver no longer exists.
         let _ = self.0.send(text.to_owned());
     }
 }
@@ -158,7 +158,8 @@ fn run_parallel(
     progress: &mut dyn Listener,
 ) -> Vec<Result<FinishedRun, RunnerError>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    progress.say(&format!("{} runs with different seeds, {cores} at a time", memberships.len()));
+    progress
+        .say(&format!("{} runs with different seeds, {cores} runs at a time", memberships.len()));
     let config = RunConfig { keep: false, witness: None, destroy: &[], ..request.config };
     let (warnings, received) = channel();
     let one = |membership: Membership, warnings: Sender<String>| {

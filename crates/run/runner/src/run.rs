@@ -50,29 +50,29 @@ pub struct Options {
     pub witness: Option<PathBuf>,
     /// Devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
-    /// Targets that are checked at the start of each run; `None`: any target.
+    /// Allowed targets, checked at the start of each run. `None` allows any target.
     pub allow: Option<Allow>,
-    /// Set if other hosts run the plan at the same time.
+    /// Set if other hosts execute the plan at the same time.
     pub shared: Option<SharedRun>,
     /// Driver of the runs, such as a fleet; `None` means this host.
     pub driver: Option<Arc<dyn Driver>>,
 }
 
-/// A run that other hosts execute at the same time.
+/// Options of a run that other hosts execute at the same time.
 #[derive(Clone, Debug)]
 pub struct SharedRun {
     /// Decides when phases begin.
     pub gate: Arc<dyn Gate>,
     /// The part of the plan to run: one step, or the whole plan.
     pub resolved: ResolvedPlan,
-    /// Membership in an experiment that the coordinator records.
+    /// Membership in an experiment whose record is on the coordinator.
     pub experiment: Option<Membership>,
     /// Data shared with the previous and the next run.
     pub data: Arc<Mutex<DataSlot>>,
 }
 
 impl Options {
-    /// Writes bundles to the catalogue and removes the data.
+    /// Returns options that write bundles to the catalogue and remove the data.
     #[must_use]
     pub fn new(places: Places) -> Self {
         Self {
@@ -88,13 +88,13 @@ impl Options {
     }
 }
 
-/// Event of a plan's runs. The last event is [`Event::Failed`], or [`Event::Finished`] of the only
-/// run, or [`Event::ExperimentFinished`].
+/// Event of a plan's runs. The last event is [`Event::Failed`], [`Event::ExperimentFinished`], or,
+/// if there is only one run, its [`Event::Finished`].
 #[derive(Debug)]
 pub enum Event {
     PhaseBegan {
         kind: PhaseKind,
-        /// Maximum duration in the plan; `None` if the duration has no maximum in the plan.
+        /// Maximum duration of the phase; `None` if the plan states no maximum.
         expected_ns: Option<u64>,
     },
     /// Progress of a phase, at most ten times a second.
@@ -102,25 +102,25 @@ pub enum Event {
         kind: PhaseKind,
         progress: Progress,
     },
-    /// A row of the evidence's `series.csv`: an interval of a class of operations, whose name
-    /// includes its instance (`db3.read`), or a gauge.
+    /// A row of `series.csv` in the evidence. It describes a gauge, or one interval of a class of
+    /// operations. The name of a class includes its instance (`db3.read`).
     Interval(Row),
-    /// A histogram of a second or more: latency of a class (`db3.read`), its service time
-    /// (`db3.read.service`), or waits of the load generator. Several for the same class and time
-    /// add up.
+    /// A histogram over a second or more. It contains the latencies of a class (`db3.read`), its
+    /// service times (`db3.read.service`), or waits of the load generator. Several histograms of
+    /// the same class and time must be added up.
     Latencies(Interval),
     PhaseEnded(Phase),
     /// A message.
     Note(String),
     /// Progress of a fleet, about once a second.
     Fleet(FleetProgress),
-    /// The start of a part: a stage, step, point or run.
+    /// A part of the work (a stage, step, point or run) has started.
     Part(String),
     Warning(String),
     /// The command or undo of an event of the plan started or ended. Times are on the driver's
     /// clock.
     Planned(EventRecord),
-    /// A finding other than `pass`.
+    /// A finding of a rule, unless it is `pass`.
     Finding(Finding),
     /// A run has finished and was judged, with any verdict.
     Finished {
@@ -135,7 +135,7 @@ pub enum Event {
         /// Directory of the experiment.
         directory: PathBuf,
     },
-    /// A run has no verdict, and no run follows.
+    /// A run ended without a verdict, and no further run follows.
     Failed(RunnerError),
 }
 
@@ -171,17 +171,17 @@ pub struct Runner;
 
 impl Runner {
     /// Starts all runs of a plan: repeats; alternating targets and their comparison; the points of
-    /// a sweep; or the search for the number of threads, and the runs with this number. A shared
-    /// plan ([`Options::shared`]) runs once.
+    /// a sweep; or the search for the number of threads, followed by the runs with this number. A
+    /// shared plan ([`Options::shared`]) runs once.
     ///
     /// # Errors
-    /// A directory for bundles that cannot be created, or a thread that cannot be started. Errors
-    /// of plan or target arrive as [`Event::Failed`].
+    /// The directory for bundles cannot be created, or the thread cannot be started. Errors of the
+    /// plan or target arrive as [`Event::Failed`].
     pub fn start(plan: &Plan, options: Options) -> Result<RunHandle, RunnerError> {
         Self::carry_out(Work::Plan(plan.clone()), options)
     }
 
-    /// Starts any work. Only a plan can be shared ([`Options::shared`]).
+    /// Starts any kind of work. Only a plan can be shared ([`Options::shared`]).
     ///
     /// # Errors
     /// The errors of [`Self::start`].
@@ -199,7 +199,7 @@ impl Runner {
     /// Starts a command and observes it. Stopping sends SIGTERM to the command.
     ///
     /// # Errors
-    /// A thread that cannot be started. Errors of the command arrive as [`Event::Failed`].
+    /// The thread cannot be started. Errors of the command arrive as [`Event::Failed`].
     pub fn observe(observation: Observation) -> Result<RunHandle, RunnerError> {
         spawn_work(move |stop, events| {
             let term = ReceivedSignal { number: Signal::TERM.as_raw(), by_terminal: false };
@@ -221,7 +221,7 @@ fn spawn_work(
     let work = move || {
         let ended = defect::catch_panic(|| work(&stop_flag, &sender));
         if let Err(error) = ended.map_err(|error| engine_error(&error)).flatten() {
-            // The receiver may no longer exist.
+            // Sending fails if the receiver no longer exists.
             let _ = sender.send(Event::Failed(error));
         }
     };
@@ -233,7 +233,8 @@ fn spawn_work(
     Ok(RunHandle { events, stop, thread: Some(thread) })
 }
 
-/// A running plan: an iterator over its events. Dropping it stops the run and waits for its end.
+/// A running plan: an iterator over its events. Dropping it stops the run and waits until the run
+/// has ended.
 #[derive(Debug)]
 pub struct RunHandle {
     events: Receiver<Event>,
@@ -267,13 +268,13 @@ impl Drop for RunHandle {
     fn drop(&mut self) {
         self.stop();
         if let Some(thread) = self.thread.take() {
-            // Panics of the thread are caught inside.
+            // The thread itself catches its panics, so `join` does not fail.
             drop(thread.join());
         }
     }
 }
 
-/// Checks that every accepted rule exists and may be accepted as unknown.
+/// Checks that every rule in `accept_unknown` exists, and that its unknown result may be accepted.
 ///
 /// # Errors
 /// A rule does not exist, or may not be accepted.
@@ -281,13 +282,14 @@ pub fn check_accepted(rules: &[String]) -> Result<(), RunnerError> {
     for id in rules {
         let field = "evidence.accept_unknown";
         if rules::find(id).is_none() {
-            let error = RunnerError::usage(format!("{field}: there is no rule {id}"));
+            let error = RunnerError::usage(format!("{field}: there is no rule with the id {id}"));
             return Err(error.hint("`plimsoll audit --rules` lists them"));
         }
         if NOT_ACCEPTED.contains(&id.as_str()) {
             let says = format!("{field}: {id} cannot be accepted as unknown");
-            return Err(RunnerError::usage(says)
-                .hint("it checks whether the run took place at all: remove it"));
+            return Err(RunnerError::usage(says).hint(
+                "this rule checks whether the run took place at all: remove it from the list",
+            ));
         }
     }
     Ok(())
@@ -351,14 +353,14 @@ fn all_stages(
     events: &Sender<Event>,
 ) -> Result<(), RunnerError> {
     let Some(first) = all.first() else {
-        return Err(RunnerError::usage(format!("{job} has no stage")));
+        return Err(RunnerError::usage(format!("{job} has no stages")));
     };
     for stage in all {
         check_accepted(&stage.resolved.evidence.accept_unknown)?;
     }
     let driver = driver(options);
     let config = run_config(&first.plan, &first.resolved, options, bundles, interrupt, &*driver);
-    // The duration of a phase differs between stages and arrives with the progress.
+    // The duration of a phase differs between stages, so it is taken from the progress reports.
     let mut sender = EventSender { events, plan: None, gate: None, last_progress: None };
     let ran = stages::carry_out(job, all, &config, &mut sender)?;
     sender.send_output((ran.kept, ran.report.parent().map(Path::to_path_buf)));
@@ -398,7 +400,7 @@ fn driver(options: &Options) -> Arc<dyn Driver> {
 /// Directories with kept data, and the directory of the experiment if there are several runs.
 type RunOutput = (Vec<String>, Option<PathBuf>);
 
-/// Runs everything in a plan.
+/// Executes all runs of a plan.
 fn run_all(config: &RunConfig<'_>, listener: &mut dyn Listener) -> Result<RunOutput, RunnerError> {
     let resolved = config.resolved;
     if resolved.targets.len() > 1 {
@@ -419,20 +421,20 @@ fn run_all(config: &RunConfig<'_>, listener: &mut dyn Listener) -> Result<RunOut
             run_repeats(&RunConfig { resolved: &plan, ..*config }, listener)
         }
         ThreadSearch::None(exit) => {
-            let says = "no number of threads stays within every ceiling";
+            let says = "every number of threads exceeded a ceiling";
             Err(RunnerError::new(exit, says)
-                .hint("the steps of the search are in the list of runs"))
+                .hint("run `plimsoll runs` to list the steps of the search"))
         }
     }
 }
 
-/// Executes one run that other hosts execute too.
+/// Executes one run of a plan that other hosts execute at the same time.
 fn run_shared(
     config: &RunConfig<'_>,
     shared: &SharedRun,
     listener: &mut dyn Listener,
 ) -> Result<RunOutput, RunnerError> {
-    // After a defect, the run left no data.
+    // After a defect, no data of the run is left.
     let data = shared.data.lock().unwrap_or_else(PoisonError::into_inner);
     let request = config.request(config.bundles, shared.experiment.clone(), &data);
     let finished = config.driver.run_once(&request, listener)?;

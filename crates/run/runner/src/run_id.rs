@@ -3,6 +3,10 @@
 use jiff::Timestamp;
 use plimsoll_sys::clock;
 
+/// Longest part of a plan's or job's name in the name of a run: file systems allow names of 255
+/// bytes, also with a prefix and suffix of a file that is being written.
+const PLAN_CHARS_MAX: usize = 215;
+
 /// Name and identity of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunId {
@@ -20,7 +24,7 @@ impl RunId {
     fn new(plan: &str, unix_ns: u64, process: u32) -> Self {
         let store_id = mix(unix_ns ^ u64::from(process) << 40);
         let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-        let plan: String = plan.chars().map(safe).collect();
+        let plan: String = plan.chars().map(safe).take(PLAN_CHARS_MAX).collect();
         let time = format_utc(unix_ns, "%Y%m%d-%H%M%S");
         let name = format!("{time}-{plan}-{:08x}", store_id & 0xffff_ffff);
         Self { name, store_id, started_unix_ns: unix_ns }
@@ -48,7 +52,7 @@ pub(crate) fn utc(unix_ns: u64) -> String {
 }
 
 fn format_utc(unix_ns: u64, format: &str) -> String {
-    // Nanoseconds in 64 bits end in 2554, within the range of a `Timestamp`.
+    // 64 bits of nanoseconds last until the year 2554, which a `Timestamp` can represent.
     let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
     time.strftime(format).to_string()
 }
@@ -65,6 +69,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_long_name_still_names_a_directory() {
+        let id = RunId::new(&"n".repeat(300), 951_827_696_000_000_000, 7);
+        assert!(id.name().len() < 245, "{}", id.name());
+    }
+
+    #[test]
     fn times_are_those_of_the_calendar() {
         // Expected values are the output of `date -u -d @N`.
         assert_eq!(utc(951_827_696_000_000_000), "2000-02-29 12:34 UTC");
@@ -79,7 +89,8 @@ mod tests {
 
     #[test]
     fn names_of_a_second_do_not_collide() {
-        // 2,000 names collide with a probability of 0.05 %, and always with 16 bits.
+        // 2,000 names collide with a probability of 0.05 %. With only 16 random bits, they would
+        // always collide.
         let id = |n: u64| RunId::new("p", 1_795_219_200_000_000_000 + n * 499_979, 7);
         let names: std::collections::BTreeSet<String> =
             (0..2_000).map(|n| id(n).name().to_owned()).collect();

@@ -54,7 +54,7 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// Executes one run. Once its data exists, the run writes evidence in all cases.
     ///
     /// # Errors
-    /// An unusable workload or target, or evidence that cannot be written.
+    /// The workload or target is unusable, or the evidence cannot be written.
     fn run_once(
         &self,
         request: &RunRequest<'_>,
@@ -66,10 +66,10 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Called after the last of several runs. Removes data that hosts retained for the next run.
+    /// Removes data that hosts retained for a next run. Called after the last of several runs.
     ///
     /// # Errors
-    /// Data that cannot be removed.
+    /// The data cannot be removed.
     fn release(&self, listener: &mut dyn Listener) -> Result<(), RunnerError> {
         let _ = listener;
         Ok(())
@@ -79,19 +79,22 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
 /// Rejects a plan with a [fleet] table, which needs a fleet.
 ///
 /// # Errors
-/// A plan with [fleet].
+/// The plan has a [fleet] table.
 pub fn reject_fleet_plan(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let event = plan.events.iter().find(|event| event.needs_fleet());
     let (says, what) = match (&plan.fleet, event) {
         (None, None) => return Ok(()),
         (Some(_), _) => {
-            ("the plan has a [fleet] table, and no fleet was given".to_owned(), "[fleet]")
+            ("the plan has a [fleet] table, but no fleet was given".to_owned(), "[fleet]")
         }
         (None, Some(event)) => (
-            format!("event \"{}\" names a host, and no fleet was given", event.name),
+            format!("event \"{}\" refers to a host of a fleet, but no fleet was given", event.name),
             "`host` and `expect_lost`",
         ),
     };
-    let hint = format!("name the fleet's server with `--fleet nats://host`, or remove {what}");
+    let hint = format!(
+        "specify the fleet's server with `--fleet nats://host`, or remove {what} \
+        from the plan"
+    );
     Err(RunnerError::usage(says).hint(hint))
 }

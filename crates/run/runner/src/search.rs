@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use plimsoll_engine::matrix;
 use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::stats::tune::{Purpose, STEPS_MAX};
 use plimsoll_judge::steady::INTERVALS_MIN;
 use plimsoll_judge::tuning::{Range, Tuner, Tuning};
 use plimsoll_plan::{
-    DurationNs, Knob, Plan, ResolvedPlan, TargetKind, VariedLoad, Workload, default_cache_bytes,
-    least_cache_bytes,
+    DurationNs, Knob, Plan, QUEUE_DEPTH_MAX, ResolvedPlan, TargetKind, VariedLoad, Workload,
+    default_cache_bytes, least_cache_bytes,
 };
 use plimsoll_report::tuning_document;
 
@@ -26,14 +27,14 @@ use crate::run_request::{self, Driver, RunRequest};
 
 /// Default maximum number of threads, or queue depth.
 const LOAD_MAX: u64 = 1024;
-/// An open loop is searched from the plan's rate divided by this number to that rate times this
-/// number.
+/// The search varies an open loop's rate from the plan's rate divided by this number to the plan's
+/// rate multiplied by it.
 const RATE_FACTOR: u64 = 16;
 
 pub struct SearchOptions<'a> {
     /// Range of loads.
     pub range: Range,
-    /// True if each step creates its data.
+    /// True if each step creates its own data.
     pub fresh: bool,
     /// Keep the data after the last step.
     pub keep: bool,
@@ -58,7 +59,7 @@ pub struct SearchResult {
 /// Measures step after step until the search is complete. Writes the result after each step.
 ///
 /// # Errors
-/// A plan that cannot be searched, or an unusable target.
+/// The plan cannot be searched, or the target is unusable.
 pub fn search(
     plan: &Plan,
     resolved: &ResolvedPlan,
@@ -95,7 +96,8 @@ pub fn search(
         let finished = match options.driver.run_once(&request, listener) {
             Ok(finished) => finished,
             Err(error) => {
-                // The result of earlier steps is already written. Remove the data.
+                // The result of the earlier steps has already been written, so only the data must
+                // be removed.
                 data.finish(options.keep)?;
                 return Err(error);
             }
@@ -108,7 +110,8 @@ pub fn search(
         if let Some(step) = tuning.steps.last() {
             listener.say(&step_line(step.rate_per_s, step.within, &step.note));
         }
-        // The next step would find the data that could not be removed.
+        // The search ends here, because the next step would find the data that could not be
+        // removed.
         if finished.evidence.run.end.kind != EndKind::Completed || finished.removal_error.is_some()
         {
             early_exit = Some(finished.exit());
@@ -130,10 +133,10 @@ pub fn search(
     Ok(SearchResult { tuning, report: experiment.report(), kept, exit })
 }
 
-/// Prepares a search: returns the load to vary and the search state.
+/// Prepares a search: returns the load that is varied and the state of the search.
 ///
 /// # Errors
-/// A plan that cannot be searched.
+/// The plan cannot be searched.
 pub fn prepare(
     resolved: &ResolvedPlan,
     range: Range,
@@ -154,10 +157,11 @@ pub fn prepare(
 
 /// Result of the search for a plan's number of threads.
 pub enum ThreadSearch {
-    /// The plan with the smallest number of threads that achieves the requirement, otherwise with
-    /// the number at the load line. The unchanged plan if it states a number.
+    /// The plan with the chosen number of threads: the smallest number that meets the requirement,
+    /// or otherwise the number at the load line. If the plan states a number, it is unchanged.
     Known(ResolvedPlan),
-    /// Every number exceeds a ceiling, or the search was stopped; with the exit code.
+    /// Every number of threads exceeded a ceiling, or the search was stopped. Contains the exit
+    /// code.
     None(Exit),
 }
 
@@ -173,14 +177,16 @@ pub fn resolve_threads(
     if !is_auto(resolved) {
         return Ok(ThreadSearch::Known(resolved.clone()));
     }
-    listener
-        .say("threads = \"auto\": searching for the smallest number that meets the requirement");
+    listener.say(
+        "threads = \"auto\": searching for the smallest number of threads that meets the \
+            requirement",
+    );
     let (range, bundles) = (default_range(resolved)?, config.bundles.to_path_buf());
     let driver = config.driver;
     let options =
         SearchOptions { range, fresh: false, keep: false, destroy: Vec::new(), bundles, driver };
     let found = search(config.plan, resolved, &options, config.places, listener, config.interrupt)?;
-    listener.say(&format!("report of the search: {}", found.report.display()));
+    listener.say(&format!("report on the search: {}", found.report.display()));
     let at = found.tuning.required_load.or(found.tuning.load_line);
     match (found.exit, at) {
         (Exit::Ok | Exit::Fail | Exit::NoVerdict, Some(at)) => {
@@ -188,7 +194,7 @@ pub fn resolve_threads(
             Ok(ThreadSearch::Known(Knob::Threads.with_load(resolved, at.load)))
         }
         (exit, _) => {
-            listener.say("no number of threads stays within every ceiling");
+            listener.say("every number of threads exceeded a ceiling");
             Ok(ThreadSearch::None(exit))
         }
     }
@@ -201,13 +207,15 @@ fn is_auto(plan: &ResolvedPlan) -> bool {
 /// Rejects `threads = "auto"` if no search is possible.
 ///
 /// # Errors
-/// A plan with `threads = "auto"`.
+/// The plan has `threads = "auto"`.
 pub fn refuse_auto(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     if is_auto(plan) {
-        let says = "`threads = \"auto\"` would choose another number of threads for each target";
-        return Err(
-            RunnerError::usage(says).hint("tune each target, and state the number of threads")
-        );
+        let says = "`threads = \"auto\"` would choose a different number of threads for each \
+            target";
+        return Err(RunnerError::usage(says).hint(
+            "tune each target separately, and set the number of \
+                threads in the plan",
+        ));
     }
     Ok(())
 }
@@ -217,8 +225,8 @@ fn check_length(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let intervals = plan.phases.measure_ns / plan.evidence.interval_ns.max(1);
     if (intervals as usize) < INTERVALS_MIN {
         let says = format!(
-            "the measured phase has {intervals} intervals: at least {INTERVALS_MIN} are required to \
-             see whether a step is steady"
+            "the measured phase has {intervals} intervals, but at least {INTERVALS_MIN} are \
+             required to decide whether the rate is steady"
         );
         let each_ns = plan.phases.measure_ns / INTERVALS_MIN as u64;
         let interval = DurationNs(each_ns.max(DurationNs::ms(10).0));
@@ -232,12 +240,13 @@ fn check_length(plan: &ResolvedPlan) -> Result<(), RunnerError> {
 /// Returns the default range of loads, limited by the plan's cache and this host's memory.
 ///
 /// # Errors
-/// A plan without a load to vary, or an empty range.
+/// The plan has no load that can be varied, or the range is empty.
 pub fn default_range(plan: &ResolvedPlan) -> Result<Range, RunnerError> {
     default_range_of(plan, &[])
 }
 
-/// Returns the default range of the load of some streams; of all streams if `vary` is empty.
+/// Returns the default range for the load of the streams in `vary`, or of all streams if `vary` is
+/// empty.
 fn default_range_of(plan: &ResolvedPlan, vary: &[String]) -> Result<Range, RunnerError> {
     let varied = VariedLoad::of(plan, vary).map_err(RunnerError::usage)?;
     let vary = vary.to_vec();
@@ -251,13 +260,14 @@ fn default_range_of(plan: &ResolvedPlan, vary: &[String]) -> Result<Range, Runne
             hosts: 1,
         });
     }
-    Ok(Range { vary, ..Range::up_to(LOAD_MAX.min(most_threads(plan))) })
+    let most = most_load(plan, &varied);
+    Ok(Range { vary, ..Range::up_to(LOAD_MAX.min(most)) })
 }
 
 /// Returns the range of loads with the user's limits, and defaults from [`default_range`].
 ///
 /// # Errors
-/// A plan without a load to vary, or a load too large for the plan's page cache.
+/// The plan has no load that can be varied, or the load is too large for the plan or this host.
 pub fn range(
     plan: &ResolvedPlan,
     load_min: Option<u64>,
@@ -268,18 +278,48 @@ pub fn range(
     let default = default_range_of(plan, vary)?;
     let (load_min, load_max) =
         (load_min.unwrap_or(default.load_min), load_max.unwrap_or(default.load_max));
-    let most = most_threads(plan);
-    if load_max > most {
-        let says = format!("the plan's page cache is large enough for at most {most} threads");
-        return Err(
-            RunnerError::usage(says).hint(format!("pass --max {most}, or configure more cache"))
-        );
+    if load_min > load_max {
+        let says = format!("the smallest load is {load_min}, but the largest is {load_max}");
+        return Err(RunnerError::usage(says).hint("pass a --max that is not below --min"));
+    }
+    let varied = VariedLoad::of(plan, vary).map_err(RunnerError::usage)?;
+    let most = most_load(plan, &varied);
+    if load_min.max(load_max) > most {
+        let (says, or) = match varied.knob() {
+            Knob::Threads => (
+                format!("the plan's page cache is large enough for at most {most} threads"),
+                "configure more cache",
+            ),
+            _ => (
+                format!("the search varies the queue depth, and this load supports at most {most}"),
+                "use fewer clients",
+            ),
+        };
+        return Err(RunnerError::usage(says).hint(format!("pass --max {most}, or {or}")));
     }
     Ok(Range { load_min, load_max, steps_max, ..default })
 }
 
-/// Returns the largest number of threads for the mail store's cache: as stated, or in half of the
-/// available memory.
+/// Returns the largest load that the plan supports on this host.
+fn most_load(plan: &ResolvedPlan, varied: &VariedLoad) -> u64 {
+    match varied.knob() {
+        Knob::Threads => most_threads(plan),
+        Knob::Rate => u64::MAX,
+        Knob::QueueDepth => {
+            let fits = |depth: &u64| {
+                let step = varied.with_load(plan, *depth);
+                let Workload::Matrix(matrix) = &step.workload else { return true };
+                let mut targets = step.targets.iter();
+                targets.all(|target| matrix::check_depth(&step, target, matrix).is_ok())
+            };
+            let all: Vec<u64> = (1..=QUEUE_DEPTH_MAX).collect();
+            all.partition_point(fits).max(1) as u64
+        }
+    }
+}
+
+/// Returns the largest number of threads that the mail store's cache allows. The cache has the size
+/// stated in the plan, or half of the available memory.
 pub fn most_threads(plan: &ResolvedPlan) -> u64 {
     let Workload::Mailbox(store) = &plan.workload else { return u64::MAX };
     // The page cache of a model uses no memory of this host.
@@ -305,8 +345,8 @@ fn purpose_text(purpose: Purpose) -> &'static str {
         Purpose::Grow => "to see where the curve bends",
         Purpose::Refine => "to find the highest load within the ceilings",
         Purpose::Requirement => "to find the smallest load that meets the requirement",
-        Purpose::Repeat => "again, because it was not steady",
-        Purpose::Confirm => "to confirm the answer",
+        Purpose::Repeat => "repeated, because the rate was not steady",
+        Purpose::Confirm => "to confirm the result",
     }
 }
 

@@ -1,4 +1,5 @@
-//! One run from lock to verdict, for `run`, `quickstart` and repeats.
+//! Executes one run, from the lock on its target to its verdict, for `run`, `quickstart` and
+//! repeats.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ use crate::until_steady::UntilSteady;
 /// Executes one run. Once its data exists, the run writes a bundle in all cases.
 ///
 /// # Errors
-/// An unusable workload or target, or a bundle or ledger that cannot be written.
+/// The workload or target is unusable, or the bundle or ledger cannot be written.
 pub fn run_once(
     request: &RunRequest<'_>,
     progress: &mut dyn Listener,
@@ -56,7 +57,7 @@ pub fn run_once(
 /// target. A dry run makes the same checks as a run.
 ///
 /// # Errors
-/// Any reason in the plan itself: kind of target, memory, phases, streams, model.
+/// The plan itself cannot be run because of its kind of target, memory, phases, streams or model.
 pub fn check_plan(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let kind = run_kind(plan)?;
     for target in &plan.targets {
@@ -73,15 +74,15 @@ pub fn check_plan(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     }
 }
 
-const REPLACED: &str = "replacing the data that an earlier run kept there";
+const REPLACED: &str = "replacing the data that an earlier run left there";
 
 /// Kind of a run, with the parts of the plan that it uses.
 enum RunKind<'p> {
-    /// Any workload on a model.
+    /// Any workload whose target is a model.
     Model(&'p TargetKind),
     /// A mail store in directories.
     Mail(&'p Target, &'p Mailbox),
-    /// Streams on files, a device or the null target.
+    /// Streams whose target is files, a device or the null target.
     Matrix(&'p Target, &'p Matrix),
 }
 
@@ -179,7 +180,7 @@ impl<H> PreparedRun<H> {
             Err(error) => return Err(start_failed(data(run_data), error, request.config.resolved)),
         };
         let mut listener = EventListener::new(request.config.resolved, gates, operator, progress);
-        // Without a spool, all rows of the run stay in memory.
+        // If there is no spool file, all rows of the run stay in memory.
         let spool = Spool::create(session.writer.directory()).ok();
         let (mut recording, run_data, is_prepared) = drive(run_data, spool, &mut listener);
         recording.events = listener.finish(recording.start_ns);
@@ -232,8 +233,8 @@ fn run_matrix(
     prepared.carry_out(request, Data::Matrix, drive, progress)
 }
 
-/// Reserves a target for the data of a plan's matrix; the run creates the data. Points of a sweep
-/// share the data, so its size is that of the whole plan.
+/// Reserves a target for the data of a plan's matrix. The run creates the data later. All points of
+/// a sweep share the data, so its size is that for the whole plan.
 fn data_set(
     request: &RunRequest<'_>,
     target: &Target,
@@ -261,7 +262,7 @@ fn data_set(
     Ok(data_set)
 }
 
-/// Returns the kind of run for a plan, or rejects the plan.
+/// Returns the kind of run that a plan requires, or rejects the plan.
 fn run_kind(plan: &ResolvedPlan) -> Result<RunKind<'_>, RunnerError> {
     reject_fleet_plan(plan)?;
     let [target] = &plan.targets[..] else {
@@ -283,18 +284,21 @@ fn run_kind(plan: &ResolvedPlan) -> Result<RunKind<'_>, RunnerError> {
         Workload::Mailbox(_) if target.database_directories().is_empty() => {
             let says = format!("a mail store cannot be run on a target of kind {kind}");
             Err(RunnerError::usage(says)
-                .hint("name directories: `path`, or `databases` and `logs`"))
+                .hint("set `path`, or `databases` and `logs`, to directories"))
         }
         Workload::Mailbox(_) if plan.phases.condition != Condition::None => {
-            let says = "a mail store cannot be conditioned: creating its databases writes them";
+            let says = "a mail store cannot be conditioned: the creation of its databases already \
+                writes all of them";
             Err(RunnerError::usage(says)
                 .hint("remove `condition`, or run [workload.matrix] on the device first"))
         }
         Workload::Mailbox(mailbox) => Ok(RunKind::Mail(target, mailbox)),
         Workload::Matrix(matrix) if matrix.point_count() > 1 => {
             let points = matrix.point_count();
-            Err(RunnerError::usage(format!("the plan is a sweep of {points} points"))
-                .hint("give one size, read share, pattern and queue depth to run one point"))
+            Err(RunnerError::usage(format!("the plan is a sweep of {points} points")).hint(
+                "set a single size, read share, pattern and queue depth to run only one \
+                    point",
+            ))
         }
         Workload::Matrix(_) if is_model => Ok(RunKind::Model(&target.kind)),
         Workload::Matrix(matrix) => Ok(RunKind::Matrix(target, matrix)),
@@ -348,7 +352,7 @@ impl<'a> Session<'a> {
         let started = id.started_unix_ns();
         let experiment =
             request.experiment.clone().map(|place| Membership { data_of_run, ..place });
-        // A run on a model needs little real time, so no space is reserved.
+        // No space is reserved for a run on a model, because it takes little real time.
         let modelled = matches!(resolved.targets[..], [ref t] if is_model(t));
         let reserve_bytes = if modelled { 0 } else { bundle_location::expected_bytes(resolved) };
         let writer = bundle_location::create(request.config.bundles, id.name(), reserve_bytes)?;
@@ -371,7 +375,7 @@ impl<'a> Session<'a> {
                 position
             }
             Err(error) => {
-                // A run without a ledger entry has not started.
+                // Without a ledger entry, the run does not start.
                 drop(writer.discard());
                 return Err(error.into());
             }
@@ -395,18 +399,25 @@ impl<'a> Session<'a> {
         }
         if left_behind {
             let places = data.places();
-            // Dropping it would remove lock files on the target, which does not respond.
+            // Dropping `data` would remove lock files on the target, and the target does not
+            // respond.
             std::mem::forget(data);
             let says = format!("the target does not respond: the data was left in {places}");
-            let hint = "once the target responds, run the plan again: it replaces the data";
+            let hint = "once the target responds, run the plan again: the new run replaces the \
+                data";
             let error = RunnerError::environment(says).hint(hint);
-            let clean =
-                |directory| format!("or `plimsoll clean {directory}` removes data and lock");
+            let clean = |directory| {
+                format!(
+                    "or run `plimsoll clean {directory}` to remove the data and \
+                    the lock"
+                )
+            };
             let directories = target_directories(request.config.resolved).into_iter();
             let error = with_hints(error, directories.map(clean).collect());
             return DataOutcome { kept: Vec::new(), removal_error: Some(error) };
         }
-        DataOutcome { kept: Vec::new(), removal_error: remove(data, request.config.resolved).err() }
+        let kept = data.kept_device().into_iter().collect();
+        DataOutcome { kept, removal_error: remove(data, request.config.resolved).err() }
     }
 
     /// Writes, seals and judges the evidence, and records the end in the ledger.
@@ -473,8 +484,8 @@ impl<'a> Session<'a> {
             writer.environment(&environment)
         };
         if request.config.resolved.durability.is_some() && recording.is_well() {
-            // If this host loses power too, the load's evidence is there, unsealed. Errors are
-            // reported when the bundle is written.
+            // If a cut also powers this host off, the evidence of the load is already on disk,
+            // although not sealed. Errors are reported when the bundle is written.
             let _ = write_files(&writer, &run);
             run.durability = durability::run_phase(request, id.name(), progress);
             run.duration_ns = real_ns();
@@ -528,11 +539,11 @@ fn remove(data: Data, plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let removed = blocking_call::run_until_stop(&places, REMOVAL_TIMEOUT, move || {
         inject::point("removal");
         let removed = data.remove().map_err(|error| engine_error(&error));
-        // The removal of the data also removes the lock.
+        // Removing the data has also removed the lock.
         let hints = leftover_hints(&plan);
         match removed {
             Ok(()) if hints.is_empty() => Ok(()),
-            Ok(()) => Err(with_hints(RunnerError::environment("some of it is left"), hints)),
+            Ok(()) => Err(with_hints(RunnerError::environment("some of the data is left"), hints)),
             Err(error) => Err(with_hints(error, hints)),
         }
     });
@@ -542,9 +553,10 @@ fn remove(data: Data, plan: &ResolvedPlan) -> Result<(), RunnerError> {
     })
 }
 
-/// Converts an error of the creation of data. Hints at files that could not be removed again.
+/// Converts an error that occurred while data was created. Adds hints about files that could not be
+/// removed again.
 fn not_created(error: &EngineError, plan: &ResolvedPlan) -> RunnerError {
-    // Data and lock belong to the other run.
+    // If the target is in use, the data and the lock belong to the other run.
     let is_others = error.kind() == ErrorKind::InUse;
     let hints = if is_others { Vec::new() } else { leftover_hints(plan) };
     with_hints(engine_error(error), hints)
@@ -554,7 +566,7 @@ fn with_hints(error: RunnerError, hints: Vec<String>) -> RunnerError {
     hints.into_iter().fold(error, RunnerError::hint)
 }
 
-/// Returns the directories that a plan names as targets, each once.
+/// Returns the target directories of a plan, without duplicates.
 fn target_directories(plan: &ResolvedPlan) -> BTreeSet<&String> {
     plan.targets
         .iter()
@@ -562,14 +574,14 @@ fn target_directories(plan: &ResolvedPlan) -> BTreeSet<&String> {
         .collect()
 }
 
-/// Returns a hint for each target directory with files of this run, or whose files are unknown.
+/// Returns a hint for each target directory that contains files of this run or cannot be listed.
 fn leftover_hints(plan: &ResolvedPlan) -> Vec<String> {
     let hint = |directory: &String| match leftovers(Path::new(directory), &plan.name) {
         Ok(names) if names.is_empty() => None,
         Ok(names) => Some(format!("`plimsoll clean {directory}` removes {}", names.join(", "))),
-        // Nothing was created there.
+        // No files were created in this directory.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Denied) => None,
-        Err(_) => Some(format!("`plimsoll clean {directory}` removes what is left there")),
+        Err(_) => Some(format!("`plimsoll clean {directory}` removes the data that is left there")),
     };
     target_directories(plan).into_iter().filter_map(hint).collect()
 }
@@ -591,7 +603,7 @@ pub fn describe_torn(torn: &TornTail) -> String {
     );
     match moved_to {
         Some(path) => format!("{says}; moved to {}", path.display()),
-        None => format!("{says}; the next run moves them away"),
+        None => format!("{says}; the next run moves these bytes to a separate file"),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Runs the stages of a job one after the other in one experiment. A stage that does not complete
 //! ends the job.
 //!
-//! Each stage creates its data. It does not use the data of earlier stages, and reports state this.
+//! Each stage creates its own data and does not use the data of earlier stages. Reports state this.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
@@ -51,7 +52,7 @@ impl StageRuns {
 /// Runs the stages of a job. `config` applies to all stages, except for the plan.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written.
+/// The target is unusable, or a bundle cannot be written.
 pub fn carry_out(
     job: &str,
     stages: &[StagePlan],
@@ -59,7 +60,11 @@ pub fn carry_out(
     listener: &mut dyn Listener,
 ) -> Result<StageRuns, RunnerError> {
     if let Some(stage) = stages.iter().find(|stage| stage.resolved.repeat.runs > 1) {
-        let says = format!("each stage of a job runs once, and {} requests more runs", stage.name);
+        let says = format!(
+            "each stage of a job runs once, but `repeat.runs` of stage {} is \
+            greater than one",
+            stage.name
+        );
         return Err(
             RunnerError::usage(says).hint("remove `repeat.runs`, and run the job several times")
         );
@@ -89,14 +94,15 @@ pub fn carry_out(
             break;
         }
     }
-    let kept = finished.iter().flat_map(|run| run.kept.clone()).collect();
+    let kept: BTreeSet<String> = finished.iter().flat_map(|run| run.kept.clone()).collect();
+    let kept = kept.into_iter().collect();
     Ok(StageRuns { stages: result, finished, kept, report: experiment.report() })
 }
 
 /// Reads the stages of a job from their directory and judges the bundles again.
 ///
 /// # Errors
-/// The directory has no bundles, or has a bundle that cannot be read.
+/// The directory has no bundles, or one of its bundles cannot be read.
 pub fn reload(directory: &Path) -> Result<(Stages, RunSet), RunnerError> {
     let before: Stages = experiment::result_of(directory)?;
     let run_set = Reader::new().load_all(directory)?;

@@ -1,4 +1,5 @@
-//! Runs the points of a plan, each a run on the same data. An interrupted sweep can be resumed.
+//! Runs the points of a plan. Each point is a run on the same data. An interrupted sweep can be
+//! resumed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -20,7 +21,7 @@ use crate::places::Places;
 use crate::render;
 use crate::run_request::RunConfig;
 
-/// Treatment of an earlier sweep of the same plan.
+/// What to do with an earlier sweep of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlierSweep {
     /// Ignore it and start a new sweep.
@@ -32,8 +33,7 @@ pub enum EarlierSweep {
 }
 
 impl EarlierSweep {
-    /// Derives the treatment from the flags to start again (`restart`) or to measure nothing
-    /// (`show_only`).
+    /// Converts the flags `restart` (start again) and `show_only` (measure nothing).
     pub fn from_flags(restart: bool, show_only: bool) -> Self {
         match (restart, show_only) {
             (true, _) => Self::Ignore,
@@ -53,12 +53,12 @@ pub struct SweepEnd {
 /// Returns the points of a plan.
 ///
 /// # Errors
-/// A plan without points.
+/// The plan has no points.
 pub fn points(plan: &ResolvedPlan) -> Result<Vec<MatrixPoint>, RunnerError> {
     let points = plan.points();
     if points.is_empty() {
         return Err(RunnerError::usage("only a plan with [workload.matrix] can be swept")
-            .hint("use a plan with lists of sizes, reads, patterns or queue depths"));
+            .hint("use a plan that lists several sizes, read shares, patterns or queue depths"));
     }
     Ok(points)
 }
@@ -72,7 +72,7 @@ pub fn is_sweep(plan: &ResolvedPlan) -> bool {
 /// Measures the remaining points.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written.
+/// The target is unusable, or a bundle cannot be written.
 pub fn carry_out(
     config: &RunConfig<'_>,
     points: &[MatrixPoint],
@@ -105,7 +105,8 @@ pub fn carry_out(
             listener
                 .say(&point_line(progress.sweep.points.iter().find(|p| p.label == point.label)));
         }
-        // The next point would find the data that could not be removed.
+        // The sweep ends here, because the next point would find the data that could not be
+        // removed.
         let is_well = completed && finished.removal_error.is_none();
         if !is_well || config.interrupt.load(Ordering::Relaxed) {
             early_exit = Some(if is_well { Exit::Interrupted } else { finished.exit() });
@@ -125,7 +126,7 @@ fn point_line(point: Option<&SweepPoint>) -> String {
     format!("        {rate}{latency}, {}", point.verdict)
 }
 
-/// A running sweep, and the points that an earlier part of it measured.
+/// A running sweep, with the points that were measured before it was interrupted.
 pub struct SweepProgress {
     /// Measured points.
     pub sweep: Sweep,
@@ -137,7 +138,7 @@ impl SweepProgress {
     /// Resumes an earlier sweep of the same plan, or prepares a new one.
     ///
     /// # Errors
-    /// A directory that cannot be read.
+    /// The directory cannot be read.
     pub fn begin(
         plan: &ResolvedPlan,
         points: &[MatrixPoint],
@@ -173,10 +174,10 @@ impl SweepProgress {
             // A point with an unreadable or changed bundle is measured again.
             let Ok(loaded) = reader.load(&run) else { continue };
             let LoadedBundle { bundle: evidence, verdict, .. } = &loaded;
+            experiment.note(evidence);
             if evidence.run.end.kind == EndKind::Completed
                 && let Some(point) = SweepPoint::of(evidence, verdict)
             {
-                experiment.note(evidence);
                 sweep.points.retain(|known| known.label != point.label);
                 sweep.points.push(point);
             }
@@ -195,12 +196,12 @@ impl SweepProgress {
     /// Fails if no point was measured in `bundles`.
     ///
     /// # Errors
-    /// No measured point.
+    /// No point was measured.
     pub fn require_points(&self, bundles: &Path) -> Result<(), RunnerError> {
         if self.sweep.points.is_empty() {
-            let says = format!("no sweep of this plan in {}", bundles.display());
+            let says = format!("found no sweep of this plan in {}", bundles.display());
             return Err(RunnerError::usage(says)
-                .hint("run the sweep first, or name its directory with --out"));
+                .hint("run the sweep first, or specify its directory with --out"));
         }
         Ok(())
     }
@@ -209,7 +210,7 @@ impl SweepProgress {
         points.iter().filter(|point| !self.has(&point.label)).count() as u64
     }
 
-    /// Lists the points, a line each, and marks those already measured.
+    /// Lists the points, one in each line, and marks those that are already measured.
     pub fn list_points(&self, points: &[MatrixPoint]) -> Vec<String> {
         let line = |point: &MatrixPoint| {
             let done = if self.has(&point.label) { ", already measured" } else { "" };
@@ -238,8 +239,9 @@ impl SweepProgress {
             Some(bytes) => format!("creating {} of data once", SizeBytes(bytes).about()),
             None => "filling the device once".to_owned(),
         };
-        let verify = if phases.verify { " and checking all of it after each point" } else { "" };
-        format!("{all} of {each}: {total}, plus {data}{verify}")
+        let verify =
+            if phases.verify { " and checking all of the data after each point" } else { "" };
+        format!("{all} of {each}: {total}, plus the time for {data}{verify}")
     }
 
     /// Returns the exit code of all points.
@@ -265,7 +267,7 @@ impl SweepProgress {
             self.experiment = Some(begun);
         }
         self.experiment.as_ref().ok_or_else(|| {
-            // It was created above.
+            // `open` has created the experiment.
             RunnerError::new(Exit::Defect, "the sweep has no experiment".to_owned())
         })
     }
@@ -294,7 +296,7 @@ impl SweepProgress {
 /// Reads a sweep from its directory and judges the bundles again.
 ///
 /// # Errors
-/// The directory has no bundles, or has a bundle that cannot be read.
+/// The directory has no bundles, or one of its bundles cannot be read.
 pub fn reload(directory: &Path) -> Result<(Sweep, RunSet), RunnerError> {
     let before: Sweep = experiment::result_of(directory)?;
     let order: Vec<String> = before.points.iter().map(|point| point.label.clone()).collect();
@@ -302,7 +304,8 @@ pub fn reload(directory: &Path) -> Result<(Sweep, RunSet), RunnerError> {
     let judged = run_set.runs.iter().map(|run| SweepPoint::of(&run.bundle, &run.verdict));
     let points = judged.flatten().filter(|point| order.contains(&point.label));
     let mut sweep = Sweep { points: points.collect(), ..before };
-    // A point may have been measured again after its bundle was damaged. The latest bundle counts.
+    // A point may have been measured again after its bundle was damaged. In this case, the latest
+    // bundle counts.
     let latest: Vec<usize> = order
         .iter()
         .filter_map(|label| sweep.points.iter().rposition(|point| point.label == *label))
@@ -330,12 +333,12 @@ fn conditions(plan: &ResolvedPlan) -> Vec<String> {
         });
         all.push(format!("{} clients, {size}", stream.clients));
         all.push(format!(
-            "{} % metadata operations, content that compresses {} to 1",
+            "{} % of the operations are on metadata; the content compresses {} to 1",
             stream.metadata_percent, stream.content.compressibility
         ));
     }
     if plan.demonstration {
-        all.push("a demonstration: points are too short for steady figures".to_owned());
+        all.push("a demonstration: the points are too short for steady results".to_owned());
     }
     all
 }

@@ -1,4 +1,4 @@
-//! Reads traces to replay, for planning and for the run.
+//! Reads traces, to create a plan from them or to replay them in a run.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub struct Survey {
 /// Reads and summarises a trace.
 ///
 /// # Errors
-/// A file of unknown format, without operations, or with too many for memory.
+/// The file has an unknown format, no operations, or more operations than fit into memory.
 pub fn survey(path: &Path) -> Result<Survey, RunnerError> {
     let (account, trace) = read(path)?;
     let figures = trace.figures();
@@ -37,16 +37,20 @@ pub fn survey(path: &Path) -> Result<Survey, RunnerError> {
 /// Returns the trace that a plan replays, if any.
 ///
 /// # Errors
-/// The errors of [`survey`], or the file differs from the one in the plan.
+/// The errors of [`survey`], or the file is not the one for which the plan was created.
 pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ReplayTrace>, RunnerError> {
     let Some(source) = plan.workload.trace() else { return Ok(None) };
     let (account, trace) = read(Path::new(&source.file))?;
     let operations = trace.operations();
     if account.sha256 != source.sha256 || operations != source.operations {
-        let says = format!("{} is not the trace that the plan names", source.file);
+        let says = format!("{} is not the trace for which the plan was created", source.file);
         return Err(RunnerError::usage(says)
-            .hint(format!("its SHA-256 is {}, with {operations} reads and writes", account.sha256))
-            .hint(format!("make a plan for it: plimsoll plan import {}", source.file)));
+            .hint(format!(
+                "the SHA-256 of this file is {}, and it has {operations} reads and \
+                writes",
+                account.sha256
+            ))
+            .hint(format!("create a plan for this file: plimsoll plan import {}", source.file)));
     }
     let about = Replay {
         trace: file(&source.file, &account),
@@ -76,7 +80,7 @@ fn file(path: &str, account: &TraceStatistics) -> TraceFile {
     }
 }
 
-/// Converts an operation of a record.
+/// Converts the operation of a trace record.
 fn operation(requested: trace::Operation) -> TraceOperation {
     match requested {
         trace::Operation::Read => TraceOperation::Read,
@@ -108,7 +112,7 @@ fn read(path: &Path) -> Result<(TraceStatistics, Trace), RunnerError> {
     })?;
     if too_many {
         let says = format!("{} has more than {OPERATIONS_MAX} reads and writes", path.display());
-        return Err(RunnerError::usage(says).hint("split it, and replay a part"));
+        return Err(RunnerError::usage(says).hint("split the trace, and replay one part"));
     }
     Ok((account, Trace::new(events)))
 }
@@ -120,12 +124,14 @@ impl Survey {
         let (account, figures) = (&self.account, &self.figures);
         let share = figures.reads as f64 / figures.operations.max(1) as f64 * 100.0;
         let mut says = format!(
-            "{}, {} reads and writes ({share:.1} % reads, {}) over {}, {} touched of {}",
+            "{}, {} reads and writes ({share:.1} % reads, {}) over {}, which access at \
+             most {} of an address space of {}",
             account.format.name(),
             figures.operations,
             SizeBytes(figures.bytes).about(),
             plimsoll_report::elapsed(figures.span_ns as f64),
-            SizeBytes(figures.touched_bytes).about(),
+            // Counted in pieces of 1 MiB, of which the last may exceed the address space.
+            SizeBytes(figures.touched_bytes.min(figures.extent_bytes)).about(),
             SizeBytes(figures.extent_bytes).about(),
         );
         if figures.flushes > 0 {
@@ -144,8 +150,8 @@ impl Survey {
         says
     }
 
-    /// Returns the size of a file for the trace: the size of its address space, or the number of
-    /// touched bytes if that is less than half of it.
+    /// Returns the file size for replaying the trace: the size of its address space, or the number
+    /// of bytes that it accesses if this is less than half of the address space.
     #[must_use]
     pub fn file_size(&self) -> SizeBytes {
         const MIB: u64 = 1 << 20;

@@ -9,10 +9,10 @@ use plimsoll_plan::ResolvedPlan;
 
 use crate::error::RunnerError;
 
-/// The steadiness rule, applied to the current phase.
+/// Decides by the steadiness rule when the current phase ends.
 pub struct UntilSteady<'a> {
     plan: &'a ResolvedPlan,
-    /// `None` if the phase ends by time.
+    /// State of the rule; `None` if the current phase ends after a fixed time.
     state: Option<State>,
 }
 

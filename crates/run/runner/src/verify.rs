@@ -1,10 +1,13 @@
 //! Verifies stored data (pages of a mail store, blocks of a data set) and evidence.
 
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::mailbox::{StoreCheck, StoreState, check_store, is_mail_store};
 use plimsoll_engine::matrix::{DataCheck, check_data, is_data_set};
+use plimsoll_engine::{EngineError, ErrorKind};
 use plimsoll_evidence::ledger::LedgerMatch;
 use plimsoll_evidence::seal;
 use plimsoll_report::verified::{
@@ -32,7 +35,8 @@ pub enum VerifiedData {
 pub struct Verified {
     /// The result.
     pub found: VerifiedData,
-    /// Exit code, or the I/O error that ended verification. An I/O error is not a corruption.
+    /// Exit code, or the I/O error that ended verification. An I/O error does not count as
+    /// corruption.
     pub exit: Result<Exit, RunnerError>,
 }
 
@@ -46,7 +50,7 @@ pub fn is_evidence(path: &Path) -> bool {
 /// `--witness`.
 ///
 /// # Errors
-/// There is nothing to verify, there are both kinds of data, or files cannot be opened.
+/// There is no data to verify, both kinds of data exist, or files cannot be opened.
 pub fn data(
     path: &Path,
     witness: Option<&Path>,
@@ -57,7 +61,17 @@ pub fn data(
         && (given.starts_with("nfs://") || given.starts_with("s3://"))
     {
         let says = format!(
-            "{given}: data on NFS exports and in buckets can be checked only during its run"
+            "{given}: data on NFS exports and in buckets can be verified only by the run that \
+             writes it"
+        );
+        return Err(
+            RunnerError::usage(says).hint("set verify = true in [phases], and run the plan")
+        );
+    }
+    if fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device()) {
+        let says = format!(
+            "{}: data on a device can be verified only by the run that writes it",
+            path.display()
         );
         return Err(
             RunnerError::usage(says).hint("set verify = true in [phases], and run the plan")
@@ -67,15 +81,34 @@ pub fn data(
     if is_data_set && is_mail_store(path) {
         let path = path.display();
         let says = format!("{path} contains a data set and a mail store: nothing was read");
-        return Err(RunnerError::usage(says).hint("name one of its subdirectories plimsoll-NAME"));
+        return Err(
+            RunnerError::usage(says).hint("specify one of its subdirectories plimsoll-NAME")
+        );
+    }
+    if is_data_set && witness.is_some() {
+        let says =
+            format!("{} is a data set, and a witness has commits of a mail store", path.display());
+        return Err(RunnerError::usage(says).hint("repeat the command without --witness"));
     }
     if is_data_set {
-        let check = check_data(path, interrupt, listener).map_err(|error| engine_error(&error))?;
+        let check = check_data(path, interrupt, listener).map_err(|error| data_error(&error))?;
         return Ok(data_result(check));
     }
     let check =
-        check_store(path, witness, interrupt, listener).map_err(|error| engine_error(&error))?;
+        check_store(path, witness, interrupt, listener).map_err(|error| data_error(&error))?;
     Ok(store_result(check))
+}
+
+/// Converts an error. Another plan does not help if the data cannot be checked.
+fn data_error(error: &EngineError) -> RunnerError {
+    let converted = engine_error(error);
+    if error.kind() != ErrorKind::Config {
+        return converted;
+    }
+    RunnerError { hints: Vec::new(), ..converted }.hint(
+        "specify the directory of data that a run with --keep left when it ended, and with \
+         --witness the file that this run wrote",
+    )
 }
 
 fn exit_or_error(io_error: Option<String>, exit: Exit) -> Result<Exit, RunnerError> {
@@ -105,10 +138,12 @@ fn store_result(check: StoreCheck) -> Verified {
     let exit = match &check {
         _ if check.damage_count > 0 => Exit::Corruption,
         StoreCheck { complete: false, .. } => Exit::Interrupted,
-        StoreCheck { pages_unknown: 1.., .. } => Exit::NoVerdict,
+        StoreCheck { pages_unknown: 1.., .. } | StoreCheck { commits_expected: Some(0), .. } => {
+            Exit::NoVerdict
+        }
         _ => Exit::Ok,
     };
-    let is_unknown = check.damage_count == 0 && check.complete && check.pages_unknown > 0;
+    let is_unknown = exit == Exit::NoVerdict;
     let found = StoreVerification {
         intact: (!is_unknown).then_some(check.damage_count == 0 && check.complete),
         closed_cleanly: check.state == StoreState::Clean,
@@ -133,24 +168,34 @@ fn store_result(check: StoreCheck) -> Verified {
     Verified { found: VerifiedData::Store(found), exit: exit_or_error(check.io_error, exit) }
 }
 
-/// Describes the parts that could not be checked.
+/// Describes the parts of the data that could not be checked.
 fn unknown(check: &StoreCheck) -> Vec<String> {
     let mut unknown = Vec::new();
     if check.pages_unknown > 0 {
         unknown.push(format!(
-            "{} of {} pages are intact and in their place. Whether they are the latest acknowledged version is \
-             unknown: the generation maps of {} databases are missing, or may be older than the data \
-             (the host was restarted, or this is a copy)",
+            "{} of {} pages are intact and at their correct position, but may not be the latest \
+             acknowledged version: the generation maps of {} databases are missing, or may be \
+             older than the data (because the host was restarted, or the data is a copy)",
             check.pages_unknown, check.pages_checked, check.maps_untrusted
         ));
     }
-    unknown.extend(
-        check.unconfirmed.iter().map(|finding| format!("according to such a map: {finding}")),
-    );
+    unknown.extend(check.unconfirmed.iter().map(|finding| {
+        format!(
+            "according to a generation map that may be \
+            older than the data: {finding}"
+        )
+    }));
+    if check.commits_expected == Some(0) {
+        unknown.push(
+            "the witness has no commit of this mail store, so it proves nothing; pass the \
+            witness that the store's run wrote"
+                .to_owned(),
+        );
+    }
     if check.commits_of_others > 0 {
         let others = check.commits_of_others;
         unknown.push(format!(
-            "{others} witnessed commits belong to other stores and were not checked"
+            "{others} witnessed commits belong to other mail stores, and were not checked"
         ));
     }
     unknown
@@ -159,7 +204,7 @@ fn unknown(check: &StoreCheck) -> Vec<String> {
 /// Checks a bundle, or an experiment with its bundles.
 ///
 /// # Errors
-/// Changed evidence.
+/// The evidence was changed.
 pub fn evidence(path: &Path, reader: &Reader) -> Result<(EvidenceVerification, Exit), RunnerError> {
     let run_set = reader.load_all(path)?;
     let exit = run_set.apply_doubts(Exit::Ok);
@@ -219,11 +264,11 @@ fn ledger_text(place: &LedgerMatch) -> String {
     match place {
         LedgerMatch::Recorded(held) => {
             let later = match held.later_witnesses {
-                0 => "no later bundle here confirms that line".to_owned(),
+                0 => "no later bundle of this catalogue confirms this line".to_owned(),
                 1 => "1 later bundle confirms it".to_owned(),
                 n => format!("{n} later bundles confirm it"),
             };
-            format!("line {} of {} has this seal; {later}", held.position, held.lines)
+            format!("line {} of {} records this seal; {later}", held.position, held.lines)
         }
         LedgerMatch::Missing { .. } | LedgerMatch::Contradicted { .. } => {
             "does not contain this run".to_owned()
@@ -239,7 +284,8 @@ fn signature_text(signed: &SignatureState) -> String {
         }
         SignatureState::ByDeclaredKey(key) => {
             format!(
-                "valid, with the key that the bundle names: {key}; pass --key to check whether it is the right one"
+                "valid for the key that is stated in the bundle: {key}; pass --key to check that \
+                 this is the expected key"
             )
         }
         SignatureState::ByRequiredKey(key) => format!("valid, with the required key: {key}"),
@@ -247,7 +293,8 @@ fn signature_text(signed: &SignatureState) -> String {
             format!("the ledger was signed after this run, with the required key: {key}")
         }
         SignatureState::Undeclared => {
-            "the bundle does not mention it; pass --key to check it".to_owned()
+            "a signature exists, but the bundle does not mention it; pass --key to check it"
+                .to_owned()
         }
     }
 }

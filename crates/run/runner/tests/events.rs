@@ -28,12 +28,12 @@ fn plan(target: &str, measure: &str, more: &str) -> Plan {
     Plan::parse(&text, "live.toml").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Events of a run, by kind.
+/// Counts of a run's events, for each kind.
 #[derive(Default)]
 struct EventLog {
     began: Vec<(PhaseKind, Option<u64>)>,
     ended: Vec<Phase>,
-    /// Operations of the measured phase, by class.
+    /// Number of operations in the measured phase, for each class.
     counts: BTreeMap<String, u64>,
     last: Option<Event>,
 }
@@ -79,7 +79,7 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     let bundle = log.bundle();
     let phases: Vec<PhaseKind> = bundle.run.phases.iter().map(|phase| phase.kind).collect();
     assert_eq!(log.began.iter().map(|began| began.0).collect::<Vec<_>>(), phases);
-    // Operations that finish after the end of a phase add to its bytes.
+    // Operations that finish after the end of a phase also count for the bytes of this phase.
     let times = |phase: &Phase| (phase.kind, phase.start_ns, phase.duration_ns);
     let of_bundle: Vec<_> = bundle.run.phases.iter().map(times).collect();
     assert_eq!(log.ended.iter().map(times).collect::<Vec<_>>(), of_bundle);
@@ -91,7 +91,8 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     }
     assert!(log.counts.values().any(|count| *count > 0));
 
-    // An hour on the null target, stopped once it measures.
+    // The plan measures for an hour on the null target, and is stopped once the measurement has
+    // started.
     let run = Runner::start(&plan("null = true", "1h", ""), options(directory.path())).unwrap();
     let stop = run.stop_flag();
     let mut log = EventLog::default();
@@ -105,7 +106,7 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     let Some(Event::Finished { verdict, .. }) = log.last else { panic!("not finished") };
     assert_ne!(verdict.verdict, VerdictKind::Pass);
 
-    // Several runs: each has a verdict, and all of them an experiment.
+    // If there are several runs, each has a verdict, and all of them form an experiment.
     let twice = plan("model = \"zfs-flash\"", "2s", "[repeat]\nruns = 2\n");
     let mut finished = 0;
     let run = Runner::start(&twice, options(directory.path())).unwrap();
@@ -122,7 +123,7 @@ fn a_run_tells_what_its_bundle_holds_and_stops_when_asked() {
     assert!(matches!(log.last, Some(Event::Failed(_))), "{:?}", log.last);
 }
 
-/// A command that is stopped while it is observed.
+/// The command is stopped while it is observed.
 #[test]
 fn an_observed_command_tells_its_intervals_and_ends_when_asked() {
     let directory = tempfile::tempdir().unwrap();

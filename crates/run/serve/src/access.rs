@@ -1,12 +1,11 @@
 //! Access control: identity, roles, forged requests, host names, and the log of logins.
 //!
-//! - The host name with which a browser addresses the server (`Host`) must be an address,
-//!   `localhost` or a stated name: any other name that resolves to this host (DNS rebinding) is
-//!   refused.
-//! - A request that changes something must contain a value that only our own pages have (`csrf`),
-//!   unless it has its token in the header `Authorization: Bearer`, which no browser adds by
-//!   itself.
-//! - If the server requires tokens, every page except the login page needs a role.
+//! - The host name in a request (`Host`) must be an address, `localhost` or one of the configured
+//!   names. Any other name that resolves to this host (DNS rebinding) is rejected.
+//! - A request that changes data must contain a value that only our own pages have (`csrf`). This
+//!   is not required if the request has a token in the header `Authorization: Bearer`, which
+//!   browsers never add by themselves.
+//! - If the server requires tokens, every page except the login page requires a role.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,12 +21,12 @@ use crate::response::Problem;
 use crate::tokens::{Role, Sessions, Tokens};
 
 pub const COOKIE_NAME: &str = "plimsoll";
-/// Session name for form tokens when the server requires no tokens.
+/// Session name from which form tokens are derived if the server requires no tokens.
 const OPEN: &str = "open";
-/// Session name for form tokens before login.
+/// Session name from which form tokens are derived before login.
 const ANONYMOUS: &str = "nobody";
 
-/// Identity of a requester.
+/// Identity of the client that sent a request.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// Role of the requester.
@@ -36,7 +35,7 @@ pub struct Identity {
     pub name: String,
     /// Address of the client; `None` in tests of routes.
     pub address: Option<IpAddr>,
-    /// Form token that requests from this session must contain.
+    /// Form token that requests of this session must contain.
     pub csrf: String,
     /// Session id; `None` without a login.
     pub session: Option<String>,
@@ -44,10 +43,10 @@ pub struct Identity {
     pub has_bearer_token: bool,
 }
 
-/// Writes a line of the log.
+/// Function that writes a line of the log.
 pub type WriteLog = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Decides which requester may do which action.
+/// Decides which client may perform which action.
 pub struct AccessControl {
     /// Accepted tokens; `None` grants every request the role `run`.
     pub tokens: Option<Tokens>,
@@ -62,17 +61,17 @@ pub struct AccessControl {
 }
 
 impl AccessControl {
-    /// Writes the action of a requester to the log.
+    /// Writes an action of a client to the log.
     pub fn record(&self, who: &Identity, action: &str) {
         let name = if who.name.is_empty() { "anonymous" } else { &who.name };
         let at = who.address.map_or(String::new(), |at| format!(" at {at}"));
         (self.log)(&format!("{} {name}{at}: {action}", utc(now_unix_ns())));
     }
 
-    /// Returns the identity of a requester.
+    /// Returns the identity of the client that sent a request.
     ///
     /// # Errors
-    /// Unknown host name or unknown token.
+    /// The host name or the token is unknown.
     pub fn identify(&self, parts: &Parts) -> Result<Identity, Problem> {
         self.check_host(parts)?;
         let address = parts.extensions.get::<Arc<Connection>>().map(|one| one.address);
@@ -99,7 +98,7 @@ impl AccessControl {
     /// Checks a token and returns the new session id.
     ///
     /// # Errors
-    /// Wrong token, or too many wrong tokens from this address in the last minute.
+    /// The token is wrong, or too many wrong tokens were sent from this address in the last minute.
     pub fn log_in(&self, who: &Identity, token: &str) -> Result<String, Problem> {
         let user = self.tokens.as_ref().and_then(|tokens| tokens.user(token));
         let Some(user) = user.cloned() else { return Err(self.reject_token(who)) };
@@ -112,7 +111,7 @@ impl AccessControl {
         begun.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
     }
 
-    /// Counts a wrong token of this address. Other addresses and valid tokens are not affected.
+    /// Counts a wrong token from this address. It does not affect other addresses or valid tokens.
     fn reject_token(&self, who: &Identity) -> Problem {
         let at = network(who.address.unwrap_or(IpAddr::from([127, 0, 0, 1])));
         match self.sessions.count_failed_attempt(at) {
@@ -122,9 +121,9 @@ impl AccessControl {
             }
             None => Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
-                "too many wrong tokens from this address",
+                "too many wrong tokens were sent from this address",
             )
-            .hint("wait a minute"),
+            .hint("wait a minute, then try again"),
         }
     }
 
@@ -142,17 +141,20 @@ impl AccessControl {
             true => Ok(()),
             false => Err(Problem::new(
                 StatusCode::MISDIRECTED_REQUEST,
-                "the request's Host is not a name of this server",
+                "the Host header of the request is not a name of this server",
             )
-            .hint("restart the server with `--name NAME`, or use its address")),
+            .hint(
+                "restart the server with `--name NAME`, or open the page by the server's IP \
+                address",
+            )),
         }
     }
 }
 
-/// Refuses a request that changes data and was not sent by one of our pages.
+/// Rejects a request that changes data if it was not sent by one of our pages.
 ///
 /// # Errors
-/// Such a request.
+/// The request was not sent by one of our pages.
 pub fn check_csrf(
     identity: &Identity,
     headers: &HeaderMap,
@@ -173,13 +175,13 @@ pub fn check_csrf(
         {
             Ok(())
         }
-        _ => Err(Problem::forbidden("the form token is missing or has expired")
+        _ => Err(Problem::forbidden("the form token of the request is missing or has expired")
             .hint("reload the page and submit the form again")
             .hint("programs send the `csrf` value of GET /api/session in the header X-CSRF-Token")),
     }
 }
 
-/// Compares in constant time.
+/// Compares two texts in constant time.
 fn equals_in_constant_time(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }

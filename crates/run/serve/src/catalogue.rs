@@ -1,4 +1,4 @@
-//! The catalogue: the only way from a name in a request to a file.
+//! The catalogue. Only here are names in requests converted to files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::FindRoots;
 use crate::response::Problem;
 use crate::team::Team;
 
-/// Time for which a cached snapshot is used without checking it.
+/// Time for which a cached snapshot is used without a check.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
-/// Maximum age of a snapshot if its ledger and directories look unchanged. Rereading visits every
-/// bundle.
+/// Maximum age of a snapshot whose ledger and directories look unchanged. The time is long, because
+/// rereading opens every bundle.
 const REREAD_AFTER: Duration = Duration::from_secs(30);
 /// Maximum length of a name.
 const NAME_LENGTH_MAX: usize = 200;
@@ -34,12 +34,12 @@ struct Snapshot {
     at: Instant,
     looked: Instant,
     catalogue: Catalogue,
-    /// Rendered texts derived from the catalogue, by name.
+    /// Rendered texts that are derived from the catalogue, with their names as keys.
     cached: BTreeMap<&'static str, Arc<str>>,
 }
 
 impl CachedCatalogue {
-    /// Nothing was read yet.
+    /// Nothing has been read yet.
     pub fn new(roots: FindRoots, team: Option<Arc<Team>>) -> Self {
         let (fetching, snapshot, ledger) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self { roots, team, fetching, snapshot, ledger }
@@ -50,7 +50,7 @@ impl CachedCatalogue {
         (self.roots)()
     }
 
-    /// Returns the ledger of these runs, whose lines are checked only once.
+    /// Returns the ledger of these runs. Each of its lines is checked only once.
     pub fn ledger(&self) -> Arc<CachedLedger> {
         self.ledger_at(&self.roots().ledger)
     }
@@ -68,11 +68,11 @@ impl CachedCatalogue {
         self.team.as_ref()
     }
 
-    /// Unpacks bundles of other users' runs; returns the location of the last one.
+    /// Unpacks the bundles of other users' runs. Returns the location of the last bundle.
     fn fetch_bundles(&self, runs: &[Entry]) -> Result<PathBuf, Problem> {
         let nothing = || Problem::not_found("the bundle no longer exists");
         let team = self.team.as_ref().ok_or_else(nothing)?;
-        // Two concurrent requests for the same bundle would unpack it twice.
+        // Without this lock, two concurrent requests for the same bundle would unpack it twice.
         let _one = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fetched = None;
         for run in runs {
@@ -81,10 +81,10 @@ impl CachedCatalogue {
         fetched.ok_or_else(nothing)
     }
 
-    /// Runs a query on the catalogue, at most a second old.
+    /// Runs a query on a snapshot of the catalogue that is at most a second old.
     ///
     /// # Errors
-    /// Broken ledger, or an error of the query.
+    /// The ledger is broken, or the query failed.
     pub fn with<T>(
         &self,
         query: impl FnOnce(&Catalogue) -> Result<T, CatalogueError>,
@@ -92,7 +92,7 @@ impl CachedCatalogue {
         self.read(|read| Ok(query(&read.catalogue)?))
     }
 
-    /// Returns a text derived only from the catalogue. The text is cached until the catalogue
+    /// Returns a text that depends only on the catalogue. The text is cached until the catalogue
     /// changes.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl CachedCatalogue {
     /// Returns the directory of the run or experiment with this name.
     ///
     /// # Errors
-    /// There is no match, there are several, or the bundle was removed.
+    /// No run or experiment matches, several match, or the bundle was removed.
     pub fn directory(&self, called: &str) -> Result<PathBuf, Problem> {
         if called.len() > NAME_LENGTH_MAX {
             return Err(Problem::not_found("the run's name is too long"));
@@ -162,7 +162,7 @@ impl CachedCatalogue {
                 Err(Problem::not_found(format!("the bundle of {} no longer exists", entry.run_id)))
             }
             Lookup::Missing => Err(Problem::not_found(format!("there is no run {called}"))
-                .hint("/runs lists the existing runs")),
+                .hint("see /runs for the existing runs")),
         }
     }
 }

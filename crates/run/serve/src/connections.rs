@@ -1,6 +1,6 @@
-//! Open connections, with limits per address. Clients without a token cannot displace clients with
-//! a token: each group has its own limit, and a new connection closes the oldest idle connection of
-//! the address with the most connections.
+//! Open connections, with limits per address. Clients with a valid token and clients without have
+//! separate limits, so clients without a token cannot displace the others. If a limit is reached, a
+//! new connection closes the oldest idle connection of the address with the most connections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,26 +14,28 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 
-/// Connections of one address that have not sent a valid token.
+/// Maximum number of connections of one address that have not sent a valid token.
 const ANONYMOUS_PER_ADDRESS_MAX: usize = 32;
-/// All connections that have not sent a valid token.
+/// Maximum number of all connections that have not sent a valid token.
 const ANONYMOUS_MAX: usize = 128;
-/// Connections that have sent a valid token.
+/// Maximum number of connections that have sent a valid token.
 const KNOWN_MAX: usize = 256;
-/// Time that a client without a token has to send a request, its TLS handshake included.
+/// Time limit for a client without a token to send a request, including the TLS handshake.
 const ANONYMOUS_IDLE_MAX: Duration = Duration::from_secs(5);
-/// The same for clients with a token; it is longer than the maximum time for receiving a body.
+/// Time limit for a client with a token to send a request. It is longer than the maximum time for
+/// receiving a body.
 const KNOWN_IDLE_MAX: Duration = Duration::from_secs(40);
-/// Interval of checks during an answer.
+/// Interval at which a busy connection is checked.
 const BUSY_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Connection {
     /// Address of the client.
     pub address: IpAddr,
-    /// True once a request had a valid token or session. Without tokens, any request has.
+    /// True after a request with a valid token or session. If the server requires no tokens, every
+    /// request counts as valid.
     is_known: AtomicBool,
-    /// True while the server computes an answer or sends events. A busy connection is not closed.
+    /// True while the server computes a response or sends events. A busy connection is not closed.
     is_busy: AtomicBool,
     last_active: Mutex<Instant>,
     closing: Notify,
@@ -45,7 +47,7 @@ pub struct Connections {
     open: Mutex<Vec<Arc<Connection>>>,
 }
 
-/// Removes the connection when dropped.
+/// Removes the connection from the list when dropped.
 pub struct OpenConnection {
     pub connection: Arc<Connection>,
     connections: Arc<Connections>,
@@ -71,13 +73,13 @@ impl Drop for BusyGuard {
 }
 
 impl BusyGuard {
-    /// Keeps the connection busy until the body is sent.
+    /// Marks the connection as busy until the body has been sent.
     pub fn until_sent(self, body: Body) -> Body {
         Body::new(BusyBody { body, _busy: self })
     }
 }
 
-/// A body during whose transfer the connection is busy.
+/// A response body. While it is sent, the connection is busy.
 struct BusyBody {
     body: Body,
     _busy: BusyGuard,
@@ -103,7 +105,8 @@ impl HttpBody for BusyBody {
     }
 }
 
-/// Returns the network to which limits apply: an IPv6 client usually has its own /64.
+/// Returns the network to which the limits apply: a single IPv6 client usually has a whole /64
+/// network.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
@@ -133,7 +136,7 @@ impl Connection {
         *self.last_active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that a request had a valid token or session.
+    /// Records that a request of this connection had a valid token or session.
     pub fn mark_known(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
@@ -146,8 +149,8 @@ impl Connection {
         BusyGuard(connection.cloned())
     }
 
-    /// Returns when the connection must be closed: it was idle for too long, or its place is
-    /// needed.
+    /// Waits until the connection must be closed, because it was idle for too long or another
+    /// connection needs its place.
     pub async fn closed(&self) {
         loop {
             let is_known = self.is_known.load(Ordering::Relaxed);
@@ -171,8 +174,8 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection. Closes the oldest idle one if a limit is reached; returns `None` if all
-    /// are busy.
+    /// Adds a connection. If a limit is reached, closes the oldest idle connection. Returns `None`
+    /// if all connections are busy.
     pub fn open(self: &Arc<Self>, address: IpAddr) -> Option<OpenConnection> {
         let mut open = self.lock();
         let is_known = |one: &Arc<Connection>| one.is_known.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! A plan or a fio job from a form, or a plan from its text: its errors, whether it may be started
-//! on this server, and its expected cost.
+//! Checks a plan or a fio job from a form, or a plan from its text. Returns its errors, whether it
+//! may be started on this server, and its expected cost.
 
 mod check;
 mod goal;
@@ -17,7 +17,7 @@ pub use check::{PlanCheck, check};
 pub use goal::RunGoal;
 pub use on_hosts::check as check_on_hosts;
 
-/// File name of the plan in messages.
+/// File name of the plan that messages show.
 const NAME: &str = "plan.toml";
 /// Maximum length of a plan.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -27,20 +27,20 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 pub enum ValueFormat {
     /// Always quoted.
     Text,
-    /// Numbers, `true` and `false` unchanged, all other values in quotes.
+    /// Numbers, `true` and `false` remain unchanged. All other values are put in quotes.
     Value,
-    /// Like [`ValueFormat::Value`], and a list if the value has commas.
+    /// Like [`ValueFormat::Value`], but a value with commas becomes a list.
     Values,
 }
 
 /// A field of a form.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Field of the plan.
+    /// Path of the field in the plan.
     pub name: &'static str,
-    /// Label on the page.
+    /// Label of the field on the page.
     pub label: &'static str,
-    /// Initial value on the page.
+    /// Initial value of the field on the page.
     pub initial: &'static str,
     pub format: ValueFormat,
 }
@@ -56,19 +56,19 @@ const fn field(
 
 use ValueFormat::{Text, Value, Values};
 
-/// Fields of every form.
+/// Fields that every form has.
 pub const COMMON: &[Field] = &[
     field("phases.warm_up", "Warm-up", "10s", Value),
     field("phases.measure", "Measure", "60s", Value),
-    field("evidence.min_measure", "Minimum measured time", "30s", Value),
+    field("evidence.min_measure", "Minimum duration of the measurement", "30s", Value),
     field("repeat.runs", "Runs", "", Value),
 ];
 
-/// Fields of a mail store.
+/// Fields of the form for a mail store.
 pub const MAILBOX: &[Field] = &[
     field("workload.mailbox.mailboxes", "Mailboxes", "100", Value),
     field("workload.mailbox.mailbox_size", "Mailbox size", "16MiB", Value),
-    field("workload.mailbox.iops_per_mailbox", "I/Os per second and mailbox", "0.2", Value),
+    field("workload.mailbox.iops_per_mailbox", "I/Os per second per mailbox", "0.2", Value),
     field("workload.mailbox.databases", "Databases", "2", Value),
     field("workload.mailbox.threads", "Sessions", "", Value),
     field("workload.mailbox.pace", "Pace", "", Text),
@@ -107,7 +107,7 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
         "text" | "fio" => return Some(Vec::new()),
         _ => {
             gallery_plan(kind)?;
-            // If a field is empty, the plan's value does not change.
+            // The initial values are empty, because the plan's value is used if a field is empty.
             return Some(COMMON.iter().map(|one| Field { initial: "", ..*one }).collect());
         }
     };
@@ -117,7 +117,7 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
 /// Checks the plan that a submitted form describes.
 ///
 /// # Errors
-/// An unknown kind, or invalid changes.
+/// The kind is unknown, or the changes are invalid.
 pub fn check_form(
     given: &dyn Fn(&str) -> Option<String>,
     allow: &Allow,
@@ -135,7 +135,7 @@ pub fn check_form(
     Ok(check(&text(given)?, goal, allow))
 }
 
-/// Kind of the chosen place.
+/// Returns the kind of target that the user chose.
 fn target_kind(given: &dyn Fn(&str) -> Option<String>) -> String {
     let chosen =
         given("place_kind").filter(|kind| TARGET_KINDS.iter().any(|(of, _, _)| of == kind));
@@ -145,7 +145,7 @@ fn target_kind(given: &dyn Fn(&str) -> Option<String>) -> String {
 /// Returns the plan text for a form.
 ///
 /// # Errors
-/// An unknown kind, or invalid changes.
+/// The kind is unknown, or the changes are invalid.
 pub fn text(given: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
     let kind = given("kind").unwrap_or_default();
     let wrong = || Problem::bad_request("there is no such form");
@@ -158,7 +158,7 @@ pub fn text(given: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
         return Ok(text.replace("\r\n", "\n"));
     }
     let place_kind = target_kind(given);
-    // There may be several exports.
+    // A plan may have several exports.
     let format = if place_kind == "nfs" { Values } else { Text };
     let place =
         given("place").map(|place| (format!("target.{place_kind}"), literal(format, place.trim())));
@@ -187,7 +187,8 @@ fn apply_changes(text: &str, changes: &[String]) -> Result<String, Problem> {
     overlay(text, NAME, &changes).map_err(|errors| Problem::bad_request(errors.to_string()))
 }
 
-/// Returns fields with their values as TOML, each section once, in their order.
+/// Returns the fields and their values as TOML. Each section appears once, in the order of the
+/// fields.
 fn sections(fields: impl Iterator<Item = (String, String)>) -> String {
     let mut sections: Vec<(String, Vec<String>)> =
         vec![(String::new(), vec!["version = 1".to_owned()])];
@@ -214,7 +215,7 @@ fn literal(format: ValueFormat, text: &str) -> String {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
             format!("[{}]", parts.map(|part| literal(Value, part)).collect::<Vec<_>>().join(", "))
         }
-        // Only numbers with the same format in Rust and TOML.
+        // Accepts only numbers that have the same format in Rust and in TOML.
         Value | Values
             if bare && text.starts_with(|c: char| c.is_ascii_digit()) && !text.ends_with('.') =>
         {

@@ -1,4 +1,4 @@
-//! Server-sent events for viewers of a run.
+//! Server-sent events for the viewers of a run.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ pub struct Frames {
     /// Status and tables.
     pub now: Bytes,
     pub charts: Bytes,
-    /// Changes including the charts.
+    /// Number of updates so far that included the charts.
     pub charts_number: u64,
-    /// Messages once, at the end.
+    /// Messages that are sent once, at the end.
     pub end: Option<Bytes>,
 }
 
@@ -44,13 +44,13 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// Adds a viewer, whose number is limited.
+    /// Adds a viewer. The number of viewers is limited.
     pub fn new(frames: watch::Receiver<Frames>, slot: OwnedSemaphorePermit) -> Self {
         Self { frames, has_started: false, charts_number: 0, has_ended: false, _slot: slot }
     }
 
-    /// Stream of events. If a viewer is slow, it skips intermediate states and gets the latest
-    /// state.
+    /// Returns the stream of events. A slow viewer skips intermediate states and receives the
+    /// latest state.
     pub fn stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
         futures_util::stream::unfold(self, |mut viewer| async move {
             let next = viewer.next().await?;
@@ -65,7 +65,7 @@ impl Viewer {
         if self.has_started {
             match tokio::time::timeout(KEEP_ALIVE, self.frames.changed()).await {
                 Ok(Ok(())) => {}
-                // The next run replaced it.
+                // The next run has replaced this run.
                 Ok(Err(_)) => return None,
                 Err(_) => return Some(Bytes::from_static(b":\n\n")),
             }

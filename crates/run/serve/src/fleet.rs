@@ -1,5 +1,5 @@
-//! The hosts of a fleet. A separate thread polls them every few seconds, so that no page waits for
-//! the server. Plans may be started on them if the operator allows it.
+//! The hosts of a fleet. A separate thread polls them every few seconds, so pages never wait for
+//! the NATS server. If the operator allows it, plans can be started on these hosts.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,13 +24,14 @@ pub trait FleetRunner: Send + Sync {
     /// Checks that a fleet can run the plan.
     ///
     /// # Errors
-    /// A plan for one host, or no key to sign it.
+    /// The plan is for a single host, or there is no key to sign it.
     fn check(&self, plan: &ResolvedPlan) -> Result<(), RunnerError>;
 
-    /// Selects hosts by name. Returns their driver, and the directories with the signing key.
+    /// Selects hosts by name. Returns their driver, and the directories to use, which include the
+    /// signing key.
     ///
     /// # Errors
-    /// A host that is not free, or an unreachable server.
+    /// A host is not free, or the server cannot be reached.
     fn select(
         &self,
         plan: &ResolvedPlan,
@@ -45,7 +46,7 @@ const STOP_POLL: Duration = Duration::from_millis(100);
 /// Latest known state of a fleet's hosts.
 pub struct Fleet {
     find: FindHosts,
-    /// Starts plans; `None` if the operator does not allow it.
+    /// Starts plans on the hosts; `None` if the operator does not allow this.
     pub runner: Option<Box<dyn FleetRunner>>,
     state: Mutex<State>,
     stop: AtomicBool,
@@ -67,7 +68,7 @@ impl Fleet {
     /// Polls until it is stopped.
     ///
     /// # Errors
-    /// A thread that cannot be started.
+    /// The thread cannot be started.
     pub fn follow(self: &Arc<Self>) -> std::io::Result<()> {
         let fleet = Arc::clone(self);
         let thread = std::thread::Builder::new().name("fleet".to_owned()).spawn(move || {
@@ -79,11 +80,11 @@ impl Fleet {
                 }
             }
         });
-        // The thread ends by itself.
+        // The thread ends after its current request, so nothing waits for it.
         thread.map(drop)
     }
 
-    /// Asks the polling thread to stop.
+    /// Requests that the polling thread stops.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -101,10 +102,10 @@ impl Fleet {
         }
     }
 
-    /// Checks that every host is known, and drops duplicates.
+    /// Checks that every given host is known, and removes duplicates.
     ///
     /// # Errors
-    /// A name that is not a host of the fleet.
+    /// One of the names is not a host of the fleet.
     pub fn pick(&self, names: &[String]) -> Result<Vec<String>, String> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = |name: &&String| state.hosts.iter().any(|host| host.name == **name);
@@ -114,13 +115,13 @@ impl Fleet {
         Ok(names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// First target that a host allows, such as `path /mnt/test`.
+    /// Returns the first target that a host allows, such as `path /mnt/test`.
     pub fn first_allowed(&self) -> Option<String> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.hosts.iter().find_map(|host| host.allows.first().cloned())
     }
 
-    /// State for the overview.
+    /// Returns the state of the fleet for the overview page.
     pub fn template_value(&self) -> Value {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let host = |host: &HostRow| {

@@ -1,4 +1,4 @@
-//! The web page: running and finished runs and their reports, for browsers and programs.
+//! The web server: shows running and finished runs and their reports, for browsers and programs.
 //!
 //! | file | what |
 //! |---|---|
@@ -19,12 +19,13 @@
 //! | `site` | the frame around every page, and its templates |
 //! | `pages` | a page a file; `api` gives the same to programs |
 //!
-//! Plain functions on threads that may block create the pages; only connections are asynchronous.
+//! Pages are created by ordinary functions on threads that may block. Only connections are
+//! asynchronous.
 //!
 //! # Where to change what
 //!
-//! - a page or route: a file in `pages` with its template and its line in `routes.rs`, which also
-//!   feeds the access tests; `pages/openapi.json` must match
+//! - a page or route: a file in `pages` with its template, and a line in `routes.rs`, which the
+//!   access tests also use; `pages/openapi.json` must match
 //! - starting runs: `draft.rs` (forms), `draft/check.rs` (checks), `draft/job.rs` (fio jobs),
 //!   `draft/on_hosts.rs` (fleets), `draft/model_limits.rs` (limits of models)
 //! - access: `access.rs`, `tokens.rs`; connection limits: `connections.rs`
@@ -63,7 +64,7 @@ pub use server::serve;
 pub use tls::{Tls, TlsError};
 pub use tokens::{Tokens, TokensError};
 
-/// Current locations of a user's runs.
+/// Function that returns the current locations of a user's runs.
 pub type FindRoots = Box<dyn Fn() -> Roots + Send + Sync>;
 
 /// Options of the server.
@@ -74,9 +75,9 @@ pub struct ServeOptions {
     pub tokens: Option<Tokens>,
     /// Certificate of the server; `None` for plain HTTP.
     pub tls: Option<Tls>,
-    /// Further names of this host, besides `localhost` and addresses.
+    /// Additional names of this host, besides `localhost` and addresses.
     pub names: Vec<String>,
-    /// Targets that plans may use. An empty list allows no plan that writes.
+    /// Targets that plans may use. If the list is empty, no plan that writes can be started.
     pub allow: Allow,
     /// Ledger and bundles.
     pub places: Places,
@@ -84,18 +85,19 @@ pub struct ServeOptions {
     pub roots: FindRoots,
     /// The team's catalogue: receives this user's runs, and provides those of others.
     pub team: Option<TeamClient>,
-    /// The hosts of a fleet for the overview.
+    /// The hosts of a fleet, which the overview shows.
     pub hosts: Option<FindHosts>,
-    /// Starts plans on those hosts; `None` if that is not allowed.
+    /// Starts plans on the hosts of the fleet; `None` if this is not allowed.
     pub fleet_runner: Option<Box<dyn FleetRunner>>,
-    /// Writes a line of the log: logins, wrong tokens, starts and changes, each with its user.
+    /// Function that writes a line of the log. Logins, wrong tokens, starts and changes are logged,
+    /// each with its user.
     pub log: WriteLog,
 }
 
 /// Reason why the server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// An address that cannot be listened on.
+    /// The address cannot be used for listening.
     #[error("cannot listen on {address}: {error}")]
     Listen {
         address: SocketAddr,
@@ -103,15 +105,18 @@ pub enum ServeError {
         error: std::io::Error,
     },
     /// Other hosts can reach the address, no token is required, and `--insecure` was not given.
-    #[error("cannot serve on {0}: other hosts can reach it, and no token is required")]
+    #[error("cannot serve on {0}: other hosts can reach this address, and no token is required")]
     Open(SocketAddr),
     /// Other hosts can reach the address, TLS is off, and `--insecure` was not given.
-    #[error("cannot serve on {0}: other hosts can reach it, and the connection is not encrypted")]
+    #[error(
+        "cannot serve on {0}: other hosts can reach this address, and the connection is not \
+        encrypted"
+    )]
     Plain(SocketAddr),
     /// Threads or random numbers are not available.
     #[error("{0}")]
     System(String),
-    /// A defect in a template of this program.
-    #[error("a page's template: {0}")]
+    /// A template of this program has a defect.
+    #[error("cannot read the template of a page: {0}")]
     Template(String),
 }

@@ -1,8 +1,8 @@
 //! The current or last run of this server, the runs of this user's other processes
-//! ([`other_processes`]), and their viewers.
+//! ([`other_processes`]), and the viewers of all of them.
 //!
-//! A thread receives the run's events (`plimsoll_live`) and renders them ([`render`]) at
-//! most twice a second, once for all viewers.
+//! A thread receives the run's events (`plimsoll_live`). At most twice a second, it renders them
+//! ([`render`]) once for all viewers.
 
 pub mod other_processes;
 pub mod render;
@@ -27,7 +27,7 @@ use crate::events::{Frames, Viewer, event};
 use crate::request::quoted;
 use crate::response::Problem;
 
-/// Maximum concurrent viewers. Further pages show a static state.
+/// Maximum concurrent viewers. Pages of additional viewers show a static state.
 pub const VIEWERS_MAX: usize = 100;
 /// Minimum interval between updates of status and tables.
 const DRAWN_EVERY: Duration = Duration::from_millis(500);
@@ -35,7 +35,7 @@ const DRAWN_EVERY: Duration = Duration::from_millis(500);
 const CHARTS_EVERY: Duration = Duration::from_secs(2);
 /// The run.
 pub struct Live {
-    /// Ledger and bundles of runs on this host.
+    /// Directories of the ledger and bundles of runs on this host.
     pub places: Places,
     templates: Arc<Environment<'static>>,
     current: Mutex<Option<CurrentRun>>,
@@ -61,19 +61,19 @@ pub struct LiveHtml {
 }
 
 impl Live {
-    /// No run was started yet.
+    /// No run has been started yet.
     pub fn new(places: Places, templates: Arc<Environment<'static>>) -> Self {
         let viewers = Arc::new(Semaphore::new(VIEWERS_MAX));
         let others = OtherProcesses::new(places.clone());
         Self { places, templates, current: Mutex::new(None), viewers, others }
     }
 
-    /// Starts an accepted run. Each of its runs checks the allowed targets of `options` again. The
-    /// run is stopped after `time_max`, and `after` is called after its end, before viewers learn of
-    /// it.
+    /// Starts accepted work. Each of its runs checks the allowed targets in `options` again. The
+    /// work is stopped after `time_max`. When it has ended, `after` is called before the viewers
+    /// are notified.
     ///
     /// # Errors
-    /// A run in progress, or a thread that cannot be started.
+    /// A run is in progress, or a thread cannot be started.
     pub fn start(
         &self,
         work: Work,
@@ -84,10 +84,13 @@ impl Live {
         let mut current = self.lock();
         if let Some(known) = current.as_ref().map(|one| lock(&one.state)).filter(|s| s.is_under_way)
         {
-            let says =
-                format!("a run of {} is in progress: this server runs one at a time", known.plan);
+            let says = format!(
+                "a run of {} is in progress, and this server executes only one run at a \
+                    time",
+                known.plan
+            );
             return Err(Problem::new(StatusCode::CONFLICT, says)
-                .hint("wait until it finishes, or stop it on /live"));
+                .hint("wait until this run has finished, or stop it on /live"));
         }
         let name = work.name().to_owned();
         let handle = Runner::carry_out(work, options)?;
@@ -101,7 +104,8 @@ impl Live {
         let follow = move || {
             let drawing = Drawing { templates: &templates, places: &places };
             follow(handle, time_max, &of, &drawing, &sender);
-            // Before viewers learn of the end: they load the report then.
+            // This happens before viewers are notified of the end, because they then load the
+            // report.
             after();
             let mut known = lock(&of);
             known.end();
@@ -116,7 +120,7 @@ impl Live {
         Ok(())
     }
 
-    /// Requests a stop. The data that was measured until then is preserved.
+    /// Requests that the run stops. The data measured until then is preserved.
     ///
     /// # Errors
     /// No run is in progress.
@@ -125,20 +129,20 @@ impl Live {
         let known = current.as_ref().filter(|one| lock(&one.state).is_under_way);
         let Some(known) = known else {
             return Err(Problem::new(StatusCode::CONFLICT, "no run of this server is in progress")
-                .hint("stop runs of other processes where they were started"));
+                .hint("stop a run of another process in the terminal where it was started"));
         };
         known.stop.store(true, Ordering::Relaxed);
         lock(&known.state).is_stopping = true;
         Ok(())
     }
 
-    /// Stops the run and waits for its end, because the server ends.
+    /// Stops the run and waits until it has ended. Called when the server ends.
     pub fn end(&self) {
         let mut current = self.lock();
         let Some(known) = current.as_mut() else { return };
         known.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = known.thread.take() {
-            // The runner has already caught panics of the run.
+            // Panics of the run have already been caught by the runner.
             drop(thread.join());
         }
     }
@@ -149,18 +153,18 @@ impl Live {
         state.map(|state| query(&lock(&state)))
     }
 
-    /// HTML of the server's run; `None` if it has not started a run.
+    /// Returns the HTML of the server's run; `None` if the server has not started a run.
     ///
     /// # Errors
-    /// A defect in its template.
+    /// The template has a defect.
     pub fn render(&self) -> Result<Option<LiveHtml>, Problem> {
         self.with(|state| self.render_state(state)).transpose()
     }
 
-    /// HTML of a run's state.
+    /// Returns the HTML of a run's state.
     ///
     /// # Errors
-    /// A defect in its template.
+    /// The template has a defect.
     pub fn render_state(&self, state: &State) -> Result<LiveHtml, Problem> {
         let (now, more) = render::status_and_tables(state, &self.templates, &self.places)?;
         Ok(LiveHtml { now, more, charts: render::charts(state) })
@@ -169,10 +173,10 @@ impl Live {
     /// Adds a viewer of this server's run, or of a run of another process of this user.
     ///
     /// # Errors
-    /// No run was started, or there are too many viewers.
+    /// No run has been started, or there are too many viewers.
     pub fn watch(&self, process: Option<u32>) -> Result<Viewer, Problem> {
         let slot = Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| {
-            let says = format!("the limit of {VIEWERS_MAX} viewers is reached");
+            let says = format!("the limit of {VIEWERS_MAX} viewers has been reached");
             Problem::new(StatusCode::TOO_MANY_REQUESTS, says)
                 .hint("reload the page to see the current state")
         })?;
@@ -195,7 +199,7 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Processes events until the last, and renders the state at intervals.
+/// Processes all events up to the last, and renders the state at intervals.
 fn follow(
     handle: RunHandle,
     time_max: Option<Duration>,
@@ -217,7 +221,8 @@ fn follow(
         let is_over = time_max.is_some_and(|most| began.elapsed() >= most);
         if is_over && !stop.swap(true, Ordering::Relaxed) {
             known.is_stopping = true;
-            let says = "the run is being stopped: it reached the time limit for runs on a model";
+            let says = "the run is being stopped, because it reached the time limit for runs on a \
+                model";
             known.apply(Event::Warning(says.to_owned()));
         }
         if is_due(drawn, DRAWN_EVERY) {
@@ -232,10 +237,10 @@ fn follow(
     }
 }
 
-/// What a run's fragments are drawn with.
+/// Parameters for rendering the fragments of a run.
 struct Drawing<'a> {
     templates: &'a Environment<'static>,
-    /// State of the user whose prompts are shown.
+    /// Directories of the user whose prompts are shown.
     places: &'a Places,
 }
 
@@ -245,7 +250,8 @@ fn publish(
     frames: &watch::Sender<Frames>,
     with_charts: bool,
 ) {
-    // A defect in a template is visible on the page itself, which uses the same template.
+    // A defect in a template is ignored here, because it is visible on the page itself, which uses
+    // the same template.
     let drawn = render::status_and_tables(state, drawing.templates, drawing.places);
     let (now, more) = drawn.unwrap_or_default();
     let charts = with_charts.then(|| event("charts", &render::charts(state)));

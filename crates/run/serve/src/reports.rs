@@ -1,4 +1,4 @@
-//! Cache of rendered reports: the latest few, until their files change.
+//! Cache of the latest rendered reports. A report is cached until its files change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,17 +15,17 @@ use crate::response::Problem;
 /// Maximum number of cached reports.
 const CACHED_MAX: usize = 32;
 
-/// A report in the form that the page shows.
+/// A report, prepared for display on a page.
 #[derive(Debug)]
 pub struct RenderedReport {
     /// Title of the page.
     pub title: String,
-    /// Verdict in capitals, or the headline of a report without a verdict.
+    /// Verdict in capitals. If the report has no verdict, its headline.
     pub verdict: String,
     pub body: String,
     /// JSON for programs.
     pub json: String,
-    /// Doubts about the evidence, one per line.
+    /// Doubts about the evidence, one in each line.
     pub custody: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl ReportCache {
     /// not used, because anyone could have written it.
     ///
     /// # Errors
-    /// Evidence that cannot be read or is not reliable.
+    /// The evidence cannot be read or is not reliable.
     pub fn get(
         &self,
         directory: &Path,
@@ -91,8 +91,8 @@ fn render_report(directory: &Path, catalogue: &CachedCatalogue) -> Result<Render
     })
 }
 
-/// Returns the modification times of a report's files: of the seal of a run, or of all files in the
-/// directory of an experiment.
+/// Returns the modification times of the files that determine a report: the seal of a run, or all
+/// files in the directory of an experiment.
 fn stamp(directory: &Path) -> String {
     let at = |path: &Path| {
         let changed = path.metadata().and_then(|data| data.modified()).ok();

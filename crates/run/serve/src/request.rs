@@ -1,4 +1,4 @@
-//! A request for a page: names and values, no paths and no headers.
+//! A request for a page. It contains only names and values, but no paths or headers.
 
 use crate::access::Identity;
 
@@ -33,8 +33,8 @@ impl PageRequest {
         values.filter(|value| !value.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Returns all non-empty fields of the form with this name, or those of the query without a
-    /// form.
+    /// Returns all non-empty fields of the form with this name. If there is no form, returns the
+    /// values of the query with this name.
     pub fn all_fields(&self, name: &str) -> Vec<String> {
         if self.form.is_empty() {
             return self.all_given(name);
@@ -53,7 +53,7 @@ fn first<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs.iter().find(|(of, _)| of == name).map(|(_, value)| value.as_str())
 }
 
-/// Parses names and values of a query or form. Invalid UTF-8 becomes U+FFFD.
+/// Parses the names and values of a query or form. Replaces invalid UTF-8 by U+FFFD.
 pub fn pairs(text: &[u8]) -> Vec<(String, String)> {
     form_urlencoded::parse(text).into_owned().collect()
 }

@@ -16,13 +16,13 @@ pub enum PageResponse {
     Html(String),
     /// JSON text.
     Json(String),
-    /// A file of this program: style sheet or script.
+    /// A file that is part of this program: the style sheet or script.
     Asset(&'static str, String),
-    /// Text of this type.
+    /// Text of the given media type.
     Text(&'static str, String),
     /// A download, with its file name.
     File(&'static str, String, Vec<u8>),
-    /// Stream of server-sent events.
+    /// A stream of server-sent events.
     Events(Box<Viewer>),
     /// Redirect to another page (GET).
     Redirect(String),
@@ -35,7 +35,7 @@ pub enum PageResponse {
 pub struct Problem {
     /// HTTP status.
     pub status: StatusCode,
-    /// Message: which action failed, and the reason.
+    /// Message that states which action failed, and why.
     pub message: String,
     /// Hints, one per line.
     pub hints: Vec<String>,
@@ -69,7 +69,7 @@ impl Problem {
         self
     }
 
-    /// Returns the JSON for programs.
+    /// Returns the error as JSON, for programs.
     pub fn json(&self) -> String {
         let Self { status, message, hints } = self;
         let error = serde_json::json!({
@@ -83,7 +83,7 @@ impl From<RunnerError> for Problem {
     fn from(error: RunnerError) -> Self {
         let status = match error.kind {
             Exit::Usage => StatusCode::BAD_REQUEST,
-            // The directory does not contain valid evidence of a run.
+            // These exit codes mean that the directory does not contain valid evidence of a run.
             Exit::NoVerdict | Exit::Fail | Exit::Corruption => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
@@ -103,26 +103,32 @@ impl From<CatalogueError> for Problem {
 
 impl From<ReportError> for Problem {
     fn from(error: ReportError) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the report: {error}"))
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot create the report: {error}"))
     }
 }
 
 impl From<minijinja::Error> for Problem {
     fn from(error: minijinja::Error) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the page's template: {error}"))
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!(
+                "cannot render the page's template: \
+            {error}"
+            ),
+        )
     }
 }
 
-/// JSON of a value.
+/// Returns a value as JSON.
 ///
 /// # Errors
-/// A value that has no JSON form.
+/// The value has no JSON form.
 pub fn json(value: &impl Serialize) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Json(plimsoll_runner::render::json(value)?))
 }
 
 impl PageResponse {
-    /// Converts to an HTTP response.
+    /// Converts the response to an HTTP response.
     pub fn into_response(self, status: StatusCode) -> Response<Body> {
         const HTML: &str = "text/html; charset=utf-8";
         const JSON: &str = "application/json";
@@ -138,8 +144,8 @@ impl PageResponse {
             }
             Self::File(kind, name, bytes) => {
                 let mut response = response(status, kind, bytes);
-                // Names of runs are letters, digits and hyphens. Other characters must not get into
-                // a header.
+                // Names of runs consist of letters, digits and hyphens. Other characters must not
+                // get into a header.
                 let bare = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
                 let name: String = name.chars().filter(bare).collect();
                 let value = format!("attachment; filename=\"{name}\"");

@@ -1,5 +1,5 @@
-//! Every route, with the role that it requires. The router is built only from this table, so that a
-//! test of all rows of the table tests the whole router.
+//! Every route, with the role that it requires. The router is built only from this table, so tests
+//! of all its rows cover the whole router.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 use crate::tokens::Role;
 
-/// Format of a route's responses, errors included.
+/// Format of a route's responses, including errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// A page for people.
@@ -32,7 +32,7 @@ pub enum Form {
 /// HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Requests that change nothing.
+    /// Requests that do not change data.
     Get,
     /// Something may be.
     Post,
@@ -52,16 +52,17 @@ pub struct Route {
     pub answer: fn(&Site, &PageRequest) -> Result<PageResponse, Problem>,
 }
 
-/// Maximum size of a body: a result to be audited.
+/// Maximum size of a request body, which may be a result to audit.
 const BODY_BYTES_MAX: usize = 16 << 20;
-/// The same for clients without a token: a login.
+/// Maximum size of the body of a client without a token, which can only be a login.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 16 << 10;
 /// Maximum time for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Scripts and styles are files of this server, and images may be data of a page. Nothing is loaded
-/// from other servers, and no page of another server can show one of these pages. Attributes of
-/// style are those of charts' read-outs.
+/// Content security policy. Scripts and styles must be files of this server, and images may be
+/// embedded in a page. Nothing is loaded from other servers, and no page of another server can
+/// embed one of these pages. Style attributes are allowed, because the read-outs of charts use
+/// them.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
                       img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
@@ -198,8 +199,8 @@ async fn handle(
         Ok(Some(elsewhere)) => return elsewhere.into_response(StatusCode::OK),
         Ok(None) => {
             let (site, requested) = (Arc::clone(&site), page_request);
-            // Answering waits for disks, so it does not run on the thread that serves the
-            // connections.
+            // The response is computed on another thread, because it may wait for disks, and this
+            // thread serves the connections.
             let made = tokio::task::spawn_blocking(move || {
                 let made = (route.answer)(&site, &requested);
                 (made, requested)
@@ -229,15 +230,15 @@ async fn handle(
             answer.into_response(problem.status)
         }
     };
-    // The connection of a slow client without a token is closed.
+    // If a client without a token is slow, its connection is closed.
     match is_known {
         true => response.map(|body| busy.until_sent(body)),
         false => response,
     }
 }
 
-/// Determines the user of a request and reads its body. If a login is required, returns the login
-/// page instead.
+/// Determines the user who sent a request, and reads the request's body. If a login is required,
+/// returns the login page instead.
 async fn admit(
     site: &Site,
     route: Route,

@@ -30,7 +30,7 @@ const STOP_POLL: Duration = Duration::from_millis(100);
 /// Maximum number of threads that render pages.
 const PAGE_THREADS_MAX: usize = 16;
 /// Maximum time for receiving the head of a request. [`crate::connections`] closes idle connections
-/// sooner.
+/// earlier.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum size of a request's head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -89,7 +89,7 @@ pub fn serve(
         });
         drop(sharing.transpose().map_err(system)?);
         fleet.as_ref().map_or(Ok(()), |fleet| fleet.follow()).map_err(system)?;
-        // Reads the catalogue in advance. The first request reports any error.
+        // Reads the catalogue in advance. If this fails, the first request reports the error.
         let catalogue = Arc::clone(&site.catalogue);
         drop(tokio::task::spawn_blocking(move || catalogue.with(|_| Ok(())).is_ok()));
         ready(listener.local_addr().map_err(failed)?);
@@ -122,7 +122,7 @@ async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcce
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(_) => {
-                // There is no free file descriptor, or the client has already disconnected.
+                // No file descriptor is free, or the client has already disconnected.
                 tokio::time::sleep(STOP_POLL).await;
                 continue;
             }
@@ -135,7 +135,7 @@ async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcce
                 match tls {
                     None => serve_connection(stream, router, connection).await,
                     Some(tls) => {
-                        // Drops clients whose TLS handshake fails.
+                        // Clients whose TLS handshake fails are dropped.
                         if let Ok(stream) = tls.accept(stream).await {
                             serve_connection(stream, router, connection).await;
                         }

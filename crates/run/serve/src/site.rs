@@ -48,12 +48,12 @@ pub struct Site {
     pub live: Live,
     /// Targets that plans may use.
     pub allow: Allow,
-    /// The hosts of a fleet, if one is configured.
+    /// The hosts of the fleet, if a fleet is configured.
     pub fleet: Option<Arc<Fleet>>,
     pub reports: ReportCache,
-    /// Archives are packed one at a time, because each is in memory.
+    /// Only one archive is packed at a time, because archives are in memory.
     pub packing_lock: Mutex<()>,
-    /// Models run one at a time.
+    /// Only one model runs at a time.
     pub modelling_lock: Mutex<()>,
     /// Directory for packing.
     pub cache: PathBuf,
@@ -61,10 +61,10 @@ pub struct Site {
 }
 
 impl Site {
-    /// Creates a site with its templates.
+    /// Creates a site with the templates of its pages.
     ///
     /// # Errors
-    /// A defect in a template.
+    /// A template has a defect.
     pub fn new(
         access: AccessControl,
         catalogue: CachedCatalogue,
@@ -96,15 +96,15 @@ impl Site {
         })
     }
 
-    /// Returns the fleet if plans may be started on it.
+    /// Returns the fleet, if plans may be started on its hosts.
     pub fn fleet_to_start(&self) -> Option<&Fleet> {
         self.fleet.as_deref().filter(|fleet| fleet.runner.is_some())
     }
 
-    /// Renders a page. `within` is its entry in the menu.
+    /// Renders a page. `within`: entry of the menu to which the page belongs.
     ///
     /// # Errors
-    /// A defect in its template.
+    /// The template has a defect.
     pub fn page(
         &self,
         template: &str,
@@ -127,10 +127,10 @@ impl Site {
         Ok(PageResponse::Html(self.templates.get_template(template)?.render(context)?))
     }
 
-    /// Renders a part of a page that does not depend on the requester.
+    /// Renders a part of a page that is the same for all clients.
     ///
     /// # Errors
-    /// A defect in its template.
+    /// The template has a defect.
     pub fn part(&self, template: &str, values: Value) -> Result<String, Problem> {
         Ok(self.templates.get_template(template)?.render(values)?)
     }

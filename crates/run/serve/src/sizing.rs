@@ -1,5 +1,5 @@
-//! Sizing request for a shipped model, with limits on memory and processor time. Use `plimsoll
-//! model size` for larger requests.
+//! Parses a sizing request for a shipped model, with limits on memory and processor time. For
+//! larger requests, use `plimsoll model size`.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,20 @@ use plimsoll_runner::model_run::model_error;
 
 use crate::response::Problem;
 
-/// Maximum data in a model. Its tables need about 400 MB per TiB and size.
+/// Maximum amount of data in a model. For each size that is tried, the model's tables need about
+/// 400 MB per TiB.
 pub const DATA_BYTES_MAX: u64 = 4 << 40;
-/// Largest size to try.
+/// Largest size that is tried.
 pub const SIZE_MAX: u64 = 64;
 const DATABASES_MAX: u64 = 2_000;
 /// I/Os per second.
 pub const RATE_PER_S_MAX: f64 = 1e6;
 /// Factor by which a field may be increased or decreased.
 const CHANGE_MAX: f64 = 16.0;
-/// Fields that are shown.
+/// Maximum number of fields that are shown.
 const FIELDS_MAX: usize = 24;
-/// Suffixes of fields that may be changed: counts, times and rates. Units and extents would change
-/// the size of the model's tables.
+/// Suffixes of fields that may be changed: counts, times and rates. Fields for units and extents
+/// must not be changed, because they determine the size of the model's tables.
 const ENDINGS: [&str; 13] = [
     "nodes",
     ".count",
@@ -45,16 +46,17 @@ const ENDINGS: [&str; 13] = [
 /// Returns a shipped model by name.
 ///
 /// # Errors
-/// Unknown model.
+/// The model is unknown.
 pub fn load_spec(name: &str) -> Result<Spec, Problem> {
     if !shipped().iter().any(|model| model.name == name) {
         return Err(Problem::not_found(format!("there is no model {name}"))
-            .hint("/models lists those that come with the program"));
+            .hint("see /models for the models that are shipped with the program"));
     }
     Ok(Spec::load(name).map_err(|error| model_error(&error))?)
 }
 
-/// Returns the fields of a model that may be changed, choices first.
+/// Returns the fields of a model that may be changed. Fields that are choices of the modelled
+/// system are first.
 pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
     let facts = spec.facts().into_iter();
     let changeable = |path: &str| {
@@ -73,7 +75,7 @@ pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
 /// Sets a field of a model, if it may be changed to this value.
 ///
 /// # Errors
-/// A field or value that is not permitted.
+/// The field or the value is not permitted.
 pub fn check_change(spec: &Spec, path: &str, value: &str) -> Result<(), Problem> {
     let fields = fields(spec);
     let Some((_, fact)) = fields.iter().find(|(known, _)| known == path) else {
@@ -82,7 +84,7 @@ pub fn check_change(spec: &Spec, path: &str, value: &str) -> Result<(), Problem>
             spec.name
         );
         return Err(
-            Problem::bad_request(says).hint("/models/NAME lists the fields that can be changed")
+            Problem::bad_request(says).hint("see /models/NAME for the fields that can be changed")
         );
     };
     check_near(path, number(path, value)?, fact.value)
@@ -95,7 +97,8 @@ fn check_near(path: &str, number: f64, own: f64) -> Result<(), Problem> {
     }
 }
 
-/// Returns the fields that can be searched: those that the model names, or otherwise its counts.
+/// Returns the fields for which a size can be searched: those that the model lists, or otherwise
+/// its counts.
 pub fn searchable_fields(spec: &Spec) -> Vec<String> {
     let named = spec.size.as_ref().and_then(|table| table.fields.get("fields"));
     if let Some(Field::List(fields)) = named {
@@ -129,7 +132,10 @@ pub fn question<'a>(
     let known = searchable_fields(&spec);
     let field = given("field").or_else(|| known.first().cloned()).unwrap_or_default();
     if !known.contains(&field) {
-        return Err(Problem::bad_request(format!("field: there are {}", known.join(", "))));
+        return Err(Problem::bad_request(format!(
+            "field: the possible values are {}",
+            known.join(", ")
+        )));
     }
     let modelled = ConfiguredModel::load(name, &set).map_err(|error| model_error(&error))?;
     let own = modelled.spec().value(&field).unwrap_or(1.0).max(1.0);
@@ -164,7 +170,7 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
     let bytes = bytes
         .trim()
         .parse::<SizeBytes>()
-        .map_err(|_| Problem::bad_request("mailbox_size: write a size such as 1GiB"))?;
+        .map_err(|_| Problem::bad_request("mailbox_size: enter a size, for example 1GiB"))?;
     let databases = count("databases", (mailboxes / 250.0).ceil().max(1.0))?.trunc();
     check_range("databases", databases, 1.0, DATABASES_MAX as f64)?;
     let rate_ios_per_s = mailboxes * iops;
@@ -172,7 +178,7 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
     let data_bytes = mailboxes * bytes.0 as f64;
     if data_bytes > DATA_BYTES_MAX as f64 {
         return Err(Problem::bad_request(
-            "the mailboxes hold more than 4 TiB: too large to model here",
+            "the mailboxes contain more than 4 TiB, which is too large for a model on this page",
         )
         .hint("`plimsoll model size` has no such limit"));
     }
@@ -187,11 +193,11 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
     Ok(MailLoad { databases, database_bytes, rate_ios_per_s })
 }
 
-/// A request that only uses the latency limits.
+/// Returns a request of which only the latency limits are used.
 fn limits(given: &dyn Fn(&str) -> Option<String>) -> Result<SizeRequest, Problem> {
     let duration = |name: &str, default: &str| {
         let text = given(name).unwrap_or_else(|| default.to_owned());
-        let wrong = |_| Problem::bad_request(format!("{name}: write a duration such as 20ms"));
+        let wrong = |_| Problem::bad_request(format!("{name}: enter a duration, for example 20ms"));
         text.trim().parse::<DurationNs>().map(|duration| duration.0).map_err(wrong)
     };
     Ok(SizeRequest {
@@ -207,7 +213,7 @@ fn limits(given: &dyn Fn(&str) -> Option<String>) -> Result<SizeRequest, Problem
 fn number(name: &str, text: &str) -> Result<f64, Problem> {
     let bare = text.trim().replace([',', '_'], "");
     let number = bare.parse::<f64>().ok().filter(|number| number.is_finite());
-    number.ok_or_else(|| Problem::bad_request(format!("{name}: write a number")))
+    number.ok_or_else(|| Problem::bad_request(format!("{name}: enter a number")))
 }
 
 fn check_range(name: &str, number: f64, low: f64, high: f64) -> Result<(), Problem> {

@@ -1,5 +1,5 @@
-//! The team's catalogue. A separate thread synchronises it every few seconds, so that pages never
-//! wait for it.
+//! The team's catalogue. A separate thread synchronises with it every few seconds, so pages never
+//! wait for the database.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ const STOP_POLL: Duration = Duration::from_millis(100);
 /// State of the connection to the team's catalogue.
 pub struct Team {
     shared: TeamClient,
-    /// Time of the last successful read, and the last error since.
+    /// Time of the last successful synchronisation, and the last error since then.
     state: Mutex<State>,
     stop: AtomicBool,
 }
@@ -50,10 +50,11 @@ impl Team {
         })
     }
 
-    /// Shares local runs until stopped. Calls `on_new_runs` after runs of other users arrived.
+    /// Synchronises until it is stopped: uploads local runs, and calls `on_new_runs` after runs of
+    /// other users have arrived.
     ///
     /// # Errors
-    /// A thread that cannot be started.
+    /// The thread cannot be started.
     pub fn share(
         self: &Arc<Self>,
         roots: impl Fn() -> Roots + Send + 'static,
@@ -73,14 +74,14 @@ impl Team {
         })
     }
 
-    /// Asks the thread to stop.
+    /// Requests that the thread stops.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether there are runs of other users.
+    /// Synchronises once. Returns true if new runs of other users arrived.
     fn sync(&self, roots: &Roots) -> bool {
-        // Opens a separate index, because pages use theirs at the same time.
+        // A separate index is opened, because the pages use their index at the same time.
         let shared = Catalogue::open(roots)
             .and_then(|mut catalogue| self.shared.sync(&mut catalogue, &|_| true));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,7 +92,10 @@ impl Team {
                     .ok()
                     .map(|since| since.as_nanos() as u64);
                 state.error = (sharing.unreadable > 0).then(|| {
-                    format!("{} were stored by another version of Plimsoll", sharing.unreadable)
+                    format!(
+                        "{} of them were stored by another version of Plimsoll",
+                        sharing.unreadable
+                    )
                 });
                 sharing.received > 0
             }

@@ -8,7 +8,7 @@ use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-/// Error in a certificate or its key.
+/// Error in a certificate or in its key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The file cannot be read or is not PEM.
@@ -31,20 +31,21 @@ pub enum TlsError {
     },
 }
 
-/// A certificate with its key.
+/// A certificate with its private key.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ServerConfig>,
 }
 
 impl Tls {
-    /// Reads a certificate, the intermediate certificates after it, and its key; all in PEM format.
+    /// Reads a certificate, the intermediate certificates that follow it, and its key. All must be
+    /// in PEM format.
     ///
     /// # Errors
     /// [`TlsError`].
     pub fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let unreadable = |path: &Path, holds_none: &str| {
-            let (path, none) = (path.to_path_buf(), format!("it contains no {holds_none}"));
+            let (path, none) = (path.to_path_buf(), format!("the file contains no {holds_none}"));
             move |error| {
                 let message =
                     if matches!(error, Error::NoItemsFound) { none } else { error.to_string() };

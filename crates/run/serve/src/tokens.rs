@@ -1,4 +1,4 @@
-//! Tokens with which users log in, and the sessions of users who did.
+//! Tokens with which users log in, and the sessions of users who have logged in.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-/// Permissions of a requester.
+/// Permissions of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// A client that is not logged in: it sees only the login page.
+    /// A client that is not logged in. It can open only the login page.
     #[default]
     Anyone,
     /// Look at everything.
@@ -33,30 +33,30 @@ impl Role {
     }
 }
 
-/// A shorter one could be guessed.
+/// Minimum length of a token. A shorter token could be guessed.
 const TOKEN_LENGTH_MIN: usize = 16;
 /// Idle time after which a session expires.
 const SESSION_IDLE_MAX: Duration = Duration::from_secs(12 * 3_600);
 /// Maximum number of sessions. If it is exceeded, the session that was unused for longest is
 /// dropped.
 const SESSIONS_MAX: usize = 1_024;
-/// Wrong tokens of one network that are answered in a minute.
+/// Maximum number of wrong tokens from one network in a minute. Further tokens are not checked.
 const FAILED_PER_MINUTE_MAX: usize = 20;
 
-/// Maximum number of addresses for which wrong tokens are counted.
+/// Maximum number of networks for which wrong tokens are counted.
 const COUNTED_ADDRESSES_MAX: usize = 4_096;
 
-/// Identity that a token gives: a role, and a name for the log.
+/// Identity of the owner of a token: a role, and a name for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Role of the token.
     pub role: Role,
-    /// Name in the token file; for a line without a name, `token N`, in which N is the line number.
+    /// Name in the token file. If the line has no name: `token N`, where N is the line number.
     pub name: String,
 }
 
-/// The tokens of a file: a line is `view TOKEN` or `run TOKEN`, and a name may follow. Only digests
-/// are stored.
+/// The tokens of a file. A line is `view TOKEN` or `run TOKEN`, optionally followed by a name. Only
+/// digests of the tokens are stored.
 #[derive(Debug)]
 pub struct Tokens {
     known: Vec<([u8; 32], User)>,
@@ -65,7 +65,7 @@ pub struct Tokens {
 /// Error in a token file.
 #[derive(Debug, thiserror::Error)]
 pub enum TokensError {
-    /// The file can't be read.
+    /// The file cannot be read.
     #[error("cannot read {path}: {error}")]
     Unreadable {
         /// The file.
@@ -84,7 +84,7 @@ pub enum TokensError {
         message: String,
     },
     /// It holds none.
-    #[error("{0} holds no token")]
+    #[error("{0} contains no token")]
     Empty(PathBuf),
 }
 
@@ -92,7 +92,7 @@ impl Tokens {
     /// Reads a file of tokens.
     ///
     /// # Errors
-    /// The file cannot be read, or a line is wrong.
+    /// The file cannot be read, or a line is not valid.
     pub fn read(path: &Path) -> Result<Self, TokensError> {
         let unreadable = |error| TokensError::Unreadable { path: path.to_path_buf(), error };
         let mut file = File::open(path).map_err(unreadable)?;
@@ -113,13 +113,16 @@ impl Tokens {
                 line: number + 1,
                 message: message.to_owned(),
             };
-            let (role, token) = line
-                .split_once(char::is_whitespace)
-                .ok_or_else(|| wrong("write a role and a token: `view TOKEN` or `run TOKEN`"))?;
+            let (role, token) = line.split_once(char::is_whitespace).ok_or_else(|| {
+                wrong(
+                    "a line must have a role and a token: `view TOKEN` or `run \
+                    TOKEN`",
+                )
+            })?;
             let role = match role {
                 "view" => Role::View,
                 "run" => Role::Run,
-                _ => return Err(wrong("a role is `view` or `run`")),
+                _ => return Err(wrong("the role must be `view` or `run`")),
             };
             let token = token.trim();
             let (token, name) = match token.split_once(char::is_whitespace) {
@@ -130,7 +133,10 @@ impl Tokens {
                 return Err(wrong("hashes of passwords are no longer supported: use a token"));
             }
             if token.len() < TOKEN_LENGTH_MIN {
-                return Err(wrong("a token has at least 16 characters: `openssl rand -hex 16`"));
+                return Err(wrong(
+                    "a token must have at least 16 characters; `openssl rand -hex \
+                    16` creates one",
+                ));
             }
             known.push((digest(token.as_bytes()), User { role, name }));
         }
@@ -140,7 +146,8 @@ impl Tokens {
         }
     }
 
-    /// Returns the user of a token. Comparing digests makes the duration independent of the token.
+    /// Returns the user of a token. Digests are compared, so that the duration does not depend on
+    /// the token.
     pub fn user(&self, token: &str) -> Option<&User> {
         let given = digest(token.trim().as_bytes());
         let found = self.known.iter().filter(|(known, _)| *known == given).map(|(_, user)| user);
@@ -152,7 +159,7 @@ fn digest(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
 }
 
-/// Open sessions, and the secret that form tokens are derived from.
+/// Open sessions, and the secret from which form tokens are derived.
 #[derive(Debug)]
 pub struct Sessions {
     secret: [u8; 32],
@@ -161,9 +168,9 @@ pub struct Sessions {
 
 #[derive(Debug, Default)]
 struct SessionTable {
-    /// User and time of the last request, by the digest of the cookie.
+    /// User and time of the last request of each session. The key is the digest of the cookie.
     sessions: HashMap<[u8; 32], (User, Instant)>,
-    /// Times of wrong tokens in the last minute, by network.
+    /// Times at which wrong tokens were sent in the last minute, for each network.
     failed_attempts: HashMap<IpAddr, Vec<Instant>>,
 }
 
@@ -171,7 +178,7 @@ impl Sessions {
     /// Nobody yet.
     ///
     /// # Errors
-    /// A system without random numbers.
+    /// The system provides no random numbers.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self { secret: random()?, table: Mutex::default() })
     }
@@ -179,7 +186,7 @@ impl Sessions {
     /// Opens a session and returns the value of its cookie.
     ///
     /// # Errors
-    /// A system without random numbers.
+    /// The system provides no random numbers.
     pub fn begin(&self, user: User) -> std::io::Result<String> {
         let id = hex(&random()?);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,8 +218,8 @@ impl Sessions {
         table.sessions.remove(&digest(id.as_bytes()));
     }
 
-    /// Counts a wrong token. Returns the number of attempts that this network has made in the last
-    /// minute, or `None` if there were too many.
+    /// Counts a wrong token. Returns the number of wrong tokens that were sent from this network in
+    /// the last minute, or `None` if there were too many.
     pub fn count_failed_attempt(&self, network: IpAddr) -> Option<usize> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = &mut table.failed_attempts;
@@ -231,7 +238,7 @@ impl Sessions {
         may.then_some(times.len())
     }
 
-    /// Form token of a session, which other sites cannot guess.
+    /// Returns the form token (CSRF token) of a session. Other sites cannot guess it.
     pub fn form_token(&self, session: &str) -> String {
         let mut hasher = Sha256::new();
         hasher.update(self.secret);
@@ -269,10 +276,10 @@ mod tests {
         assert_eq!(user(" fedcba9876543210\n"), Some((Role::Run, "ann")));
         assert_eq!(user("0123456789abcdeF"), None);
         for (text, says) in [
-            ("view short", "line 1: a token has at least 16"),
-            ("\nadmin 0123456789abcdef", "line 2: a role is"),
-            ("0123456789abcdef", "line 1: write a role"),
-            ("# nothing\n", "holds no token"),
+            ("view short", "line 1: a token must have at least 16"),
+            ("\nadmin 0123456789abcdef", "line 2: the role must be"),
+            ("0123456789abcdef", "line 1: a line must have a role"),
+            ("# nothing\n", "contains no token"),
             ("run $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH", "line 1: hashes of passwords"),
         ] {
             let error = of(text).unwrap_err().to_string();

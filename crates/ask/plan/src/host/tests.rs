@@ -28,7 +28,7 @@ fn a_host_runs_a_point_on_its_own_target() {
         assert!(part.to_toml().unwrap().contains("/mnt/b"));
         assert_ne!(part, point.plan);
     }
-    // Without changes it is the plan's own part.
+    // A part without changes is equal to that of the plan.
     let point = all.resolve().points()[3].plan.clone();
     assert_eq!(all.part_of_host(&point, &all.resolve(), SWEPT).unwrap(), point);
 }

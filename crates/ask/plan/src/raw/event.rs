@@ -6,43 +6,47 @@ use crate::read::value::Name;
 use crate::units::{DurationNs, Share};
 
 section! {
-    /// Event during the measurement, once: a failure, its repair, or a neighbour. It runs a command,
-    /// asks the operator, or starts the streams with `start = "event:NAME"`. On a model it fails or
-    /// throttles a component instead. Use `[[event]]` for several. See [events.md](events.md).
+    /// Event that happens once during the measurement, such as a failure, a repair, or the load of
+    /// a neighbour. It runs a command, asks the operator, or starts the streams with `start =
+    /// "event:NAME"`. On a model it makes a component fail or slows it down instead. Use
+    /// `[[event]]` for several events. See [events.md](events.md).
     EventRaw {
-        /// Name in the report, and in `after` and `start`.
+        /// Name of the event in the report, and in the fields `after` and `start`.
         name: Name | "required";
         /// Time of the event in the measured phase.
         at_time as "at": DurationNs | "required: `at` or `after`";
-        /// Earlier event: this one follows `delay` after the end of its command.
+        /// Earlier event. This event follows `delay` after the command of the earlier event has
+        /// ended.
         after: Name | "required: `at` or `after`";
-        /// Time after the other event (`after`).
+        /// Delay after the earlier event (`after`).
         delay: DurationNs | "none";
-        /// Program and arguments, without a shell. Only plans on the command line may have
-        /// commands; a page or an agent needs `--allow-event`.
+        /// Program and arguments, without a shell. Only plans on the command line may contain
+        /// commands; the web page and agents need `--allow-event`.
         run: List<Name> | "none";
-        /// Agent of the fleet that runs `run` and `undo`. The operator of that agent must allow both
-        /// commands with `--allow-event`. Commands may contain `{host}`, the agent's name.
+        /// Agent of the fleet that runs `run` and `undo`. The operator of that agent must allow
+        /// both commands with `--allow-event`. In the commands, `{host}` is replaced by the agent's
+        /// name.
         host: Name | "the host of `plimsoll run`";
-        /// Agents of the fleet that the event stops for good. Their loss is part of the test: the
-        /// other hosts continue, and totals and windows count only these.
+        /// Agents of the fleet that the event stops permanently. Their loss is part of the test:
+        /// the other hosts continue, and only these count in totals and windows.
         expect_lost: OneOrMore<Name> | "none";
-        /// Time after which the command, or its undo, is killed and has failed.
+        /// Time limit for the command and for its undo. A command that exceeds it is killed and
+        /// counts as failed.
         timeout: DurationNs = "1m";
-        /// Text for the operator, who presses Enter when it is done.
+        /// Instruction for the operator, who presses Enter when it is done.
         prompt: Name | "none";
-        /// On a model: component that is lost at this time and returns at `undo_at`, such as
-        /// `node:3` or `drive:7`. A plan with an unknown component lists those of its model.
+        /// On a model: component that fails at this time and recovers at `undo_at`, such as
+        /// `node:3` or `drive:7`. If the component is unknown, the error lists those of the model.
         fail: Name | "none";
-        /// On a model: component whose speed falls to `speed` until `undo_at`, such as `drive:7`,
+        /// On a model: component that is slowed down to `speed` until `undo_at`, such as `drive:7`,
         /// `drive` (all drives), `node1.hdd` or `node:1`.
         throttle: Name | "none";
-        /// Speed of the throttled component, as a share of its normal speed.
+        /// Speed of the throttled component, as a share of the normal speed.
         speed: Share | "required with `throttle`";
-        /// Command that ends the event: program and arguments.
+        /// Command that reverses the event: program and arguments.
         undo: List<Name> | "none";
-        /// Time of the undo in the measured phase, when the event's streams end too. Without it, a
-        /// component of a model stays lost or slow.
+        /// Time of the undo in the measured phase. The streams of the event end then, too. Without
+        /// `undo_at`, a component of a model stays failed or slow.
         undo_at: DurationNs | "the end of the measured phase";
     }
 }

@@ -7,7 +7,7 @@ use crate::read::value::ReadValue;
 use crate::read::{Cx, Located, Position};
 use crate::resolved::{LatencyClass, LatencyLimit, LatencyStatistic};
 
-/// Returns every class and statistic with the name of its limit.
+/// Returns every class and statistic with the name of the limit for it.
 pub(crate) fn latency_fields() -> Vec<(LatencyClass, LatencyStatistic, String)> {
     let classes = LatencyClass::ALL.iter();
     classes
@@ -18,7 +18,8 @@ pub(crate) fn latency_fields() -> Vec<(LatencyClass, LatencyStatistic, String)> 
         .collect()
 }
 
-/// Reads the latency limits of a table whose other fields are `fields`, and rejects any further one.
+/// Reads the latency limits of a table. Its other fields are `fields`; any further field is
+/// rejected.
 pub(crate) fn read_limits<T: ReadValue>(
     table: &DeTable<'_>,
     fields: &[FieldDoc],
@@ -35,7 +36,8 @@ pub(crate) fn read_limits<T: ReadValue>(
     latencies.into_iter().filter_map(limit).collect()
 }
 
-/// Returns the hint for a short form of a latency limit: `p99` means `read_latency_p99`.
+/// Returns the hint for the short form of a latency limit: `p99`, for example, means
+/// `read_latency_p99`.
 fn latency_hint(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let mut statistic = None;
@@ -69,7 +71,7 @@ fn latency_hint(name: &str) -> Option<String> {
         LatencyClass::Write => LatencyClass::Read,
         _ => LatencyClass::Write,
     };
-    // A name that only lacks a letter has a better hint: the most similar field.
+    // If a name only lacks a letter, the most similar field is a better hint.
     statistic
         .map(|_| format!("did you mean `{meant}`? (also `{}`; see docs/plan.md)", field(other)))
 }
@@ -98,7 +100,7 @@ mod tests {
             assert!(hint.contains(&format!("did you mean `{meant}`?")), "{typed}: {hint}");
             assert!(latency_fields().iter().any(|(_, _, name)| name == meant), "{meant}");
         }
-        // Other names keep the hint by similarity.
+        // For other names, the hint is the most similar name.
         for other in ["iosp", "latency", "read", "p98", "bandwith"] {
             assert_eq!(latency_hint(other), None, "{other}");
         }

@@ -1,5 +1,5 @@
-//! `[workload.mailbox]`: the mail store. Its database is modelled on Jetstress. Sources marked
-//! "unconfirmed" could not be verified.
+//! `[workload.mailbox]`: the mail store. Its database is modelled on Jetstress. "Unconfirmed" marks
+//! sources that could not be verified.
 
 use crate::read::list::List;
 use crate::read::section::section;
@@ -9,22 +9,22 @@ use crate::resolved::{Durability, Pace};
 use crate::units::{DurationNs, Percent, Share, SizeBytes};
 
 section! {
-    /// Mail store: databases of pages, each with its own log, used by concurrent sessions.
+    /// Mail store: databases of pages that concurrent sessions use. Each database has its own log.
     MailboxRaw {
         /// Total number of mailboxes.
         mailboxes: Count | "required";
-        /// Transactional I/Os per second and mailbox.
-        iops_per_mailbox: NotNegative | "`requirement.iops` / mailboxes / (1 + margin) if stated, else 0.2", "published profiles: 0.13 light, 0.17 medium, 0.2 heavy users";
+        /// Transactional I/Os per second for each mailbox.
+        iops_per_mailbox: NotNegative | "`requirement.iops` / mailboxes / (1 + margin) if that is set, else 0.2", "published profiles: 0.13 light, 0.17 medium, 0.2 heavy users";
         /// Size of one mailbox.
         mailbox_size: SizeBytes | "required";
         /// Number of databases, each with its own log.
         databases: Count | "one per directory of databases";
-        /// Sessions of all databases together. `auto` searches for the minimum that meets the
-        /// requirement.
-        threads: WordOr<Auto, Count> | "1.5 × target / 135, rounded up, at least one per database", "first guess of Jetstress 2010; global over the databases as in Jetstress 2013";
-        /// Sessions per database; alternative to `threads`.
+        /// Total number of sessions of all databases. `auto` searches for the minimum that meets
+        /// the requirement.
+        threads: WordOr<Auto, Count> | "1.5 × target / 135, rounded up, at least one per database", "first guess of Jetstress 2010; one number for all databases as in Jetstress 2013";
+        /// Sessions per database, as an alternative to `threads`.
         threads_per_database: Count | "none";
-        /// `free`: as fast as the sessions allow. `target`: open loop at the target rate.
+        /// `free`: as fast as the sessions can. `target`: open loop at the target rate.
         pace: Pace = "free", "Jetstress";
         /// Pause of a session between operations (`pace = "free"`).
         think_time: DurationNs = "0s";
@@ -34,58 +34,59 @@ section! {
         compressibility: Ratio = 1.0;
         /// Percentages of the operations.
         mix: MixRaw = "{}";
-        /// Size of a record.
+        /// Size of a record in bytes.
         record_size: SizeBytes = "2000B", "Jetstress 2013, LongPadLength 2000; meaning unconfirmed";
         /// Page size. Only 32 KiB is supported.
         page_size: SizeBytes = "32KiB", "Jetstress 2013, DatabasePageSize 32768";
-        /// Total page cache, divided among the databases.
+        /// Total page cache, which is divided among the databases.
         cache: SizeBytes | "32 MiB × threads, at least the databases' minimum", "unconfirmed: one published figure of 256 MiB for 8 threads";
-        /// Share of the cache that write-back keeps free for reads.
+        /// Share of the cache that write-back keeps free so that reads find a free page.
         cache_free_share: Share = 0.02, "unconfirmed";
         /// Maximum database writes in flight per database.
         writes_in_flight: Count = 16, "unconfirmed: 16 in the open-sourced engine's SSD profile";
-        /// Interval of database writes: the oldest dirty pages are written in bursts, until at most a
-        /// quarter of the cache is dirty. At most `1m`; `0s`: a page is written when it has to be.
-        write_interval: DurationNs = "0s", "bursts are known from published latencies only; no document states their interval";
-        /// Maximum log bytes per database before dirty pages must be written back.
-        checkpoint_depth: SizeBytes = "20MiB", "Exchange 2010 stand-alone; documented for two copies and more: 100 MiB";
-        /// Log bytes between two database flushes that advance the checkpoint.
+        /// Interval between bursts of database writes. A burst writes the oldest dirty pages until
+        /// at most a quarter of the cache is dirty. The maximum is `1m`; with `0s`, each page is
+        /// written only when it must be.
+        write_interval: DurationNs = "0s", "the bursts are inferred from published latencies; no document states the interval";
+        /// Maximum size of the log per database before dirty pages must be written back.
+        checkpoint_depth: SizeBytes = "20MiB", "Exchange 2010 stand-alone; 100 MiB is documented for two or more copies";
+        /// Size of the log between two flushes of a database. Each flush advances the checkpoint.
         checkpoint_step: SizeBytes | "a sixteenth of the depth", "unconfirmed";
         /// Size of one log file.
         log_file_size: SizeBytes = "1MiB", "Jetstress 2013, LogFileSize 1024 KB";
         /// Log files per database, used as a ring.
-        log_files: Count | "twice the checkpoint depth, or `soft_recovery_log_files` if more, plus 4";
+        log_files: Count | "twice the checkpoint depth, or `soft_recovery_log_files` if that is more, plus 4";
         /// Log buffer of each database.
         log_buffer: SizeBytes = "1MiB", "unconfirmed";
         /// Maximum log writes in flight per database.
         log_writes_in_flight: Count = 4, "unconfirmed";
-        /// Share of commits that do not wait for their log write.
+        /// Share of the commits that do not wait for their log write.
         lazy_commit_share: Share = 0.7, "Jetstress 2013, LazyCommits 70";
-        /// Maximum delay of such a commit's log write.
+        /// Maximum delay of the log write of such a commit.
         lazy_flush: DurationNs = "1s", "unconfirmed";
-        /// Durability of the other commits. `dsync`: log writes complete only when stable.
-        /// `fdatasync`: plain log writes, then `fdatasync`.
+        /// Durability of the other commits. `dsync`: a log write completes only when its data is
+        /// stable. `fdatasync`: plain log writes, then `fdatasync`.
         durability: Durability = "dsync";
-        /// Maximum transfer size when adjacent pages are coalesced.
-        coalesce_max: SizeBytes = "256KiB", "unconfirmed: 256 KB in the open-sourced engine's SSD profile, by default 512 KB";
-        /// True to checksum the databases in the background.
+        /// Maximum transfer size when adjacent pages are combined into one transfer.
+        coalesce_max: SizeBytes = "256KiB", "unconfirmed: 256 KB in the open-sourced engine's SSD profile, 512 KB by default";
+        /// True to verify the checksums of the databases in the background.
         maintenance: bool = true, "Jetstress 2013";
         /// Size of a background read.
         maintenance_read: SizeBytes = "256KiB", "unconfirmed";
         /// Interval between background reads, per database.
         maintenance_interval: DurationNs = "100ms", "Jetstress 2013, DBMThrottling 100";
-        /// Copies of each database. With two or more, the log is read for replication.
+        /// Number of copies of each database. With two or more, the log is read for replication.
         copies: Count = 1;
         /// Size of a replication read.
         replication_read: SizeBytes = "256KiB", "unconfirmed: 232 to 256 KB";
-        /// Weight of each database when a session selects one.
+        /// Weight of each database when a session chooses one.
         bias: List<NotNegative> | "all alike", "Jetstress 2013, IopsBias 1";
-        /// Space for growth, as a share of a database's initial size. When it is full, deletes
-        /// balance inserts.
+        /// Space for growth, as a share of a database's initial size. When that space is full,
+        /// deletes balance inserts.
         growth_reserve: Share = 0.25, "Jetstress 2013, DatabaseSpaceReserved 25";
-        /// Share of a page's record space that is filled initially.
+        /// Share of the record space of a page that is filled initially.
         initial_fill: Share = 0.75, "unconfirmed";
-        /// Log files to replay in a timed recovery phase; 0 for none.
+        /// Number of log files to replay in a timed recovery phase; 0 for no such phase.
         soft_recovery_log_files: Integer<0> = 0, "Jetstress 2013, LogFilesToReplay 500 in its recovery test";
         /// True for a timed phase that reads all databases sequentially.
         streaming_backup: bool = false;

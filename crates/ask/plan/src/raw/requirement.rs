@@ -1,7 +1,7 @@
 //! `[requirement]`.
 //!
-//! Besides its fields it accepts latency limits named `CLASS_latency_STATISTIC`. These names are
-//! generated from the classes and statistics.
+//! Apart from its fields, it accepts latency limits named `CLASS_latency_STATISTIC`. These names
+//! are generated from the classes and statistics.
 
 use toml::de::DeValue;
 
@@ -15,29 +15,30 @@ use crate::resolved::{Claim, LatencyClass, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS, SizeBytes};
 
 section! {
-    /// Requirement of the application. Without this section the run is measured but not judged.
+    /// Requirement of the application. Without this section, the run is measured but not judged.
     RequirementFields {
         /// Minimum I/Os per second: database reads and writes of a mail store, or reads and writes
         /// of a matrix. Metadata operations do not count.
         iops: OpsPerS | "mailboxes × iops_per_mailbox × (1 + margin); none for a matrix";
         /// Minimum metadata operations per second (streams with `metadata`).
         metadata_ops: OpsPerS | "none";
-        /// Minimum bytes per second, of reads and writes together.
+        /// Minimum bytes per second, for reads and writes together.
         bandwidth: BytesPerS | "none";
-        /// Minimum data that the run writes to the target and reads back at the end. It needs
-        /// `phases.verify` and data of that size.
+        /// Minimum amount of data that the run writes to the target and reads back at the end. It
+        /// requires `phases.verify` and files with this total size.
         capacity: SizeBytes | "none";
-        /// Interval length for `max` latencies: each is the largest mean of an interval.
+        /// Length of the intervals for `max` latencies. A `max` latency is the largest of the
+        /// interval means.
         latency_max_of: DurationNs = "15s", "Jetstress 2013, LogInterval 15000; unconfirmed \
-            whether it computes maxima like this";
-        /// Maximum mean page-fault stalls per second (mail store): waits of a thread because no
-        /// cache page can be freed.
-        page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails above 1 per second";
-        /// Claims that the run should support; each adds its rules. A stated requirement is always
-        /// a claim.
-        claims: List<Claim> | "`requirement` if stated, else `media-read` and `sustained-write` \
-            by the operations; `comparative` too with several targets; always `trace-replay` for \
-            a trace";
+            whether Jetstress computes maxima in this way";
+        /// Maximum rate of page-fault stalls per second, as a mean (mail store). In a stall, a
+        /// thread waits because no cache page can be freed.
+        page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails a run above 1 per second";
+        /// Claims that the run should support; each claim adds rules that check it. A stated
+        /// requirement is always one of the claims.
+        claims: List<Claim> | "`requirement` if one is stated, else `media-read` for reads and \
+            `sustained-write` for writes; also `comparative` if there are several targets; always \
+            `trace-replay` for a trace";
         /// Limits before the first event.
         before: WindowRaw | "none";
         /// Limits from the first event until the recovery.
@@ -63,7 +64,7 @@ impl ReadValue for RequirementRaw {
 
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let Some(table) = value.as_table() else {
-            cx.fail(at, "is not a table", "write [requirement]");
+            cx.fail(at, "is not a table", "use a section [requirement]");
             return None;
         };
         let limits = read_limits(table, RequirementFields::FIELDS, at, cx);

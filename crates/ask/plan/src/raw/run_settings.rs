@@ -12,36 +12,38 @@ section! {
     PhasesRaw {
         /// State of the caches at the start of the measurement.
         cache: CacheState = "cold";
-        /// Preconditioning writes that bring flash to its steady state.
+        /// Preconditioning writes that bring flash to a steady state.
         condition: Condition = "none", "SNIA SSS PTS 2.0.2";
         /// Maximum duration of conditioning.
         condition_max: DurationNs = "6h";
-        /// Length of the warm-up; for a mail store the maximum. Its warm-up ends when the cache is
-        /// full and one checkpoint depth of log has been written. The report says if the time ended
-        /// first.
+        /// Length of the warm-up; for a mail store, its maximum length. The warm-up of a mail store
+        /// ends when the cache is full and the log has grown by one checkpoint depth. The report
+        /// says if the time ran out first.
         warm_up: DurationNs | "10 min for a mail store, 10 s for a matrix, none before a trace";
         /// Length of the measured phase.
-        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, the runtime of a fio job (until-steady if it has steadystate), all of a trace", "Jetstress: 2 h";
-        /// Maximum length of the measured phase (`until-steady`).
+        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, \
+            the runtime of a fio job (until-steady if the job sets steadystate), the whole trace", "Jetstress: 2 h";
+        /// Maximum length of the measured phase if it is `until-steady`.
         measure_max: DurationNs | "25 rounds", "SNIA SSS PTS 2.0.2";
-        /// Round length for the steady-state rule.
-        round: DurationNs | "1m, or a fifth of a fio job's steadystate_duration", "SNIA SSS PTS 2.0.2: one minute";
+        /// Length of the rounds that the steady-state rule compares.
+        round: DurationNs | "1m; for a fio job with steadystate, a fifth of its steadystate_duration", "SNIA SSS PTS 2.0.2: one minute";
         /// True to read and check all data at the end.
         verify: bool | "true for a mail store, false for a matrix", "Jetstress: VerifyChecksum true";
     }
 }
 
 section! {
-    /// Amount and resolution of the measurement.
+    /// Minimum length and time resolution of the measurement.
     EvidenceRaw {
-        /// Minimum length of the measured phase; a shorter one is INCONCLUSIVE. A trace only needs
-        /// to be complete. Fewer than 30 s or 1,000 operations never PASS.
+        /// Minimum length of the measured phase; a shorter run is INCONCLUSIVE. A trace only has to
+        /// be replayed completely. A run with less than 30 s or fewer than 1,000 operations cannot
+        /// PASS.
         min_measure: DurationNs = "10m";
-        /// Audit rules (`plimsoll audit --rules`) that may stay unknown. The run can PASS without
-        /// them, and its verdict names each. Failed rules, and unknown rules about whether the run
-        /// was carried out, cannot be accepted.
+        /// Audit rules (`plimsoll audit --rules`) whose result may be unknown. The run can PASS
+        /// without them, but its verdict lists them. Two kinds of rules cannot be accepted: failed
+        /// rules, and unknown rules that check whether the run was carried out.
         accept_unknown: List<Name> | "none";
-        /// Interval length of the series, at least 10 ms.
+        /// Interval of the time series, at least 10 ms.
         interval: DurationNs = "1s";
     }
 }
@@ -49,7 +51,8 @@ section! {
 section! {
     /// Declared properties of the storage system, and its metrics endpoints.
     ObserveRaw {
-        /// Data reduction ratio for this data, N to 1 (compression and deduplication).
+        /// Data reduction ratio that the system reaches with this data, N to 1 (compression and
+        /// deduplication).
         data_reduction: Ratio | "none";
         /// Size of the system's caches.
         array_cache: SizeBytes | "none";
@@ -59,21 +62,24 @@ section! {
         link: BytesPerS | "none";
         /// Media, if the host cannot detect them.
         media: Media | "none";
-        /// Metrics endpoint in the Prometheus text format. Use `[[observe.metrics]]` for several.
+        /// Metrics endpoint in the Prometheus text format. Use `[[observe.metrics]]` for several
+        /// endpoints.
         metrics: OneOrMore<MetricsRaw> | "none";
     }
 }
 
 section! {
-    /// Metrics endpoint in the Prometheus text format. Use `[[observe.metrics]]` for several.
+    /// Metrics endpoint in the Prometheus text format. Use `[[observe.metrics]]` for several
+    /// endpoints.
     MetricsRaw {
         /// URL: `http://host:port/path`.
         url: Name | "required";
         /// Polling interval.
         interval: DurationNs = "1s";
-        /// Metrics (`name` or `name{label="value"}`) by Plimsoll's names. These are `data_reduction`,
-        /// `read_source.` with cache, ssd, hdd, zero, remote or other, and `write_destination.` with
-        /// cache, oplog, ssd, hdd, remote or other.
+        /// Metrics of the endpoint (`name` or `name{label="value"}`), each under the name that
+        /// Plimsoll uses. Plimsoll's names are `data_reduction`, `read_source.` with cache, ssd,
+        /// hdd, zero, remote or other, and `write_destination.` with cache, oplog, ssd, hdd, remote
+        /// or other.
         names: Settings | "required";
     }
 }
@@ -89,10 +95,10 @@ section! {
 }
 
 section! {
-    /// Question of a comparison.
+    /// Question that a comparison answers.
     CompareRaw {
-        /// Condition that is compared, such as `mount-options` or `kernel`; also `plimsoll compare
-        /// --factor`. Other differing conditions are reported as unlike.
+        /// Condition whose effect is compared, such as `mount-options` or `kernel`; the same as
+        /// `plimsoll compare --factor`. Other conditions that differ are reported as unlike.
         factor: OneOrMore<Name> | "the targets";
     }
 }
@@ -104,15 +110,16 @@ section! {
         io: IoChoice = "auto";
         /// Use of direct I/O: if the target supports it, always, or never.
         direct: DirectIo = "auto";
-        /// Number of driving threads. 0 is one per core, but at most one per part of the workload.
+        /// Number of threads that issue I/O. With 0, there is one thread per core, but at most one
+        /// per part of the workload.
         workers: Integer<0> = 0;
         /// True to poll for completions (io_uring, on devices that support it).
         io_poll: bool = false;
-        /// True to let a kernel thread collect submissions (io_uring).
+        /// True to let a kernel thread submit the operations (io_uring).
         sq_poll: bool = false;
-        /// True to let a waiting thread poll for completions, for up to 200 µs, before it sleeps: a
-        /// wake-up may take longer than an operation. Threads poll only if the host has more CPUs
-        /// than threads, and if it makes operations faster.
+        /// True to let a waiting thread poll for completions for up to 200 µs before it sleeps,
+        /// because a wake-up may take longer than an operation. Threads poll only if the host has
+        /// more CPUs than threads, and only if polling makes operations faster.
         spin: bool = true;
     }
 }

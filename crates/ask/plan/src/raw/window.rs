@@ -10,30 +10,30 @@ use crate::resolved::{LatencyClass, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS};
 
 section! {
-    /// Limits of one window of a plan with events: `[requirement.before]` (until the first event),
-    /// `[requirement.during]` (from the first event until the recovery) and `[requirement.after]`.
-    /// Latency limits are named as in `[requirement]`.
+    /// Limits that apply in one window of a plan with events: `[requirement.before]` (until the
+    /// first event), `[requirement.during]` (from the first event until the recovery) and
+    /// `[requirement.after]`. Latency limits have the same names as in `[requirement]`.
     WindowFields {
         /// Minimum I/Os per second.
         iops: OrShare<OpsPerS> | "none";
-        /// Minimum bytes per second, of reads and writes together.
+        /// Minimum bytes per second, for reads and writes together.
         bandwidth: OrShare<BytesPerS> | "none";
-        /// Longest time without one completion.
+        /// Longest time without any completion.
         outage_max: DurationNs | "none";
-        /// Longest time from the event, or from its undo, until rate and p99 have recovered
-        /// (`after`), as defined in [events.md](events.md#recovery).
+        /// Longest time until rate and p99 have recovered, from the event or from its undo
+        /// (`after`). [events.md](events.md#recovery) defines recovery.
         recovery_max: DurationNs | "none";
-        /// Maximum number of failed I/Os. With this limit, the run continues after one.
+        /// Maximum number of failed I/Os. If it is set, the run continues after a failed I/O.
         errors_max: Integer<0> | "none: a failed I/O ends the run";
     }
 }
 
-/// Limit in its own unit, or as a share of what was measured before the event.
+/// Limit as a value with a unit, or as a share of the value measured before the event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OrShare<T> {
-    /// In its own unit.
+    /// Value with a unit.
     Value(T),
-    /// Factor of the value before.
+    /// Factor of the value measured before the event.
     OfBefore(f64),
 }
 
@@ -51,8 +51,8 @@ impl<T: ReadValue> ReadValue for OrShare<T> {
             None => {
                 cx.fail(
                     at,
-                    "is not a share of the time before the events",
-                    "write such as \"70% of before\"",
+                    "is not a share of the value before the events",
+                    "use a share such as \"70% of before\"",
                 );
                 None
             }
@@ -76,7 +76,7 @@ impl ReadValue for WindowRaw {
 
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let Some(table) = value.as_table() else {
-            cx.fail(at, "is not a table", "write { read_latency_p99 = \"5ms\" }");
+            cx.fail(at, "is not a table", "use a table such as { read_latency_p99 = \"5ms\" }");
             return None;
         };
         let limits = read_limits(table, WindowFields::FIELDS, at, cx);

@@ -25,7 +25,7 @@ impl<T: ReadValue> ReadValue for List<T> {
             return None;
         };
         if entries.is_empty() {
-            cx.fail(at, "is an empty list", "name at least one, or leave the field out");
+            cx.fail(at, "is an empty list", "list at least one value, or remove the field");
             return None;
         }
         let read = |(i, entry): (usize, &Spanned<DeValue<'_>>)| {
@@ -38,7 +38,7 @@ impl<T: ReadValue> ReadValue for List<T> {
     }
 }
 
-/// One value or a list: `[target]` or `[[target]]`, `4` or `[1, 4]`.
+/// One value or a list of values: `[target]` or `[[target]]`, `4` or `[1, 4]`.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMore<T> {
     /// Values with their positions, at least one.
@@ -65,7 +65,8 @@ impl<T: ReadValue> ReadValue for OneOrMore<T> {
     }
 }
 
-/// One size, a list, or a range such as `"4KiB..128KiB"`, whose sizes double.
+/// One size, a list of sizes, or a range such as `"4KiB..128KiB"`, in which each size is twice the
+/// one before.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes(pub(crate) OneOrMore<SizeBytes>);
 
@@ -91,7 +92,7 @@ impl ReadValue for Sizes {
     }
 }
 
-/// Table with arbitrary names and plain values, such as model parameters. Values are kept as TOML.
+/// Table with arbitrary names and plain values, such as model parameters. The values stay in TOML.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings(pub(crate) BTreeMap<String, String>);
 
@@ -116,7 +117,13 @@ impl Settings {
         cx: &mut Cx,
     ) -> Option<()> {
         let Some(table) = value.as_table() else {
-            wrong_kind(value, at, cx, "a table", "write names and values: { \"a.b\" = 1 }");
+            wrong_kind(
+                value,
+                at,
+                cx,
+                "a table",
+                "list names and values, for example { \"a.b\" = 1 }",
+            );
             return None;
         };
         for (key, value) in table {
@@ -134,13 +141,7 @@ impl Settings {
                 DeValue::Integer(i) => integer(i)?.to_string(),
                 DeValue::Float(f) => f.as_str().to_owned(),
                 other => {
-                    wrong_kind(
-                        other,
-                        &at,
-                        cx,
-                        "a plain value",
-                        "write text, a number or a boolean",
-                    );
+                    wrong_kind(other, &at, cx, "a plain value", "use text, a number or a boolean");
                     return None;
                 }
             };

@@ -1,4 +1,4 @@
-//! Sections: tables of fields, each declared once.
+//! Sections: tables of fields. Each section is declared once.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ pub(crate) struct FieldDoc {
     pub(crate) name: &'static str,
     /// Kind of value, as shown in the reference.
     pub(crate) kind: fn() -> String,
-    /// Default as written in a plan; `None` if there is none or it is computed.
+    /// Default as written in a plan; `None` if there is no default or it is computed.
     pub(crate) default: Option<&'static str>,
     /// Rule by which the default is computed.
     pub(crate) computed: Option<&'static str>,
-    /// Source of the default or the meaning.
+    /// Source of the default or of the meaning.
     pub(crate) source: Option<&'static str>,
     /// Meaning.
     pub(crate) doc: &'static str,
@@ -31,12 +31,13 @@ pub(crate) trait Section: Sized {
     /// Purpose.
     const DOC: &'static str;
     /// Reads the section and records errors in `cx`. Unreadable fields count as not written.
-    /// Returns `None` only if a default cannot be read, which is recorded too.
+    /// Returns `None` only if a default cannot be read; that error is recorded too.
     fn read_table(table: &DeTable<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
 }
 
-/// Declares a section. Each field has its meaning, type, default or the rule to compute it (after
-/// `|`), and a source (after `,`). `field as "name"` has another name in the plan. A default is TOML, or the text of a TOML string.
+/// Declares a section. Each field has a meaning, a type, a default or the rule to compute the
+/// default (after `|`), and a source (after `,`). `field as "name"` sets another name for the field
+/// in the plan. A default is TOML, or the text of a TOML string.
 macro_rules! section {
     ($(#[doc = $section_doc:literal])+ $name:ident {
         $(
@@ -96,7 +97,7 @@ macro_rules! section {
     };
 }
 
-/// A field with a default always has a value; others may have none.
+/// A field with a default always has a value; other fields may have none.
 macro_rules! field_type {
     ($kind:ty) => { Option<$crate::read::Located<$kind>> };
     ($kind:ty, $default:literal) => { $crate::read::Located<$kind> };
@@ -111,7 +112,7 @@ macro_rules! read_field {
     };
 }
 
-/// Name of a field in the plan, if the struct needs another.
+/// Name of a field in the plan, if it differs from the name in the struct.
 macro_rules! field_name {
     ($field:ident) => {
         stringify!($field)
@@ -135,7 +136,11 @@ pub(crate) use {field_name, field_type, optional, read_field, section};
 /// Reads a section and rejects unknown names.
 pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<S> {
     let Some(table) = value.as_table() else {
-        cx.fail(at, format!("is {}, not a table", a_kind(value)), format!("write [{}]", at.field));
+        cx.fail(
+            at,
+            format!("is {}, not a table", a_kind(value)),
+            format!("use a section [{}]", at.field),
+        );
         return None;
     };
     let names: Vec<&str> = S::FIELDS.iter().map(|f| f.name).collect();
@@ -143,12 +148,12 @@ pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &Position, cx: &mu
     S::read_table(table, at, cx)
 }
 
-/// Records every key that is not in `names`.
+/// Records an error for every key that is not in `names`.
 pub(crate) fn reject_unknown(table: &DeTable<'_>, names: &[&str], at: &Position, cx: &mut Cx) {
     reject_unknown_with(table, names, at, cx, |_| None);
 }
 
-/// Like [`reject_unknown`], with hints for names that have a known meaning here.
+/// Like [`reject_unknown`], with hints for unknown names whose meaning is known here.
 pub(crate) fn reject_unknown_with(
     table: &DeTable<'_>,
     names: &[&str],
@@ -173,11 +178,11 @@ pub(crate) fn reject_unknown_with(
     }
 }
 
-/// Minimum similarity (Jaro-Winkler) of a name to suggest.
+/// Minimum similarity (Jaro-Winkler) of a known name to suggest it.
 const ALIKE: f64 = 0.75;
 
-/// Returns the hint for an unknown name, and the field that it probably meant: the most similar
-/// name here, unless another section has exactly this one.
+/// Returns the hint for an unknown name, and the field that was probably meant. This is the most
+/// similar name in this section, unless exactly one other section has a field with that name.
 fn suggest<'n>(name: &str, names: &[&'n str], section: &str) -> (String, Option<&'n str>) {
     let here = if section.is_empty() { "a plan" } else { section };
     if let Some(other) = crate::raw::section_of(name).filter(|other| *other != section) {

@@ -9,7 +9,7 @@ use crate::display_text::printable;
 /// Range of replay speeds.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
-/// Speed relative to the recording; `None`: as fast as possible.
+/// Speed relative to the recording. `None`: as fast as possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Speed(pub(crate) Option<f64>);
 
@@ -36,7 +36,7 @@ impl ReadValue for Speed {
     }
 
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
-        let help = "write \"recorded\", a factor from \"0.001x\" to \"1000x\", or \"as-fast\"";
+        let help = "use \"recorded\", a factor from \"0.001x\" to \"1000x\", or \"as-fast\"";
         let DeValue::String(text) = value else {
             wrong_kind(value, at, cx, "a pace", help);
             return None;

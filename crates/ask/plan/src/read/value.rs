@@ -1,4 +1,4 @@
-//! Field values: accepted TOML for each kind, and the errors for all other.
+//! Values of fields: the TOML that each kind accepts, and errors for all other TOML.
 
 use toml::de::{DeFloat, DeInteger, DeValue};
 
@@ -14,7 +14,7 @@ pub(crate) trait ReadValue: Sized {
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
 }
 
-/// Returns the kind with its article: `a string`, `an integer`….
+/// Returns the kind of a TOML value with an article: `a string`, `an integer`….
 pub(crate) fn a_kind(value: &DeValue<'_>) -> String {
     let kind = value.type_str();
     let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
@@ -47,7 +47,8 @@ fn float(number: &DeFloat<'_>) -> Option<f64> {
 fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Integer(i) => {
-            // All integers in plans are exact as floats: the largest are counts and rates.
+            // Every integer in a plan is exact as a float, because the largest are counts and
+            // rates.
             integer(i).map(|i| i as f64)
         }
         DeValue::Float(f) => float(f),
@@ -83,11 +84,11 @@ impl ReadValue for Name {
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
         let text = String::read(value, at, cx)?;
         if text.trim().is_empty() {
-            cx.fail(at, "is empty", "write a name, or leave the field out");
+            cx.fail(at, "is empty", "set a name, or remove the field");
             return None;
         }
         if text.chars().any(char::is_control) {
-            cx.fail(at, "contains a control character", "write it without");
+            cx.fail(at, "contains a control character", "remove this character");
             return None;
         }
         Some(Self(text))
@@ -103,7 +104,7 @@ impl ReadValue for bool {
         if let DeValue::Boolean(b) = value {
             return Some(*b);
         }
-        wrong_kind(value, at, cx, "true or false", "write true or false, without quotes");
+        wrong_kind(value, at, cx, "true or false", "use true or false, without quotes");
         None
     }
 }
@@ -130,7 +131,7 @@ impl<const LEAST: u64> ReadValue for Integer<LEAST> {
             Some(n) => u64::try_from(n).ok().map(Self),
             None => {
                 let shown = printable(i.as_str());
-                let help = format!("write a whole number of at least {LEAST}");
+                let help = format!("use a whole number of at least {LEAST}");
                 cx.fail(at, format!("{shown} is out of range"), help);
                 None
             }
@@ -151,7 +152,7 @@ impl ReadValue for NotNegative {
         if let Some(n) = number(value).filter(|n| *n >= 0.0) {
             return Some(Self(n));
         }
-        cx.fail(at, "is not a number of at least 0", "write a number such as 0.2, without quotes");
+        cx.fail(at, "is not a number of at least 0", "use a number such as 0.2, without quotes");
         None
     }
 }
@@ -169,12 +170,16 @@ impl ReadValue for Ratio {
         if let Some(n) = number(value).filter(|n| (1.0..=1000.0).contains(n)) {
             return Some(Self(n));
         }
-        cx.fail(at, "is not a ratio", "write a number from 1 (none) to 1000, such as 4.0 for 4:1");
+        cx.fail(
+            at,
+            "is not a ratio",
+            "use a number from 1 (no compression) to 1000, such as 4.0 for 4:1",
+        );
         None
     }
 }
 
-/// Defines quantities that are written as text with a unit.
+/// Defines quantities that a plan contains as text with a unit.
 macro_rules! quantity {
     ($type:ty, $kind:literal, $required:literal, $example:literal) => {
         impl ReadValue for $type {
@@ -223,7 +228,7 @@ impl ReadValue for OpsPerS {
         if let Some(n) = number(value).filter(|n| *n >= 0.0) {
             return Some(Self(n));
         }
-        cx.fail(at, "is not a rate", "write operations per second: 500 or \"500/s\"");
+        cx.fail(at, "is not a rate", "use operations per second, such as 500 or \"500/s\"");
         None
     }
 }
@@ -238,7 +243,7 @@ impl ReadValue for Share {
             (DeValue::String(text), _) => keep(text.parse(), at, cx),
             (_, Some(n)) => keep(Self::new(n), at, cx),
             _ => {
-                wrong_kind(value, at, cx, "a share", "write a number from 0 to 1, or \"70%\"");
+                wrong_kind(value, at, cx, "a share", "use a number from 0 to 1, or \"70%\"");
                 None
             }
         }
@@ -255,7 +260,7 @@ impl ReadValue for Percent {
             (DeValue::String(text), _) => keep(text.parse(), at, cx),
             (_, Some(n)) => keep(Self::new(n), at, cx),
             _ => {
-                wrong_kind(value, at, cx, "a percentage", "write a number from 0 to 100");
+                wrong_kind(value, at, cx, "a percentage", "use a number from 0 to 100");
                 None
             }
         }

@@ -1,4 +1,4 @@
-//! Words, and words in place of a value.
+//! Values that are words, and words that are allowed in place of a value.
 
 use toml::de::DeValue;
 
@@ -16,7 +16,7 @@ pub(crate) enum WordOr<W, T> {
     Value(T),
 }
 
-/// Field value with a single word: `auto`, `until-steady`.
+/// Value of a field that accepts a single word: `auto`, `until-steady`.
 pub(crate) trait OneWord: Sized {
     /// The word.
     const WORD: &'static str;
@@ -55,7 +55,7 @@ impl<W: OneWord, T: ReadValue> ReadValue for WordOr<W, T> {
     }
 }
 
-/// Defines a field value with several words.
+/// Defines a field value that is one of several words.
 macro_rules! word_value {
     ($($type:ty),+) => {$(
         impl ReadValue for $type {
@@ -84,7 +84,7 @@ pub(crate) fn word_index(
 ) -> Option<usize> {
     let listed = format!("one of: {}", words.join(", "));
     let DeValue::String(text) = value else {
-        wrong_kind(value, at, cx, "a word", &format!("write {listed}"));
+        wrong_kind(value, at, cx, "a word", &format!("use {listed}"));
         return None;
     };
     let found = words.iter().position(|w| w == text);
@@ -93,7 +93,7 @@ pub(crate) fn word_index(
         let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.7);
         let help = match near {
             Some((_, word)) => format!("did you mean \"{word}\"? ({listed})"),
-            None => format!("write {listed}"),
+            None => format!("use {listed}"),
         };
         cx.fail(at, format!("\"{}\" is not a known word", printable(text)), help);
     }
@@ -118,7 +118,7 @@ word_value!(
     r::TraceMap
 );
 
-/// Word of a pattern, without its parameters.
+/// Word for a pattern, without the parameters of the pattern.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PatternWord(pub(crate) &'static str);
 
@@ -133,7 +133,7 @@ impl ReadValue for PatternWord {
     }
 }
 
-/// Word of an arrival, without its parameters.
+/// Word for an arrival, without the parameters of the arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArrivalWord(pub(crate) &'static str);
 

@@ -9,10 +9,10 @@ use crate::resolved::{DurabilityPhase, SyncMethod, Target, TargetKind};
 
 /// Maximum writing threads.
 const THREADS_MAX: u64 = 256;
-/// Bytes of a block of the test, and the minimum blocks of a thread.
+/// Size of a block of the test, and the minimum number of blocks of a thread.
 const BLOCK_BYTES: u64 = 4096;
 const BLOCKS_OF_THREAD_MIN: u64 = 8;
-/// Maximum bytes under test.
+/// Maximum number of bytes under test.
 const SIZE_BYTES_MAX: u64 = 1 << 40;
 
 pub(super) fn resolve(root: &Root, targets: &[Target], cx: &mut Cx) -> Option<DurabilityPhase> {
@@ -30,7 +30,11 @@ pub(super) fn resolve(root: &Root, targets: &[Target], cx: &mut Cx) -> Option<Du
     let direct = raw.direct.value || sync == SyncMethod::DirectOnly;
     match kind {
         Some(TargetKind::Model { .. } | TargetKind::Null) => {
-            cx.fail(&given.at, "needs a target that stores data", "remove it, or name a target");
+            cx.fail(
+                &given.at,
+                "needs a target that stores data",
+                "remove it, or use a target that stores data",
+            );
         }
         Some(TargetKind::S3 { .. }) if sync != SyncMethod::Dsync || direct => {
             let help =
@@ -38,34 +42,34 @@ pub(super) fn resolve(root: &Root, targets: &[Target], cx: &mut Cx) -> Option<Du
             cx.fail(sync_at(), "has no effect on S3, which has no flush", help);
         }
         Some(TargetKind::Nfs { .. }) if direct => {
-            let help = "write sync = \"fsync\" (COMMIT) or \"dsync\" (stable writes)";
-            cx.fail(sync_at(), "needs direct I/O, which an NFS export does not have", help);
+            let help = "set sync = \"fsync\" (COMMIT) or \"dsync\" (stable writes)";
+            cx.fail(sync_at(), "needs direct I/O, which NFS exports do not support", help);
         }
         _ => {}
     }
     if targets.len() > 1 || root.repeat.value.runs.value.0 > 1 {
         let help = "use a plan with one run, or `plimsoll durability` for each target";
-        cx.fail(&given.at, "belongs to a single run", help);
+        cx.fail(&given.at, "is only valid for a single run", help);
     }
     if let Some(fleet) = &root.fleet {
         let help = "run `plimsoll durability PLAN` on one host";
-        cx.fail(&fleet.at, "cannot execute [durability] on several hosts", help);
+        cx.fail(&fleet.at, "cannot run [durability] on several hosts", help);
     }
     if let Some(restore) = raw.restore.as_ref().filter(|_| raw.cut.is_none()) {
-        cx.fail(&restore.at, "has an effect only with `cut`", "write `cut`, or remove it");
+        cx.fail(&restore.at, "has an effect only with `cut`", "set `cut`, or remove it");
     }
     let threads = small(raw.threads.value.0, THREADS_MAX, &raw.threads.at, cx);
     let size_bytes = raw.size.value.0 / BLOCK_BYTES * BLOCK_BYTES;
     let size_bytes_min = u64::from(threads) * BLOCKS_OF_THREAD_MIN * BLOCK_BYTES;
     if size_bytes < size_bytes_min {
-        cx.fail(&raw.size.at, "is too small", "write at least 32 KiB for each thread");
+        cx.fail(&raw.size.at, "is too small", "use at least 32 KiB for each thread");
     }
     if size_bytes > SIZE_BYTES_MAX {
-        cx.fail(&raw.size.at, "is too large", "write at most 1 TiB");
+        cx.fail(&raw.size.at, "is too large", "use at most 1 TiB");
     }
     for time in [&raw.load, &raw.timeout] {
         if time.value.0 == 0 {
-            cx.fail(&time.at, "is 0", "write a duration such as \"2s\"");
+            cx.fail(&time.at, "is 0", "use a duration such as \"2s\"");
         }
     }
     Some(DurabilityPhase {

@@ -1,4 +1,4 @@
-//! `[[event]]`: times, actions, and the streams that start at them.
+//! `[[event]]`: times and actions of the events, and the streams that start at events.
 
 use super::ResolvedWorkload;
 use crate::display_text::one_line;
@@ -9,7 +9,7 @@ use crate::read::{Cx, Located, Position};
 use crate::resolved::{Event, Phases, Target, TargetKind, Throttle, Workload};
 use crate::units::DurationNs;
 
-/// Maximum number of events. A larger number is a mistake.
+/// Maximum number of events. A larger number is probably a mistake.
 const EVENTS_MAX: usize = 64;
 
 /// Returns the events, in the order of the plan.
@@ -27,14 +27,19 @@ pub(super) fn resolve(
     for (event, at) in raw {
         if let Some(event) = one(event, at, &starts_at, phases, cx) {
             if events.iter().any(|other| other.name == event.name) {
-                let says = format!("has the name \"{}\" of another event", one_line(&event.name));
+                let says =
+                    format!("has the same name as another event, \"{}\"", one_line(&event.name));
                 cx.fail(at, says, "choose another name");
             }
             events.push(event);
         }
     }
     if let Some((_, at)) = raw.get(EVENTS_MAX) {
-        cx.fail(at, "is one event too many", format!("the most is {EVENTS_MAX}"));
+        cx.fail(
+            at,
+            "exceeds the maximum number of events",
+            format!("use at most {EVENTS_MAX} events"),
+        );
     }
     check_order(raw, &events, cx);
     check_streams(root, &loaded.workload, &events, cx);
@@ -56,7 +61,7 @@ fn one(
         cx.missing(
             &at.unwritten("name"),
             "is missing",
-            "write such as name = \"power off node 3\"",
+            "set a name, for example name = \"power off node 3\"",
         );
         return None;
     };
@@ -91,33 +96,33 @@ fn one(
     let disturbs = event.fail.is_some() || raw.throttle.is_some();
     if event.run.is_empty() && event.prompt.is_none() && !starts && !disturbs {
         let help = format!(
-            "write `run` or `prompt` (on a model `fail` or `throttle`), or start = \"event:{}\" in a stream",
+            "set `run` or `prompt` (on a model `fail` or `throttle`), or start = \"event:{}\" in a stream",
             one_line(&event.name)
         );
-        cx.fail(at, "does nothing", help);
+        cx.fail(at, "has no action", help);
     }
     if let (false, Some(prompt)) = (event.run.is_empty(), &raw.prompt) {
         cx.fail(&prompt.at, "cannot be used with `run`", "make two events");
     }
     if let (true, Some(fail)) = (raw.throttle.is_some(), &raw.fail) {
-        cx.fail(&fail.at, "is given beside `throttle`", "make two events");
+        cx.fail(&fail.at, "cannot be used with `throttle`", "make two events");
     }
     let has_undo = !event.undo.is_empty() || starts || disturbs;
     if let Some(undo_at) = raw.undo_at.as_ref().filter(|_| !has_undo) {
-        cx.fail(&undo_at.at, "has nothing to undo", "write `undo`, or remove it");
+        cx.fail(&undo_at.at, "has nothing to undo", "set `undo`, or remove it");
     }
     check_host(raw, &event, cx);
     Some(event)
 }
 
-/// Returns the reduced speed of an event's component.
+/// Returns the component of an event that is slowed down, with its speed.
 fn throttle(raw: &EventRaw, cx: &mut Cx) -> Option<Throttle> {
-    let help = "write such as speed = \"20%\"";
+    let help = "set a speed, for example speed = \"20%\"";
     match (&raw.throttle, &raw.speed) {
         (Some(throttle), Some(speed)) => {
             let share = speed.value.0;
             if share <= 0.0 || share >= 1.0 {
-                cx.fail(&speed.at, "is not between 0 and 1", format!("{help}, or `fail`"));
+                cx.fail(&speed.at, "is not between 0 and 1", format!("{help}, or use `fail`"));
             }
             Some(Throttle { component: throttle.value.0.trim().to_owned(), speed: share })
         }
@@ -126,14 +131,18 @@ fn throttle(raw: &EventRaw, cx: &mut Cx) -> Option<Throttle> {
             None
         }
         (None, Some(speed)) => {
-            cx.fail(&speed.at, "has an effect only with `throttle`", "name the component there");
+            cx.fail(
+                &speed.at,
+                "has an effect only with `throttle`",
+                "set `throttle` to the component",
+            );
             None
         }
         (None, None) => None,
     }
 }
 
-/// Rejects commands and prompts on a model, and losses of components on real storage.
+/// Rejects commands and prompts on a model, and failed or slowed-down components on real storage.
 fn check_actions(raw: &[(EventRaw, Position)], targets: &[Target], cx: &mut Cx) {
     let is_model = |target: &Target| matches!(target.kind, TargetKind::Model { .. });
     let on_model = targets.iter().any(is_model);
@@ -144,13 +153,13 @@ fn check_actions(raw: &[(EventRaw, Position)], targets: &[Target], cx: &mut Cx) 
         let [prompt, fail, throttle] = texts.map(|given| given.as_ref().map(|given| &given.at));
         if on_model {
             for at in commands.into_iter().chain([prompt]).flatten() {
-                let help = "write such as fail = \"node:3\" or throttle = \"drive:7\"; it returns at `undo_at`";
+                let help = "set fail = \"node:3\" or throttle = \"drive:7\", for example; the component recovers at `undo_at`";
                 cx.fail(at, "has no effect on a model", help);
             }
         }
         if on_real {
             for at in [fail, throttle].into_iter().flatten() {
-                let help = "write a command, such as run = [\"ssh\", \"bmc-3\", \"power\", \"off\"], or a `prompt`";
+                let help = "set a command, for example run = [\"ssh\", \"bmc-3\", \"power\", \"off\"], or a `prompt`";
                 cx.fail(at, "is only possible on a model", help);
             }
         }
@@ -159,13 +168,13 @@ fn check_actions(raw: &[(EventRaw, Position)], targets: &[Target], cx: &mut Cx) 
 
 fn check_host(raw: &EventRaw, event: &Event, cx: &mut Cx) {
     if let Some(host) = raw.host.as_ref().filter(|_| event.run.is_empty()) {
-        cx.fail(&host.at, "has no command to run", "write `run`, or remove it");
+        cx.fail(&host.at, "has no command to run", "set `run`, or remove it");
     }
     let Some(name) = event.host.as_ref().filter(|name| event.expect_lost.contains(name)) else {
         return;
     };
     if let Some(undo) = &raw.undo {
-        let says = format!("would run on {}, which the event stops", one_line(name));
+        let says = format!("would run on {}, an agent that the event stops", one_line(name));
         cx.fail(&undo.at, says, "run both commands elsewhere: remove `host`");
     }
 }
@@ -176,7 +185,7 @@ fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx
         (Some(_), Some(after)) => {
             cx.fail(&after.at, "cannot be used with `at`", "remove one of the two");
         }
-        (None, None) => cx.missing(at, "has no time", "write such as at = \"10m\""),
+        (None, None) => cx.missing(at, "has no time", "set a time, for example at = \"10m\""),
         _ => {}
     }
     if let Some(delay) = raw.delay.as_ref().filter(|_| raw.after.is_none()) {
@@ -185,7 +194,7 @@ fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx
     let outside = |given: &Option<Located<DurationNs>>, cx: &mut Cx| {
         if let Some(given) = given.as_ref().filter(|given| given.value >= measure) {
             let says = format!("\"{}\" is outside the measured phase, \"{measure}\"", given.value);
-            cx.fail(&given.at, says, "write an earlier time, or measure longer");
+            cx.fail(&given.at, says, "set an earlier time, or measure longer");
         }
     };
     outside(&raw.at_time, cx);
@@ -194,17 +203,22 @@ fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx
     if let Some(undo_at) = &raw.undo_at
         && undo_at.value.0 <= event.at_ns.unwrap_or(0)
     {
-        cx.fail(&undo_at.at, "is not after the event", "write a time after `at`");
+        cx.fail(&undo_at.at, "is not after the event", "set a time after `at`");
     }
     if let Some(first) = raw.at_time.as_ref().filter(|given| given.value.0 == 0) {
-        cx.fail(&first.at, "leaves no time before the event", "write such as at = \"10m\"");
+        cx.fail(
+            &first.at,
+            "leaves no time before the event",
+            "set a later time, for example at = \"10m\"",
+        );
     }
     if raw.timeout.value.0 == 0 {
-        cx.fail(&raw.timeout.at, "is 0", "write a duration such as \"1m\"");
+        cx.fail(&raw.timeout.at, "is 0", "use a duration such as \"1m\"");
     }
 }
 
-/// Rejects an event that follows an unknown one, itself, or a later one in a circle.
+/// Rejects an event that follows an unknown event, itself, or, in a circle, an event that follows
+/// it.
 fn check_order(raw: &[(EventRaw, Position)], events: &[Event], cx: &mut Cx) {
     for (raw, _) in raw {
         let Some(after) = &raw.after else { continue };
@@ -225,13 +239,13 @@ fn check_order(raw: &[(EventRaw, Position)], events: &[Event], cx: &mut Cx) {
             cx.fail(
                 &after.at,
                 "follows itself through other events",
-                "give one of them a time (`at`)",
+                "set the time (`at`) of one of them",
             );
         }
         let host_of = |name: &str| Some(&events.iter().find(|event| event.name == name)?.host);
         let own = raw.name.as_ref().and_then(|name| host_of(name.value.0.trim()));
         if own.zip(host_of(after.value.0.trim())).is_some_and(|(own, other)| own != other) {
-            let help = "write a time (`at`)";
+            let help = "set the time of this event (`at`)";
             cx.fail(&after.at, "follows an event on another host", help);
         }
     }
@@ -258,14 +272,14 @@ fn check_streams(root: &Root, workload: &Workload, events: &[Event], cx: &mut Cx
     }
 }
 
-/// Rejects events where this version cannot carry them out.
+/// Rejects events in plans in which this version does not support them.
 fn check_support(at: &Position, loaded: &ResolvedWorkload, phases: &Phases, cx: &mut Cx) {
     if phases.until_steady {
-        let help = "write a fixed length, such as measure = \"30m\"";
+        let help = "set a fixed length, for example measure = \"30m\"";
         cx.fail(at, "needs a measured phase of fixed length", help);
     }
     if loaded.workload.matrix().is_some_and(|matrix| matrix.point_count() > 1) {
-        let help = "give each axis of the workload one value";
+        let help = "use one value for each axis of the workload";
         cx.fail(at, "is not supported in a sweep", help);
     }
 }

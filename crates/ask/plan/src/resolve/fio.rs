@@ -10,7 +10,7 @@ use crate::read::value::ReadValue;
 use crate::read::{Cx, Position};
 use crate::resolved::{EngineChoice, ImportedJob, Matrix, Target, Workload};
 
-/// Returns the streams of the job. All its errors are recorded at `workload.fio.job`.
+/// Returns the streams of the job. All errors of the job are recorded at `workload.fio.job`.
 pub(super) fn resolve(
     raw: &FioRaw,
     job: &JobSource<'_>,
@@ -19,7 +19,7 @@ pub(super) fn resolve(
     cx: &mut Cx,
 ) -> Option<ResolvedWorkload> {
     let Some(name) = &raw.job else {
-        let help = "name the job file, such as job = \"randread.fio\"";
+        let help = "set the job file, for example job = \"randread.fio\"";
         cx.missing(&raw.at.unwritten("job"), "is missing", help);
         return None;
     };
@@ -42,7 +42,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Reads the streams as if they were written in the plan.
+/// Reads the streams as if the plan contained them.
 fn streams(
     mut streams: Vec<Table>,
     targets: &[Target],
@@ -69,8 +69,13 @@ fn streams(
         (Some(matrix), None) => Some(matrix),
         (_, problem) => {
             let (what, help) = problem.map_or_else(
-                || ("cannot be converted".to_owned(), "write [workload.matrix]".to_owned()),
-                |p| (format!("as a plan, {}: {}", p.field, p.message), p.help),
+                || {
+                    (
+                        "cannot be converted".to_owned(),
+                        "describe the load in [workload.matrix]".to_owned(),
+                    )
+                },
+                |p| (format!("converted to a plan, {}: {}", p.field, p.message), p.help),
             );
             cx.fail(job_at, what, help);
             None

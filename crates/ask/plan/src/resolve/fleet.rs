@@ -31,7 +31,7 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
         && placement.names.len() != count as usize
     {
         let says = format!("names {} agents, but `agents` is {count}", placement.names.len());
-        cx.fail(&given.at, says, "leave one of the two out");
+        cx.fail(&given.at, says, "remove one of the two");
     }
     if let Some(given) = raw.carries.as_ref().filter(|given| given.value == Carries::Share) {
         check_shares(raw, &given.at, &placement, cx);
@@ -41,17 +41,17 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
     Placement { hosts, ..placement }
 }
 
-/// The assignment of shares must not depend on which agents are present.
+/// Checks the owners of shares: their assignment must not depend on which agents are present.
 fn check_shares(raw: &FleetRaw, at: &Position, placement: &Placement, cx: &mut Cx) {
     let mut names = placement.names.clone();
     names.sort();
     names.dedup();
     if names.len() < 2 || names.len() < placement.names.len() {
-        let help = "write names = [\"node1\", \"node2\"]: shares are assigned in this order";
-        cx.fail(at, "does not name the owner of each share exactly once", help);
+        let help = "set names = [\"node1\", \"node2\"]: shares are assigned in this order";
+        cx.fail(at, "needs `names` that list the owner of each share exactly once", help);
     }
     if let Some(host) = &raw.host {
-        let help = "leave it out, or let each host run a whole plan of its own";
+        let help = "remove it, or let each host run a whole plan of its own";
         cx.fail(&host.at, "changes fields on hosts that run shares of one plan", help);
     }
 }
@@ -65,24 +65,24 @@ fn changes(raw: &FleetHostRaw, at: &Position, cx: &mut Cx) -> Option<HostChange>
         cx.fail(
             at,
             "does not have exactly one of `name` and `label`",
-            "write `name` of an agent, or a `label` of several",
+            "set the `name` of one agent, or a `label` that several agents have",
         );
     }
     let Some(set) = &raw.set else {
         cx.missing(
             &raw.at.unwritten("set"),
             "is missing",
-            "write such as set = { \"target.path\" = \"/mnt/b\" }",
+            "list the fields, for example set = { \"target.path\" = \"/mnt/b\" }",
         );
         return None;
     };
     let mut fields = BTreeMap::new();
     for (field, value) in &set.value.0 {
         if let Err(says) = Change::parse(&format!("{field}={value}")) {
-            cx.fail(&set.at, says, "name fields as docs/plan.md lists them");
+            cx.fail(&set.at, says, "use field names from docs/plan.md");
         } else if field == "version" || field.split('.').next() == Some("fleet") {
             let says = format!("`{field}` belongs to the plan, not to a host");
-            cx.fail(&set.at, says, "leave it out here");
+            cx.fail(&set.at, says, "remove it here");
         }
         fields.insert(field.clone(), value.clone());
     }
@@ -127,8 +127,8 @@ mod tests {
         assert_eq!(own, crate::ResolvedPlan { seed: own.seed, ..plain.resolve() });
     }
 
-    /// The system's counters include the I/O of all hosts, so a single host would see that of the
-    /// others.
+    /// The system's counters include the I/O of all hosts, so a single host would count the I/O of
+    /// the other hosts too.
     #[test]
     fn only_the_coordinator_polls_the_storage_system() {
         let metrics = "[observe]\nmedia = \"hdd\"\n[observe.metrics]\nurl = \"http://h:1/m\"\n\

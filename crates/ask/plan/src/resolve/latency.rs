@@ -1,4 +1,4 @@
-//! Latency limits that the workload cannot have.
+//! Rejects latency limits for operations that the workload does not have.
 
 use crate::read::{Cx, Located};
 use crate::resolved::{
@@ -38,8 +38,8 @@ pub(super) fn check_classes(
             matrix.streams.iter().any(|stream| stream.sync.kind.flushes() || stream.trace.is_some())
         };
         if *class == Sync && workload.matrix().is_some_and(|matrix| !flushes(matrix)) {
-            let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";
-            cx.fail(&given.at, "limits flushes, but no stream flushes", help);
+            let help = "set sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";
+            cx.fail(&given.at, "limits the latency of flushes, but no stream flushes", help);
         }
         let on_s3 = targets.iter().all(|target| matches!(target.kind, TargetKind::S3 { .. }));
         if *class == FirstByte && fits && !on_s3 {
@@ -52,16 +52,20 @@ pub(super) fn check_classes(
                 false => format!(" --set requirement.{read}={limit}"),
             };
             let help = format!(
-                "name a bucket, or limit whole reads instead: --set requirement.{first}={whole}"
+                "use a bucket as the target, or limit whole reads instead: --set requirement.{first}={whole}"
             );
             cx.fail(
                 &given.at,
-                "limits the first byte of objects, but the target is not a bucket",
+                "limits the time to the first byte of an object, but the target is not a bucket",
                 help,
             );
         }
         if given.value.0 == 0 {
-            cx.fail(&given.at, "is 0, which nothing can meet", "write a duration such as \"20ms\"");
+            cx.fail(
+                &given.at,
+                "is 0, which no storage can achieve",
+                "use a duration such as \"20ms\"",
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Mail store: database sizes, threads, cache and log, derived from the plan.
+//! Mail store: derives database sizes, threads, cache and log from the plan.
 
 use super::target::small;
 use crate::raw::{MailboxRaw, Root};
@@ -21,7 +21,7 @@ const LOG_BLOCK_BYTES: u64 = 4 << 10;
 const DATABASES_MAX: u64 = 1024;
 const THREADS_MAX: u64 = 65_536;
 const LOG_FILES_MAX: u64 = 1 << 20;
-/// A page must fit at least two records.
+/// At least two records must fit into a page.
 const RECORD_BYTES: std::ops::RangeInclusive<u64> = 64..=16_384;
 /// Page numbers of a database have 31 bits.
 const PAGES_MAX: u128 = 1 << 31;
@@ -32,12 +32,12 @@ const LOG_MAX: u64 = 1 << 46;
 const COPIES_MAX: u64 = 16;
 const WRITES_MAX: u64 = 1024;
 const LOG_WRITES_MAX: u64 = 64;
-/// Range of the interval between bursts of database writes.
+/// Range of the interval between two bursts of database writes.
 const WRITE_INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
-/// Maximum pause: 18 minutes. A longer one is not a load.
+/// Maximum pause of a session: 18 minutes. With a longer pause, there is hardly any load.
 const THINK_MAX: DurationNs = DurationNs::s(18 * 60);
 const WEIGHT_MAX: f64 = 1000.0;
-/// Resolution of weights: a thousandth.
+/// Resolution of weights: one thousandth.
 const WEIGHT_MIN: f64 = 0.001;
 
 pub(super) fn resolve(
@@ -120,7 +120,11 @@ fn required<T>(value: Option<T>, raw: &MailboxRaw, name: &str, cx: &mut Cx) -> O
     if value.is_none() {
         let example =
             if name == "mailboxes" { "mailboxes = 1000" } else { "mailbox_size = \"1GiB\"" };
-        cx.missing(&raw.at.unwritten(name), "is missing", format!("write {example}"));
+        cx.missing(
+            &raw.at.unwritten(name),
+            "is missing",
+            format!("set a value, for example {example}"),
+        );
     }
     value
 }
@@ -129,9 +133,9 @@ fn reject_targets(root: &Root, targets: &[Target], cx: &mut Cx) {
     let places = root.target.iter().flat_map(|g| &g.value.items);
     for (target, (_, at)) in targets.iter().zip(places) {
         let (what, help) = match target.kind {
-            TargetKind::Device { .. } => ("a device", "make a file system on it and name its"),
-            TargetKind::S3 { .. } => ("a bucket", "name"),
-            TargetKind::Nfs { .. } => ("NFS exports without a mount", "mount them and name the"),
+            TargetKind::Device { .. } => ("a device", "make a file system on it and use its"),
+            TargetKind::S3 { .. } => ("a bucket", "use"),
+            TargetKind::Nfs { .. } => ("NFS exports without a mount", "mount them and use the"),
             _ => continue,
         };
         let help = format!("{help} directories: databases = [\"/mnt/db1\"]");
@@ -145,7 +149,7 @@ fn databases(raw: &MailboxRaw, targets: &[Target], cx: &mut Cx) -> u32 {
     let Some(given) = &raw.databases else { return most };
     let count = small(given.value.0, DATABASES_MAX, &given.at, cx);
     if count < most {
-        let message = format!("{count} leaves directories empty: the target names {most}");
+        let message = format!("{count} is fewer than the directories in the target, {most}");
         cx.fail(&given.at, message, "use at least one database per directory");
     }
     count
@@ -156,7 +160,7 @@ struct Sizes {
     capacity_bytes: u64,
 }
 
-/// Sizes per database. All are equal, because all but the first are copies of it.
+/// Sizes of one database. All databases are equal, because all but the first are copies of it.
 fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     let mailboxes = raw.mailboxes.as_ref().map(|g| g.value.0);
     let size = required(raw.mailbox_size.as_ref(), raw, "mailbox_size", cx)?;
@@ -165,16 +169,18 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     let page = u128::from(PAGE_BYTES);
     if per_database < 2 * page {
         let few = if per_database < page { "one page (32KiB)" } else { "the two pages it needs" };
-        let message =
-            format!("\"{}\" makes a database of {per_database} B, less than {few}", size.value);
-        cx.fail(&size.at, message, "write a larger mailbox_size, or fewer databases");
+        let message = format!(
+            "\"{}\" results in a database of {per_database} B, less than {few}",
+            size.value
+        );
+        cx.fail(&size.at, message, "use a larger mailbox_size, or fewer databases");
         return None;
     }
     let pages = total.div_ceil(u128::from(databases) * page);
     let capacity = pages + share_of(pages, raw.growth_reserve.value.0);
     if capacity >= PAGES_MAX {
         let message = format!(
-            "\"{}\" makes a database of {capacity} pages with its reserve, which exceeds 31 bits",
+            "\"{}\" results in a database of {capacity} pages with its reserve, more than 31 bits can count",
             size.value
         );
         cx.fail(&size.at, message, "use more databases, fewer mailboxes or a smaller mailbox_size");
@@ -184,15 +190,15 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
     Some(Sizes { initial_bytes: bytes(pages)?, capacity_bytes: bytes(capacity)? })
 }
 
-/// Returns `share` of a number of pages, rounded up. It computes in millionths, which is exact for
-/// any size.
+/// Returns `share` of a number of pages, rounded up. The computation uses millionths, which are
+/// exact for any size.
 fn share_of(pages: u128, share: f64) -> u128 {
     let millionths = (share * 1e6).round() as u128;
     (pages * millionths).div_ceil(1_000_000)
 }
 
-/// Returns the IOPS per mailbox and the target rate: from the requirement, from the mailboxes, or
-/// from both if they agree.
+/// Returns the IOPS per mailbox and the target rate. They come from the requirement, from the
+/// mailboxes, or from both if these agree.
 fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx) -> (f64, f64) {
     let stated = root.requirement.as_ref().and_then(|r| r.value.fields.iops.as_ref());
     let per_mailbox = raw.iops_per_mailbox.as_ref();
@@ -203,15 +209,15 @@ fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx)
         (stated, Some(per)) => {
             let target = product(per.value.0);
             if per.value.0 == 0.0 {
-                cx.fail(&per.at, "is 0", "write I/Os per second and mailbox, such as 0.2");
+                cx.fail(&per.at, "is 0", "set the I/Os per second of a mailbox, for example 0.2");
             }
-            // Rounding of a stated figure explains up to 0.5 %.
+            // If a stated figure was rounded, it may differ by up to 0.5 %.
             if let Some(iops) = stated.filter(|g| (g.value.0 - target).abs() > 0.005 * target) {
                 let message = format!(
                     "{} is not {target}, which is mailboxes × iops_per_mailbox × (1 + margin)",
                     iops.value.0
                 );
-                cx.fail(&iops.at, message, "state one of the two and leave the other out");
+                cx.fail(&iops.at, message, "set one of the two and remove the other");
             }
             (per.value.0, target)
         }
@@ -220,12 +226,12 @@ fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx)
 
 fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (u32, bool) {
     let guess = (GUESS_FACTOR * target_iops / GUESS_IOPS_PER_THREAD).ceil();
-    // The cast from float to integer saturates, and the limit of threads is far lower.
+    // The cast from float to integer saturates, and the maximum number of threads is far lower.
     let guess = (guess as u64).min(THREADS_MAX).max(u64::from(databases));
     let guess = u32::try_from(guess).unwrap_or(databases);
     match (&raw.threads, &raw.threads_per_database) {
         (Some(_), Some(per)) => {
-            let help = "state `threads` for all databases together, or this, not both";
+            let help = "set either `threads` (for all databases together) or this";
             cx.fail(&per.at, "cannot be used with `threads`", help);
             (guess, false)
         }
@@ -238,8 +244,8 @@ fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (
                 if target_iops <= 0.0 {
                     cx.fail(
                         &given.at,
-                        "cannot search: the required rate is 0",
-                        "state a target above 0",
+                        "cannot be searched: the required rate is 0",
+                        "set a required rate above 0",
                     );
                 }
                 (guess, true)
@@ -253,22 +259,23 @@ fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (
 fn check_page(raw: &MailboxRaw, cx: &mut Cx) {
     if raw.page_size.value.0 != PAGE_BYTES {
         let message = format!("\"{}\" is not the size of the store's pages", raw.page_size.value);
-        cx.fail(&raw.page_size.at, message, "write \"32KiB\", or leave it out");
+        cx.fail(&raw.page_size.at, message, "use \"32KiB\", or remove it");
     }
 }
 
 fn check_pace(raw: &MailboxRaw, target_iops: f64, cx: &mut Cx) {
     if raw.think_time.value > THINK_MAX {
-        let message = format!("\"{}\" leaves hardly any load", raw.think_time.value);
-        cx.fail(&raw.think_time.at, message, format!("write at most \"{THINK_MAX}\""));
+        let message =
+            format!("\"{}\" is so long that there is hardly any load", raw.think_time.value);
+        cx.fail(&raw.think_time.at, message, format!("use at most \"{THINK_MAX}\""));
     }
     if raw.pace.value == Pace::Target {
         if raw.think_time.value.0 > 0 {
-            let help = "remove it, or write pace = \"free\"";
+            let help = "remove it, or set pace = \"free\"";
             cx.fail(&raw.think_time.at, "is not allowed in an open loop", help);
         }
         if target_iops <= 0.0 {
-            cx.fail(&raw.pace.at, "needs a target above 0", "write iops_per_mailbox");
+            cx.fail(&raw.pace.at, "needs a target rate above 0", "set iops_per_mailbox");
         }
     }
 }
@@ -292,7 +299,7 @@ fn mix(raw: &MailboxRaw, cx: &mut Cx) -> OperationMix {
 fn record_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let size = raw.record_size.value;
     if !RECORD_BYTES.contains(&size.0) {
-        let help = format!("write {}B to {}B", RECORD_BYTES.start(), RECORD_BYTES.end());
+        let help = format!("use {}B to {}B", RECORD_BYTES.start(), RECORD_BYTES.end());
         cx.fail(&raw.record_size.at, format!("\"{size}\" does not fit in a page"), help);
     }
     size.0
@@ -303,11 +310,16 @@ fn bias(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Vec<f64> {
     let weights: Vec<f64> = given.value.0.iter().map(|w| w.0).collect();
     if weights.len() != databases as usize {
         let message = format!("has {} weights for {databases} databases", weights.len());
-        cx.fail(&given.at, message, "write one weight per database");
+        cx.fail(&given.at, message, "use one weight per database");
     }
     if !weights.iter().any(|w| *w >= WEIGHT_MIN) || weights.iter().any(|w| *w > WEIGHT_MAX) {
-        let help = format!("write weights up to {WEIGHT_MAX}, one of them {WEIGHT_MIN} or more");
-        cx.fail(&given.at, "has weights that are too large, or none that is large enough", help);
+        let help =
+            format!("use weights up to {WEIGHT_MAX}, at least one of them {WEIGHT_MIN} or more");
+        cx.fail(
+            &given.at,
+            "has a weight that is too large, or only weights that are too small",
+            help,
+        );
     }
     weights
 }
@@ -319,8 +331,8 @@ fn cache(raw: &MailboxRaw, databases: u32, threads: u32, cx: &mut Cx) -> u64 {
     };
     let least = least_cache_bytes(threads, databases, coalesce);
     if given.value.0 < least {
-        let message = format!("\"{}\" is too small for its threads and databases", given.value);
-        cx.fail(&given.at, message, format!("write at least \"{}\"", SizeBytes(least)));
+        let message = format!("\"{}\" is too small for the threads and databases", given.value);
+        cx.fail(&given.at, message, format!("use at least \"{}\"", SizeBytes(least)));
     }
     given.value.0
 }
@@ -328,7 +340,7 @@ fn cache(raw: &MailboxRaw, databases: u32, threads: u32, cx: &mut Cx) -> u64 {
 /// Checks the sizes of the log files and the log buffer.
 fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let (file, buffer) = (raw.log_file_size.value, raw.log_buffer.value);
-    // A log write holds a record plus headers, and the buffer must hold four of those.
+    // A log write contains a record and headers; the buffer must have space for four log writes.
     let least_buffer = 4 * (raw.record_size.value.0.min(*RECORD_BYTES.end()) + 2 * LOG_BLOCK_BYTES);
     let least_buffer = SizeBytes(least_buffer.next_multiple_of(LOG_BLOCK_BYTES));
     let bounds = [
@@ -337,29 +349,30 @@ fn log_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     ];
     for (size, at, least, most) in bounds {
         if !size.0.is_multiple_of(LOG_BLOCK_BYTES) || size < least || size > most {
-            let help = format!("write a multiple of \"4KiB\" from \"{least}\" to \"{most}\"");
+            let help = format!("use a multiple of \"4KiB\" from \"{least}\" to \"{most}\"");
             cx.fail(at, format!("\"{size}\" is not a multiple of the log block size"), help);
         }
     }
     if buffer > file {
-        let help = "write a smaller buffer or larger log files";
+        let help = "use a smaller buffer or larger log files";
         cx.fail(&raw.log_buffer.at, format!("is larger than a log file, \"{file}\""), help);
     }
     file.0
 }
 
-/// Returns the number of log files. The ring must hold the checkpoint depth, two buffers and the
-/// files of a soft recovery.
+/// Returns the number of log files. The ring must have space for the checkpoint depth, two buffers
+/// and the files of a soft recovery.
 fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
     let file = raw.log_file_size.value.0.max(1);
     let depth = raw.checkpoint_depth.value.0;
     if depth < file {
-        let help = format!("write at least one log file, \"{}\"", raw.log_file_size.value);
-        let message = format!("\"{}\" is less than a log file", raw.checkpoint_depth.value);
+        let help =
+            format!("use at least the size of one log file, \"{}\"", raw.log_file_size.value);
+        let message = format!("\"{}\" is smaller than a log file", raw.checkpoint_depth.value);
         cx.fail(&raw.checkpoint_depth.at, message, help);
     }
     let (files, at) = match &raw.log_files {
-        // Twice the depth, so that lazy write-back has room.
+        // The ring is twice as large as the depth, so that lazy write-back has space.
         None => {
             let files = depth.div_ceil(file).saturating_mul(2).max(u64::from(soft));
             (files.saturating_add(4), &raw.checkpoint_depth.at)
@@ -371,7 +384,7 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
             if given.value.0 < least {
                 let message = format!("{} is too few for recovery", given.value.0);
                 let help = format!(
-                    "write at least {least}: the checkpoint depth and two buffers, or the logs \
+                    "use at least {least}: the checkpoint depth and two buffers, or the logs \
                      that soft recovery replays"
                 );
                 cx.fail(&given.at, message, help);
@@ -380,8 +393,8 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
         }
     };
     if files.saturating_mul(file) >= LOG_MAX {
-        let message = "makes 64 TiB of log or more for each database";
-        cx.fail(at, message, "write a smaller one");
+        let message = "results in 64 TiB of log or more for each database";
+        cx.fail(at, message, "use a smaller value");
     }
     small(files, LOG_FILES_MAX, at, cx)
 }
@@ -389,8 +402,8 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
 fn write_interval(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let interval_ns = raw.write_interval.value.0;
     if interval_ns > 0 && !WRITE_INTERVAL_NS.contains(&interval_ns) {
-        let help = "set 1 ms to 1 min, or 0 s to write each page when it has to be written";
-        cx.fail(&raw.write_interval.at, "no such interval is possible".to_owned(), help.to_owned());
+        let help = "use 1 ms to 1 min, or 0 s to write each page only when it must be written";
+        cx.fail(&raw.write_interval.at, "is out of range".to_owned(), help.to_owned());
     }
     interval_ns
 }
@@ -399,17 +412,17 @@ fn checkpoint_step(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let depth = raw.checkpoint_depth.value;
     let Some(given) = &raw.checkpoint_step else { return (depth.0 / 16).max(1) };
     if given.value.0 == 0 || given.value > depth {
-        let help = format!("write a size up to the checkpoint depth, \"{depth}\"");
+        let help = format!("use a size up to the checkpoint depth, \"{depth}\"");
         cx.fail(&given.at, format!("\"{}\" is not a valid step", given.value), help);
     }
     given.value.0
 }
 
-/// Checks a read of whole log blocks.
+/// Checks that the size of a replication read is a whole number of log blocks.
 fn replication_read(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let size = raw.replication_read.value;
     if size.0 == 0 || !size.0.is_multiple_of(LOG_BLOCK_BYTES) || size.0 > 16 << 20 {
-        let help = "write a multiple of \"4KiB\" up to \"16MiB\"";
+        let help = "use a multiple of \"4KiB\" up to \"16MiB\"";
         cx.fail(
             &raw.replication_read.at,
             format!("\"{size}\" is not a whole number of log blocks"),
@@ -422,16 +435,20 @@ fn replication_read(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
 fn cache_free_share(raw: &MailboxRaw, cx: &mut Cx) -> f64 {
     let share = raw.cache_free_share.value.0;
     if share > 0.5 {
-        let help = "write a share up to 0.5";
-        cx.fail(&raw.cache_free_share.at, format!("{share} leaves too little to cache"), help);
+        let help = "use a share up to 0.5";
+        cx.fail(
+            &raw.cache_free_share.at,
+            format!("{share} leaves too little of the cache for data"),
+            help,
+        );
     }
     share
 }
 
-/// Checks a transfer of whole pages.
+/// Checks that a transfer is a whole number of pages.
 fn transfer(size: SizeBytes, at: &Position, cx: &mut Cx) -> u64 {
     if size.0 == 0 || !size.0.is_multiple_of(PAGE_BYTES) || size.0 > 16 << 20 {
-        let help = "write a multiple of \"32KiB\" up to \"16MiB\"";
+        let help = "use a multiple of \"32KiB\" up to \"16MiB\"";
         cx.fail(at, format!("\"{size}\" is not a whole number of pages"), help);
     }
     size.0
@@ -442,7 +459,7 @@ fn maintenance(raw: &MailboxRaw, cx: &mut Cx) -> Option<Maintenance> {
         return None;
     }
     if raw.maintenance_interval.value.0 == 0 {
-        let help = "write a duration such as \"100ms\", or maintenance = false";
+        let help = "use a duration such as \"100ms\", or set maintenance = false";
         cx.fail(&raw.maintenance_interval.at, "is 0", help);
     }
     Some(Maintenance {
@@ -451,13 +468,13 @@ fn maintenance(raw: &MailboxRaw, cx: &mut Cx) -> Option<Maintenance> {
     })
 }
 
-/// Checks that the total size fits a 63-bit integer.
+/// Checks that the total size fits into a 63-bit integer.
 fn check_total(raw: &MailboxRaw, store: &Mailbox, cx: &mut Cx) {
     let each = u128::from(store.database_capacity_bytes)
         + u128::from(store.log_file_size_bytes) * u128::from(store.log_files);
     if each * u128::from(store.databases) > i64::MAX as u128 {
-        let message = "makes more than 2^63 - 1 bytes in total";
+        let message = "results in more than 2^63 - 1 bytes in total";
         let at = raw.mailbox_size.as_ref().map_or(&raw.at, |g| &g.at);
-        cx.fail(at, message, "write a smaller one, or fewer mailboxes");
+        cx.fail(at, message, "use a smaller value, or fewer mailboxes");
     }
 }

@@ -1,4 +1,4 @@
-//! Matrix: streams with their axes, and streams of an imported fio job.
+//! Matrix: streams with their axes, including the streams of an imported fio job.
 
 use super::target::small;
 use crate::display_text::one_line;
@@ -13,13 +13,14 @@ use crate::resolved::{
 use crate::units::SizeBytes;
 
 const CLIENTS_MAX: u64 = 1 << 20;
-const DEPTH_MAX: u64 = 65_536;
+/// Largest queue depth of a stream.
+pub const DEPTH_MAX: u64 = 65_536;
 const FILES_MAX: u64 = 1 << 30;
 const SHARES_MAX: u64 = 65_536;
 const STREAMS_MAX: usize = 64;
 /// Maximum transfer size. io_uring and `preadv2` support at most 2 GiB minus a page.
 const TRANSFER_MAX: SizeBytes = SizeBytes::mib(1024);
-/// Alignment of direct I/O that any Linux device accepts at least.
+/// Alignment of direct I/O that every Linux device requires at least.
 const SECTOR_BYTES: u64 = 512;
 const FILE_BYTES: u64 = 1 << 30;
 
@@ -32,7 +33,11 @@ pub(super) fn resolve(
 ) -> Option<Matrix> {
     let many = raw.len() > 1;
     if let Some((_, at)) = raw.get(STREAMS_MAX) {
-        cx.fail(at, "is one stream too many", format!("the most is {STREAMS_MAX}"));
+        cx.fail(
+            at,
+            "exceeds the maximum number of streams",
+            format!("use at most {STREAMS_MAX} streams"),
+        );
     }
     let mut streams: Vec<Stream> = Vec::new();
     let mut first_axes = None;
@@ -48,10 +53,11 @@ pub(super) fn resolve(
             let message = format!("has the name \"{}\", with a space or a comma", one_line(&name));
             cx.fail(at, message, "use a hyphen instead");
         }
+        super::check_file_name(&name, at, cx);
         if streams.iter().any(|s| s.name == name) {
             cx.fail(
                 at,
-                format!("has the name \"{name}\" of another stream"),
+                format!("has the same name as another stream, \"{name}\""),
                 "choose another name",
             );
         }
@@ -65,12 +71,13 @@ pub(super) fn resolve(
     Some(Matrix { axes: first_axes?, streams, imported: None })
 }
 
-/// Returns the values of the axes. With several concurrent streams each axis must have one value.
+/// Returns the values of the axes. If the plan has several concurrent streams, each axis must have
+/// one value.
 fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     let single = |count: usize, at: &Position, cx: &mut Cx| {
         if many && count > 1 {
-            let help = "give it one value: a sweep has one stream";
-            cx.fail(at, "has several values, but the plan has another stream", help);
+            let help = "use one value: only a plan with one stream can be a sweep";
+            cx.fail(at, "has several values, but the plan has more than one stream", help);
         }
     };
     single(raw.sizes.value.0.items.len(), &raw.sizes.at, cx);
@@ -95,7 +102,7 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     Some(axes)
 }
 
-/// Rejects duplicate points, which would be measured twice under one label.
+/// Rejects duplicate points: the same point would be measured twice under one label.
 fn reject_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     fn repeats<T: PartialEq>(values: &[T]) -> bool {
         values.iter().enumerate().any(|(i, v)| values[..i].contains(v))
@@ -107,14 +114,14 @@ fn reject_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
         (repeats(&axes.read_percents), &raw.reads.at),
     ];
     for (_, at) in found.into_iter().filter(|(is_repeated, _)| *is_repeated) {
-        cx.fail(at, "has a value twice", "name each value once; [repeat] is for repeats");
+        cx.fail(at, "contains a value twice", "list each value once; use [repeat] to repeat runs");
     }
 }
 
 fn transfer(size: SizeBytes, at: &Position, cx: &mut Cx) -> u64 {
     if size.0 == 0 || size > TRANSFER_MAX {
-        let help = format!("write a size up to \"{TRANSFER_MAX}\"");
-        cx.fail(at, format!("\"{size}\" is not a possible transfer"), help);
+        let help = format!("use a size up to \"{TRANSFER_MAX}\"");
+        cx.fail(at, format!("\"{size}\" is not a valid transfer size"), help);
     }
     size.0
 }
@@ -129,7 +136,7 @@ fn pattern(raw: &MatrixRaw, word: PatternWord, at: &Position, cx: &mut Cx) -> Pa
         "hot-cold" => {
             let (hot_space, hot_access) = (raw.hot_space.value.0, raw.hot_access.value.0);
             if hot_space <= 0.0 || hot_space >= 1.0 {
-                let help = "write a hot_space between 0 and 1";
+                let help = "set hot_space to a value between 0 and 1";
                 cx.fail(at, "\"hot-cold\" needs a hot and a cold part", help);
             }
             Pattern::HotCold { hot_space, hot_access }
@@ -137,14 +144,14 @@ fn pattern(raw: &MatrixRaw, word: PatternWord, at: &Position, cx: &mut Cx) -> Pa
         "normal" => {
             let deviation = raw.normal_deviation.value.0;
             if deviation <= 0.0 {
-                cx.fail(at, "\"normal\" needs a deviation above 0", "write normal_deviation = 0.1");
+                cx.fail(at, "\"normal\" needs a deviation above 0", "set normal_deviation = 0.1");
             }
             Pattern::Normal { deviation }
         }
         "skipping" => {
             let density = raw.skip_density.value.0;
             if density <= 0.0 {
-                cx.fail(at, "\"skipping\" needs a density above 0", "write skip_density = 0.1");
+                cx.fail(at, "\"skipping\" needs a density above 0", "set skip_density = 0.1");
             }
             Pattern::Skipping { density }
         }
@@ -212,7 +219,7 @@ fn stream(
     Some(stream)
 }
 
-/// Rejects parameters of a pattern or arrival that is not used.
+/// Rejects parameters of patterns or arrivals that the stream does not use.
 fn reject_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     let has = |word: &str| axes.patterns.iter().any(|p| p.word() == word);
     let is = |words: &[&str]| words.contains(&raw.arrival.value.0);
@@ -246,7 +253,7 @@ fn reject_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
             raw.rate.is_some() && is(&["recorded"]),
             raw.rate.as_ref().map_or(&raw.at, |g| &g.at),
             false,
-            "another arrival than \"recorded\"",
+            "an arrival other than \"recorded\"",
         ),
         (
             timed.is_some(),
@@ -280,7 +287,7 @@ pub(super) fn size_mix(mix: &Located<List<SizeShareRaw>>, cx: &mut Cx) -> Option
             cx.missing(
                 &entry.at,
                 "lacks `size` or `share`",
-                "write { size = \"4KiB\", share = 60 }",
+                "add both, for example { size = \"4KiB\", share = 60 }",
             );
             return None;
         };
@@ -315,7 +322,7 @@ fn metadata_mix(raw: &MatrixRaw, cx: &mut Cx) -> MetadataMix {
         + mix.rename_percent
         + mix.setattr_percent;
     if (sum - 100.0).abs() > 1e-6 {
-        let help = "make the shares add up to 100; those left out keep their defaults";
+        let help = "make the shares add up to 100; omitted shares have their defaults";
         cx.fail(&raw.metadata_mix.at, format!("adds up to {sum}, not 100"), help);
     }
     mix
@@ -333,7 +340,7 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
     let shares = shares(raw, targets, cx);
     let files = small(raw.files.value.0, FILES_MAX, &raw.files.at, cx);
     if is_device && files > 1 {
-        cx.fail(&raw.files.at, "makes no sense on a device", "remove it: a device is one file");
+        cx.fail(&raw.files.at, "has no meaning on a device", "remove it: a device is one file");
     }
     let file_size_bytes = match &raw.file_size {
         Some(given) => Some(given.value.0),
@@ -354,12 +361,12 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
     Some(set)
 }
 
-/// Maximum directories in the last level of a share's tree.
+/// Maximum number of directories in the last level of a share's tree.
 const LEAVES_MAX: u32 = 65_536;
 /// Maximum levels.
 const LEVELS_MAX: u64 = 16;
 
-/// Adds the directory tree of each share, if the plan has one.
+/// Adds the directory tree of each share if the plan sets one.
 fn with_tree(raw: &MatrixRaw, set: FileSet, targets: &[Target], cx: &mut Cx) -> FileSet {
     let Some(levels) = &raw.tree_levels else { return set };
     let tree_levels = small(levels.value.0, LEVELS_MAX, &levels.at, cx);
@@ -367,13 +374,17 @@ fn with_tree(raw: &MatrixRaw, set: FileSet, targets: &[Target], cx: &mut Cx) -> 
     let set = FileSet { tree_levels, tree_fan_out, ..set };
     if set.leaves() > LEAVES_MAX {
         let message = format!("makes more than {LEAVES_MAX} directories in the last level");
-        cx.fail(&levels.at, message, "write fewer levels, or a smaller tree_fan_out");
+        cx.fail(&levels.at, message, "use fewer levels, or a smaller tree_fan_out");
     }
     let in_directories = |target: &Target| {
         matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. })
     };
     if !targets.iter().all(in_directories) {
-        cx.fail(&levels.at, "needs directories of this host", "remove it, or name a path");
+        cx.fail(
+            &levels.at,
+            "needs directories on this host",
+            "remove it, or use a path as the target",
+        );
     }
     set
 }
@@ -385,7 +396,7 @@ fn shares(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> u32 {
     if named > 1 && shares != named {
         let message =
             format!("{shares} is not {named}, the number of paths or exports of the target");
-        cx.fail(&given.at, message, "leave it out");
+        cx.fail(&given.at, message, "remove it");
     }
     shares
 }
@@ -395,20 +406,20 @@ fn check_files(raw: &MatrixRaw, set: &FileSet, cx: &mut Cx) {
     let at = raw.file_size.as_ref().map_or_else(|| raw.at.unwritten("file_size"), |g| g.at.clone());
     let files = u128::from(set.files());
     if files * u128::from(size) > i64::MAX as u128 {
-        let message = "makes more than 2^63 - 1 bytes in total";
-        cx.fail(&at, message, "write a smaller one, or fewer files");
+        let message = "makes all files together larger than 2^63 - 1 bytes";
+        cx.fail(&at, message, "use smaller files, or fewer files");
         return;
     }
     if set.offset_bytes >= size {
         let message =
             format!("\"{}\" is not inside a file of \"{}\"", raw.offset.value, SizeBytes(size));
-        cx.fail(&raw.offset.at, message, "write a smaller one, or larger files");
+        cx.fail(&raw.offset.at, message, "use a smaller offset, or larger files");
         return;
     }
     let reachable = SizeBytes(size.saturating_sub(set.offset_bytes).saturating_mul(set.files()));
     if let Some(given) = raw.working_set.as_ref().filter(|g| g.value > reachable) {
-        let message = format!("\"{}\" is more than the available \"{reachable}\"", given.value);
-        cx.fail(&given.at, message, "write a smaller one, or more or larger files");
+        let message = format!("\"{}\" exceeds the available \"{reachable}\"", given.value);
+        cx.fail(&given.at, message, "use a smaller working set, or more or larger files");
     }
 }
 
@@ -418,7 +429,7 @@ fn start_event(raw: &MatrixRaw, cx: &mut Cx) -> Option<String> {
     match start.value.0.trim().strip_prefix("event:").map(str::trim) {
         Some(name) if !name.is_empty() => Some(name.to_owned()),
         _ => {
-            cx.fail(&start.at, "names no event", "write start = \"event:NAME\"");
+            cx.fail(&start.at, "does not name an event", "set start = \"event:NAME\"");
             None
         }
     }
@@ -436,7 +447,7 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
         cx.fail(&raw.batch.at, "is not allowed in an open loop", help);
     }
     if let Some(zero) = raw.rate.as_ref().filter(|g| g.value.0 <= 0.0) {
-        cx.fail(&zero.at, "is 0", "write operations per second, such as 500");
+        cx.fail(&zero.at, "is 0", "set operations per second, for example 500");
     }
     let rate = raw.rate.as_ref().map(|g| g.value.0);
     if word == ArrivalWord("closed") {
@@ -444,7 +455,7 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
     }
     if word == ArrivalWord("recorded") {
         let Some(file) = &raw.arrival_file else {
-            let help = "name the file with the recorded starts";
+            let help = "set the file with the recorded start times";
             cx.missing(&raw.at.unwritten("arrival_file"), "is missing", help);
             return None;
         };
@@ -452,7 +463,7 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
     }
     let Some(rate_per_s) = rate else {
         let message = format!("is missing: arrival = \"{}\" is an open loop", word.0);
-        let help = "write operations per second, such as rate = 500";
+        let help = "set operations per second, for example rate = 500";
         cx.missing(&raw.at.unwritten("rate"), &message, help);
         return None;
     };
@@ -462,7 +473,7 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
         "poisson" => Arrival::Poisson { rate_per_s, ramp_ns },
         _ => {
             if raw.burst_on.value.0 == 0 {
-                cx.fail(&raw.burst_on.at, "is 0", "write a duration such as \"1s\"");
+                cx.fail(&raw.burst_on.at, "is 0", "use a duration such as \"1s\"");
             }
             let (on_ns, off_ns) = (raw.burst_on.value.0, raw.burst_off.value.0);
             Arrival::Bursts { rate_per_s, on_ns, off_ns }
@@ -470,7 +481,7 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
     })
 }
 
-/// Rejects combinations that do not work.
+/// Rejects combinations of settings that cannot work.
 fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx: &mut Cx) {
     let mixed = s.sizes.iter().chain(&s.write_sizes).map(|size| size.size_bytes);
     let all: Vec<u64> = axes.sizes_bytes.iter().copied().chain(mixed).collect();
@@ -478,15 +489,28 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
     let sizes_at = raw.size_mix.as_ref().map_or(&raw.sizes.at, |g| &g.at);
     let room = s.files.file_size_bytes.map(|size| size.saturating_sub(s.files.offset_bytes));
     if let Some(room) = room.filter(|room| *room < largest.0) {
-        let message = format!("\"{largest}\" does not fit in a file with \"{}\"", SizeBytes(room));
-        cx.fail(sizes_at, message, "write smaller transfers or larger files");
+        let message = format!(
+            "\"{largest}\" does not fit into the usable part of a file, \"{}\"",
+            SizeBytes(room)
+        );
+        cx.fail(sizes_at, message, "use smaller transfers or larger files");
+    }
+    if let (Some(room), Some(align)) = (room, &raw.align)
+        && align.value.0 > room
+    {
+        let message = format!(
+            "\"{}\" does not fit into the usable part of a file, \"{}\"",
+            align.value,
+            SizeBytes(room)
+        );
+        cx.fail(&align.at, message, "use a smaller alignment or larger files");
     }
     if let Some(set) = raw.working_set.as_ref().filter(|g| g.value < largest) {
         let message = format!("\"{}\" is less than one transfer, \"{largest}\"", set.value);
-        cx.fail(&set.at, message, "write a larger one");
+        cx.fail(&set.at, message, "use a larger working set");
     }
     if let Some(align) = raw.align.as_ref().filter(|g| g.value.0 == 0) {
-        cx.fail(&align.at, "is 0", "write a size such as \"4KiB\", or leave it out");
+        cx.fail(&align.at, "is 0", "use a size such as \"4KiB\", or leave it out");
     }
     let on_blocks = targets.iter().any(|t| {
         matches!(
@@ -497,21 +521,21 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
     let aligned = |bytes: u64| bytes.is_multiple_of(SECTOR_BYTES);
     if on_blocks && s.direct != DirectIo::Off {
         if !all.iter().copied().all(aligned) {
-            let help = "write multiples of \"512B\", or direct = \"off\"";
-            cx.fail(sizes_at, "cannot be direct I/O", help);
+            let help = "use multiples of \"512B\", or set direct = \"off\"";
+            cx.fail(sizes_at, "does not allow direct I/O", help);
         }
         if !aligned(s.align_bytes) || !aligned(s.files.offset_bytes) {
             let at = raw.align.as_ref().map_or(&raw.offset.at, |g| &g.at);
-            cx.fail(at, "cannot be direct I/O", "write a multiple of \"512B\"");
+            cx.fail(at, "does not allow direct I/O", "use a multiple of \"512B\"");
         }
     }
     if s.verify_reads && (!s.content.stamps || s.layout != Layout::Written) {
-        let help = "write stamps = true and layout = \"written\", or remove it";
-        cx.fail(&raw.verify_reads.at, "has no stamps to check", help);
+        let help = "set stamps = true and layout = \"written\", or remove it";
+        cx.fail(&raw.verify_reads.at, "needs stamps to check, but the blocks have none", help);
     }
     let has_names = targets.iter().any(|t| !matches!(t.kind, TargetKind::Device { .. }));
     if s.metadata_percent > 0.0 && !has_names {
-        let help = "remove it, or name a path, NFS exports or a bucket";
+        let help = "remove it, or use a path, NFS exports or a bucket as the target";
         cx.fail(&raw.metadata.at, "needs files", help);
     }
 }

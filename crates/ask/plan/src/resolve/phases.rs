@@ -1,4 +1,4 @@
-//! Phases, and the amount of the measurement.
+//! Phases, and the minimum length and resolution of the measurement.
 
 use super::ResolvedWorkload;
 use crate::raw::Root;
@@ -8,7 +8,7 @@ use crate::resolved::{EvidenceNeeds, Layout, Phases, Stream, Workload};
 use crate::units::DurationNs;
 
 const S: u64 = 1_000_000_000;
-/// SNIA SSS PTS 2.0.2 gives up on a steady state after 25 rounds.
+/// SNIA SSS PTS 2.0.2 stops after 25 rounds without a steady state.
 const ROUNDS_MAX: u64 = 25;
 /// SNIA SSS PTS 2.0.2 has rounds of one minute.
 const ROUND_NS: u64 = 60 * S;
@@ -31,16 +31,16 @@ pub(super) fn resolve(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut C
         None => (imported.unwrap_or(default_measure), false),
     };
     if let Some(most) = raw.measure_max.as_ref().filter(|_| !until_steady) {
-        let help = "write measure = \"until-steady\", or remove this";
+        let help = "set measure = \"until-steady\", or remove this";
         cx.fail(&most.at, "has no effect: the measured phase has a fixed length", help);
     }
     let measure_at =
         raw.measure.as_ref().map_or_else(|| raw.at.unwritten("measure"), |g| g.at.clone());
     if measure_ns == 0 {
-        cx.fail(&measure_at, "is 0", "write a duration such as \"2h\"");
+        cx.fail(&measure_at, "is 0", "use a duration such as \"2h\"");
     }
     if let Some(round) = raw.round.as_ref().filter(|round| round.value.0 == 0) {
-        cx.fail(&round.at, "is 0", "write a duration such as \"1m\"");
+        cx.fail(&round.at, "is 0", "use a duration such as \"1m\"");
     }
     check_verify(root, loaded, cx);
     check_trace(root, loaded, cx);
@@ -60,42 +60,42 @@ pub(super) fn resolve(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut C
     }
 }
 
-/// Data without stamps cannot be checked at the end.
+/// Rejects a check at the end if blocks have no stamps, because such data cannot be checked.
 fn check_verify(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
     let Some(given) = root.phases.value.verify.as_ref().filter(|g| g.value) else { return };
     let matrix = loaded.and_then(|l| l.workload.matrix());
     let bare = |s: &&Stream| !s.content.stamps || s.layout != Layout::Written;
     if let Some(stream) = matrix.and_then(|m| m.streams.iter().find(bare)) {
         let message = format!("needs stamps in the blocks of stream \"{}\"", stream.name);
-        let help = "write stamps = true and layout = \"written\" there, or verify = false";
+        let help = "set stamps = true and layout = \"written\" there, or set verify = false";
         cx.fail(&given.at, message, help);
     }
 }
 
-/// Rejects phases that conflict with a trace's own start and end.
+/// Rejects phases that conflict with the start or the end of a trace.
 fn check_trace(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
     if loaded.is_none_or(|loaded| loaded.workload.trace().is_none()) {
         return;
     }
     let raw = &root.phases.value;
     if let Some(warm_up) = raw.warm_up.as_ref().filter(|given| given.value.0 > 0) {
-        let help = "remove it, or write cache = \"warm\"";
+        let help = "remove it, or set cache = \"warm\"";
         cx.fail(
             &warm_up.at,
-            "is not allowed before a trace, which begins with its first operation",
+            "is not allowed with a trace, because a replay starts with the first operation of the trace",
             help,
         );
     }
     if let Some(measure) = raw.measure.as_ref().filter(|g| matches!(g.value, WordOr::Word(_))) {
-        let help = "remove it, or write how much of the trace is replayed, such as \"10m\"";
+        let help = "remove it, or set the length of the replayed part, for example \"10m\"";
         cx.fail(
             &measure.at,
-            "is not allowed with a trace, which does not continue until it is steady",
+            "is not allowed with a trace, which ends even if the rate is not steady",
             help,
         );
     }
     if let Some(verify) = raw.verify.as_ref().filter(|given| given.value) {
-        let help = "write verify = false: a sample of all writes is read back in any case";
+        let help = "set verify = false: the run reads back a sample of all writes in any case";
         cx.fail(
             &verify.at,
             "cannot check every write of a trace, because writes may overlap",
@@ -116,12 +116,12 @@ pub(super) fn evidence(
 ) -> EvidenceNeeds {
     let raw = &root.evidence.value;
     let (mut min, interval) = (raw.min_measure.value, raw.interval.value);
-    // A trace has a fixed length, and an as-fast replay ends when the trace does.
+    // A trace has a fixed length, and an as-fast replay ends with the trace.
     if let Some(trace) = workload.trace().filter(|_| !raw.min_measure.written) {
         min.0 = if trace.speed.is_some() { min.0.min(phases.measure_ns) } else { 0 };
     }
     if interval < INTERVAL_MIN || interval > INTERVAL_MAX {
-        let help = format!("write a duration from \"{INTERVAL_MIN}\" to \"{INTERVAL_MAX}\"");
+        let help = format!("use a duration from \"{INTERVAL_MIN}\" to \"{INTERVAL_MAX}\"");
         cx.fail(&raw.interval.at, format!("\"{interval}\" is out of range"), help);
     }
     let measure = DurationNs(phases.measure_ns);
@@ -132,19 +132,19 @@ pub(super) fn evidence(
         };
         let at = root.phases.value.measure_max.as_ref().map_or(at, |g| g.at.clone());
         let message = format!(
-            "\"{measure}\" is shorter than evidence.min_measure \"{min}\": the run could only end \
+            "\"{measure}\" is shorter than evidence.min_measure \"{min}\": the run could only be \
              INCONCLUSIVE"
         );
         let help = format!(
-            "measure for at least \"{min}\", or accept less: --set evidence.min_measure={measure} (min_measure in \
-             [evidence]). Below 30 s nothing can PASS"
+            "measure for at least \"{min}\", or set a smaller minimum: --set evidence.min_measure={measure} (min_measure in \
+             [evidence]). A run below 30 s cannot PASS"
         );
         cx.fail(&at, message, help);
     }
     if measure < interval && measure.0 > 0 {
         let tenth = DurationNs(measure.0 / 10).max(INTERVAL_MIN);
         let help =
-            format!("measure longer, or write a shorter interval: --set evidence.interval={tenth}");
+            format!("measure longer, or set a shorter interval: --set evidence.interval={tenth}");
         cx.fail(
             &raw.interval.at,
             format!("is longer than the measured phase, \"{measure}\""),

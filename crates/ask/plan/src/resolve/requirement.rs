@@ -1,4 +1,4 @@
-//! Requirement: the limits, the set that they come from, and the claims.
+//! Requirement: its limits, the set of default limits, and the claims.
 
 use super::latency::{self, Ceiling};
 use crate::raw::{RequirementFields, Root};
@@ -9,7 +9,7 @@ use crate::resolved::{
 };
 use crate::units::{DurationNs, SizeBytes};
 
-/// Jetstress uses its lenient limits for longer runs.
+/// Jetstress uses its lenient limits if a run is longer than this.
 const STRICT_UP_TO: DurationNs = DurationNs::s(6 * 3600);
 
 pub(super) fn resolve(
@@ -39,7 +39,7 @@ pub(super) fn resolve(
         fields.capacity.as_ref().filter(|g| g.value.0 == 0).map(|g| &g.at),
     ];
     for zero in zeros.into_iter().flatten() {
-        cx.fail(zero, "is 0", "state what is needed, or leave it out");
+        cx.fail(zero, "is 0", "set the required value, or remove it");
     }
     check_classes_of_rates(fields, workload, cx);
     if let Some(capacity) = &fields.capacity {
@@ -68,35 +68,35 @@ pub(super) fn resolve(
         && requirement.streams.is_empty();
     if !is_empty {
         if targets.iter().any(|target| target.kind == TargetKind::Null) {
-            let help = "remove [requirement], or name a target that stores something";
-            cx.fail(&fields.at, "requires something of a null target, which stores nothing", help);
+            let help = "remove [requirement], or use a target that stores data";
+            cx.fail(&fields.at, "cannot apply to a null target, which stores no data", help);
         }
         return Some(requirement);
     }
-    // A section with only claims requests a measurement with these claims.
+    // A section that contains only claims requests a measurement with these claims.
     if fields.claims.is_none() && cx.is_clean("requirement") {
-        let help = "state iops, bandwidth, capacity or a latency ceiling, or remove the section";
+        let help = "set iops, bandwidth, capacity or a latency limit, or remove the section";
         cx.fail(&fields.at, "requires nothing", help);
     }
     None
 }
 
-/// Rejects a required rate of operations that the workload lacks.
+/// Rejects a required rate of operations that the workload does not contain.
 fn check_classes_of_rates(fields: &RequirementFields, workload: &Workload, cx: &mut Cx) {
     let streams = workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
     let has_metadata = streams.iter().any(|stream| stream.metadata_percent > 0.0);
     let has_data = streams.is_empty() || streams.iter().any(|s| s.metadata_percent < 100.0);
     if let Some(iops) = fields.iops.as_ref().filter(|_| !has_data) {
-        let message = "requires I/Os, but the workload has only operations on names";
-        cx.fail(&iops.at, message, "write metadata_ops instead");
+        let message = "requires I/Os, but the workload has only metadata operations";
+        cx.fail(&iops.at, message, "use metadata_ops instead");
     }
     if let Some(metadata) = fields.metadata_ops.as_ref().filter(|_| !has_metadata) {
-        let message = "requires operations on names, but the workload has none";
-        cx.fail(&metadata.at, message, "write iops, or give a stream metadata");
+        let message = "requires metadata operations, but the workload has none";
+        cx.fail(&metadata.at, message, "use iops, or set `metadata` in a stream");
     }
 }
 
-/// Rejects a required capacity that the run does not write and read back completely.
+/// Rejects a required capacity if the run does not write and read back that much data.
 fn check_capacity(
     capacity: &Located<SizeBytes>,
     workload: &Workload,
@@ -106,19 +106,19 @@ fn check_capacity(
 ) {
     if targets.iter().any(|target| matches!(target.kind, TargetKind::Model { .. })) {
         let help = "remove it: a model's capacity is one of its parameters";
-        return cx.fail(&capacity.at, "cannot be shown on a model, which stores nothing", help);
+        return cx.fail(&capacity.at, "cannot be shown on a model, which stores no data", help);
     }
     if !phases.verify {
-        let help = "write verify = true in [phases], or remove this";
-        let message = "cannot be shown: nothing is read back at the end";
+        let help = "set verify = true in [phases], or remove this";
+        let message = "cannot be shown, because the run does not read the data back at the end";
         return cx.fail(&capacity.at, message, help);
     }
     let laid_out_bytes = match workload {
         Workload::Mailbox(store) => {
             Some(store.database_initial_bytes.saturating_mul(u64::from(store.databases)))
         }
-        // A device is one file for all streams. Its size is unknown here if the plan uses all of
-        // it.
+        // All streams share a device as one file. Its size is unknown here if the plan uses the
+        // whole device.
         Workload::Matrix(matrix) => {
             let on_device = targets.iter().any(|t| matches!(t.kind, TargetKind::Device { .. }));
             let mut sizes = matrix.streams.iter().map(|stream| stream.files.total_bytes());
@@ -128,12 +128,9 @@ fn check_capacity(
     };
     if let Some(bytes) = laid_out_bytes.filter(|bytes| *bytes < capacity.value.0) {
         let (requested, bytes) = (capacity.value, SizeBytes(bytes));
-        let message = format!("\"{requested}\" cannot be shown: the plan lays out {bytes}");
-        cx.fail(
-            &capacity.at,
-            message,
-            "lay out that much data, or require a capacity that this plan can show",
-        );
+        let message =
+            format!("\"{requested}\" cannot be shown: the plan writes only {bytes} of data");
+        cx.fail(&capacity.at, message, "write that much data, or require a smaller capacity");
     }
 }
 
@@ -145,7 +142,7 @@ fn limit_set(workload: &Workload, phases: &Phases) -> LimitSet {
     }
 }
 
-/// Returns the limits of the set, overridden and extended by the plan's own.
+/// Returns the limits of the set. The plan's own limits override them or are added.
 fn limits(set: LimitSet, written: &[Ceiling]) -> Vec<LatencyLimit> {
     use LatencyClass::{DbRead, LogWrite};
     use LatencyStatistic::{Avg, Max};
@@ -172,17 +169,18 @@ fn limits(set: LimitSet, written: &[Ceiling]) -> Vec<LatencyLimit> {
     limits
 }
 
-/// Checks that maximum intervals consist of whole series intervals and fit the measured phase.
+/// Checks that an interval for maximum latencies consists of whole series intervals and is not
+/// longer than the measured phase.
 fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
     let Some(raw) = &root.requirement else { return };
     let given = &raw.value.fields.latency_max_of;
     let interval = root.evidence.value.interval.value;
     let (of, measure) = (given.value, DurationNs(phases.measure_ns));
     if of.0 == 0 || (interval.0 > 0 && of.0 % interval.0 != 0) {
-        let help = format!("write a multiple of evidence.interval, \"{interval}\"");
+        let help = format!("use a multiple of evidence.interval, \"{interval}\"");
         cx.fail(&given.at, format!("\"{of}\" is not a whole number of intervals"), help);
     } else if of > measure && measure.0 > 0 {
-        let help = "write a shorter one, or measure longer";
+        let help = "use a shorter interval, or measure longer";
         cx.fail(
             &given.at,
             format!("\"{of}\" is longer than the measured phase, \"{measure}\""),
@@ -191,7 +189,7 @@ fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
     }
 }
 
-/// Returns the claims of the plan, or the default claims.
+/// Returns the claims that the plan states, or the default claims.
 pub(super) fn claims(
     root: &Root,
     has_requirement: bool,
@@ -206,7 +204,7 @@ pub(super) fn claims(
             _ if replays && has_requirement => vec![Claim::Requirement, Claim::TraceReplay],
             _ if replays => vec![Claim::TraceReplay],
             _ if has_requirement => vec![Claim::Requirement],
-            // A null target says nothing about a storage system.
+            // A null target shows nothing about a storage system.
             _ if targets.iter().all(|target| target.kind == TargetKind::Null) => Vec::new(),
             Workload::Mailbox(_) => vec![Claim::MediaRead, Claim::SustainedWrite],
             Workload::Matrix(matrix) => {
@@ -226,16 +224,16 @@ pub(super) fn claims(
         return claims;
     };
     let mut claims = stated.value.0.clone();
-    // Claims extend those of a requirement and never remove any.
+    // The claim of a requirement is added to the stated claims.
     claims.extend(has_requirement.then_some(Claim::Requirement));
     claims.extend(replays.then_some(Claim::TraceReplay));
     if claims.contains(&Claim::Requirement) && !has_requirement {
-        let help = "state iops, bandwidth, capacity or a latency ceiling";
-        cx.fail(&stated.at, "claims a requirement that is not stated", help);
+        let help = "set iops, bandwidth, capacity or a latency limit";
+        cx.fail(&stated.at, "contains `requirement`, but the plan states no requirement", help);
     }
     if claims.contains(&Claim::TraceReplay) && !replays {
-        let help = "remove it, or write [workload.trace]";
-        cx.fail(&stated.at, "claims the replay of a trace, but the plan replays none", help);
+        let help = "remove it, or add [workload.trace]";
+        cx.fail(&stated.at, "contains `trace-replay`, but the plan replays no trace", help);
     }
     claims.sort_unstable();
     claims.dedup();

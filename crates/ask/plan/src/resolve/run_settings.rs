@@ -7,7 +7,7 @@ use crate::raw::{CompareRaw, EngineRaw, MetricsRaw, ObserveRaw, RepeatRaw};
 use crate::read::Cx;
 use crate::resolved::{EngineChoice, MetricsEndpoint, Observe, Repeat};
 
-/// Maximum runs of one plan. A larger number is a typing error.
+/// Maximum number of runs of one plan. A larger number is probably a typing error.
 const RUNS_MAX: u64 = 10_000;
 /// Maximum driving threads.
 const WORKERS_MAX: u64 = 4096;
@@ -28,7 +28,7 @@ pub(super) fn repeat(raw: &RepeatRaw, cx: &mut Cx) -> Repeat {
     Repeat { runs, fresh: raw.fresh.value }
 }
 
-/// Returns the factors of a comparison without duplicates.
+/// Returns the factors of a comparison, each factor once.
 pub(super) fn factors(raw: &CompareRaw) -> Vec<String> {
     let given = raw.factor.as_ref().map_or(&[][..], |factor| factor.value.items.as_slice());
     let mut factors: Vec<String> = given.iter().map(|(name, _)| name.0.trim().to_owned()).collect();
@@ -39,7 +39,7 @@ pub(super) fn factors(raw: &CompareRaw) -> Vec<String> {
 
 pub(super) fn observe(raw: &ObserveRaw, cx: &mut Cx) -> Option<Observe> {
     let given = raw.metrics.as_ref().map_or(&[][..], |m| m.value.items.as_slice());
-    // Check every endpoint, so that every error is recorded.
+    // Check every endpoint, so that the errors of all endpoints are recorded.
     let metrics: Vec<_> = given.iter().map(|(m, _)| endpoint(m, cx)).collect();
     Some(Observe {
         data_reduction: raw.data_reduction.as_ref().map(|g| g.value.0),
@@ -55,18 +55,22 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     let (Some(url), Some(names)) = (&raw.url, &raw.names) else {
         for (name, is_there) in [("url", raw.url.is_some()), ("names", raw.names.is_some())] {
             if !is_there {
-                let help = "an endpoint needs `url` and `names`";
+                let help = "set both `url` and `names`";
                 cx.missing(&raw.at.unwritten(name), "is missing", help);
             }
         }
         return None;
     };
     if !is_http(&url.value.0) {
-        cx.fail(&url.at, "is not an address", "write \"http://host:port/metrics\"");
+        cx.fail(
+            &url.at,
+            "is not an address",
+            "use an address such as \"http://host:port/metrics\"",
+        );
     }
     without_user(&url.value.0, &url.at, cx);
     if raw.interval.value.0 == 0 {
-        cx.fail(&raw.interval.at, "is 0", "write a duration such as \"1s\"");
+        cx.fail(&raw.interval.at, "is 0", "use a duration such as \"1s\"");
     }
     let mut known = BTreeMap::new();
     for (name, metric) in &names.value.0 {
@@ -75,12 +79,12 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
                  docs/plan.md";
             cx.fail(&names.at, format!("`{name}` is not a known metric name"), help);
         }
-        // The value is still TOML: a metric name must be a string.
+        // The value is still TOML, but the name of a metric must be a string.
         match metric.parse::<toml::Value>() {
             Ok(toml::Value::String(text)) if !text.is_empty() => known.insert(name.clone(), text),
             _ => {
-                let help = "write the metric's name in quotes";
-                cx.fail(&names.at, format!("`{name}` names no metric"), help);
+                let help = "set the metric's name, in quotes";
+                cx.fail(&names.at, format!("`{name}` has no metric name"), help);
                 None
             }
         };
@@ -92,8 +96,8 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     })
 }
 
-/// True for a name that a metric can map to: the read sources and write destinations of the
-/// evidence. Other figures of a system have no place in it.
+/// Returns true if a metric can be mapped to this name: only to a read source, a write destination
+/// or the data reduction. The evidence has no field for other figures of a system.
 fn is_known(name: &str) -> bool {
     match name.split_once('.') {
         Some(("read_source", from)) => {

@@ -23,7 +23,7 @@ pub(super) fn resolve(root: &Root, cx: &mut Cx) -> Option<Vec<Target>> {
         let name = match &raw.name {
             Some(name) => name.value.0.clone(),
             None if many => {
-                let help = "name each target of a comparison, such as name = \"ext4\"";
+                let help = "name each target of a comparison, for example name = \"ext4\"";
                 cx.missing(&raw.at.unwritten("name"), "is missing", help);
                 continue;
             }
@@ -32,7 +32,7 @@ pub(super) fn resolve(root: &Root, cx: &mut Cx) -> Option<Vec<Target>> {
         if targets.iter().any(|t| t.name == name) {
             cx.fail(
                 at,
-                format!("has the name \"{name}\" of another target"),
+                format!("has the same name as another target, \"{name}\""),
                 "choose another name",
             );
             continue;
@@ -58,25 +58,25 @@ fn kind(raw: &TargetRaw, at: &Position, cx: &mut Cx) -> Option<TargetKind> {
     let mut stated = kinds.into_iter().flatten();
     let first = stated.next();
     if let (Some(first), Some(second)) = (first, stated.next()) {
-        let help = format!("a target is one of {KINDS}: remove `{}` or this", first.field);
-        cx.fail(second, "is a second kind of target", help);
+        let help = format!("a target is exactly one of {KINDS}: remove `{}` or this", first.field);
+        cx.fail(second, "sets a second kind of target", help);
         return None;
     }
     if first.is_none() {
-        cx.missing(at, "names nothing to test", format!("add one of {KINDS}"));
+        cx.missing(at, "does not say what to test", format!("add one of {KINDS}"));
     }
     reject_strays(raw, cx);
     if let Some(given) = &raw.outage_max {
         if raw.model.is_some() || raw.null.value {
             cx.fail(&given.at, "is only valid for real storage", "remove it");
         } else if given.value.0 < OUTAGE_NS_MIN {
-            cx.fail(&given.at, "is too short to detect an outage", "write \"1s\" or more");
+            cx.fail(&given.at, "is too short to detect an outage", "use \"1s\" or more");
         }
     }
     build(raw, cx)
 }
 
-/// Rejects fields of another kind of target.
+/// Rejects fields that belong to another kind of target.
 fn reject_strays(raw: &TargetRaw, cx: &mut Cx) {
     let mut stray = |written: bool, at: &Position, with: &str, fits: bool| {
         if written && !fits {
@@ -108,7 +108,11 @@ fn build(raw: &TargetRaw, cx: &mut Cx) -> Option<TargetKind> {
     }
     if let Some(device) = &raw.device {
         if !device.value.0.starts_with("/dev/") {
-            cx.fail(&device.at, "is not a device", "write its full name, such as \"/dev/nvme0n1\"");
+            cx.fail(
+                &device.at,
+                "is not a device",
+                "use its full name, for example \"/dev/nvme0n1\"",
+            );
         }
         return Some(TargetKind::Device { device: device.value.0.clone() });
     }
@@ -137,10 +141,10 @@ fn s3_bucket(raw: &TargetRaw, s3: &Located<Name>, cx: &mut Cx) -> Option<TargetK
         .strip_prefix("s3://")
         .is_some_and(|rest| !rest.starts_with('/') && !rest.is_empty())
     {
-        cx.fail(&s3.at, "is not a bucket", "write \"s3://bucket/prefix\"");
+        cx.fail(&s3.at, "is not a bucket", "use a URL such as \"s3://bucket/prefix\"");
     }
     let Some(endpoint) = &raw.endpoint else {
-        let help = "write the store's address, such as endpoint = \"https://store.example:9000\"";
+        let help = "set the store's address, for example endpoint = \"https://store.example:9000\"";
         cx.missing(&raw.at.unwritten("endpoint"), "is missing", help);
         return None;
     };
@@ -148,7 +152,7 @@ fn s3_bucket(raw: &TargetRaw, s3: &Located<Name>, cx: &mut Cx) -> Option<TargetK
         cx.fail(
             &endpoint.at,
             "is not an address",
-            "write \"https://host:port\" or \"http://host:port\"",
+            "use \"https://host:port\" or \"http://host:port\"",
         );
     }
     without_user(&endpoint.value.0, &endpoint.at, cx);
@@ -168,7 +172,7 @@ pub(super) fn is_http(url: &str) -> bool {
 pub(super) fn without_user(url: &str, at: &Position, cx: &mut Cx) {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     if host.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@')) {
-        // A plan becomes evidence, which others read.
+        // A plan becomes evidence that other people read.
         let help = "remove it: Plimsoll does not send it, and evidence would contain it";
         cx.fail(at, "contains a user or password", help);
     }
@@ -177,19 +181,19 @@ pub(super) fn without_user(url: &str, at: &Position, cx: &mut Cx) {
 fn export(url: &str, at: &Position, cx: &mut Cx) -> String {
     let parts = url.strip_prefix("nfs://").and_then(|rest| rest.split_once('/'));
     if !parts.is_some_and(|(host, path)| !host.is_empty() && !path.is_empty()) {
-        cx.fail(at, "is not an NFS export", "write \"nfs://host/export\"");
+        cx.fail(at, "is not an NFS export", "use a URL such as \"nfs://host/export\"");
     }
     without_user(url, at, cx);
     url.to_owned()
 }
 
-/// Returns the names and records duplicates.
+/// Returns the names, and records an error for each duplicate.
 fn distinct(list: &Located<List<Name>>, cx: &mut Cx) -> Vec<String> {
     let names: Vec<String> = list.value.0.iter().map(|n| n.0.clone()).collect();
     for (i, name) in names.iter().enumerate() {
         if names[..i].contains(name) {
-            let help = "name it once: databases are assigned to the directories in rotation";
-            cx.fail(&list.at, format!("names {name} twice"), help);
+            let help = "list it once: databases are assigned to the directories in rotation";
+            cx.fail(&list.at, format!("lists {name} twice"), help);
         }
     }
     names
@@ -198,8 +202,8 @@ fn distinct(list: &Located<List<Name>>, cx: &mut Cx) -> Vec<String> {
 /// Returns a number, and records an error if it exceeds `most`.
 pub(super) fn small(value: u64, most: u64, at: &Position, cx: &mut Cx) -> u32 {
     if value > most {
-        cx.fail(at, format!("{value} is more than allowed"), format!("the most is {most}"));
+        cx.fail(at, format!("{value} exceeds the maximum"), format!("use at most {most}"));
     }
-    // The number may become the size of a list, although the plan is rejected.
+    // The number may be used as the size of a list even though the plan is rejected.
     u32::try_from(value.min(most)).unwrap_or(u32::MAX)
 }

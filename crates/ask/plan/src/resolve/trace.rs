@@ -12,15 +12,15 @@ use crate::units::DurationNs;
 
 /// Name of the stream.
 const NAME: &str = "trace";
-/// Alignment of direct I/O that any Linux device accepts at least.
+/// Alignment of direct I/O that every Linux device requires at least.
 const SECTOR_BYTES: u64 = 512;
-/// Maximum alignment; no device needs more.
+/// Maximum alignment; no device requires a larger one.
 const ALIGN_BYTES_MAX: u64 = 1 << 20;
-/// Maximum buffer memory by default.
+/// Maximum size of all buffers by default.
 const BUFFERS_BYTES: u64 = 256 << 20;
-/// Minimum and maximum default for operations in flight.
+/// Minimum and maximum of the default number of operations in flight.
 const DEPTHS: (u64, u64) = (16, 256);
-/// Maximum operations in flight.
+/// Maximum number of operations in flight.
 const DEPTH_MAX: u64 = 4096;
 /// Minimum time limit of an as-fast replay.
 const AS_FAST_MIN: DurationNs = DurationNs::s(60);
@@ -47,13 +47,13 @@ pub(super) fn resolve(
     let files = files(raw, targets, largest, cx)?;
     let direct = raw.direct.as_ref().map_or(engine.direct, |given| given.value);
     if direct != DirectIo::Off && !align_bytes.is_multiple_of(SECTOR_BYTES) {
-        cx.fail(&raw.align.at, "cannot be direct I/O", "write a multiple of \"512B\"");
+        cx.fail(&raw.align.at, "does not allow direct I/O", "use a multiple of \"512B\"");
     }
     let arrival = match source.speed {
         Some(_) => Arrival::Recorded { file: source.file.clone() },
         None => Arrival::Closed { rate_cap_per_s: None },
     };
-    // The last operation is due at the end of the span, and the phase ends after it.
+    // The last operation is due at the end of the span, so the phase must end after that time.
     let measure_ns = match source.speed {
         Some(speed) => ((source.span_ns as f64 / speed).ceil() as u64).saturating_add(1),
         None => source.span_ns.max(AS_FAST_MIN.0),
@@ -100,7 +100,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Returns the trace and its share of reads.
+/// Returns the trace and its percentage of reads.
 fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
     fn of<'r, T>(
         given: Option<&'r Located<T>>,
@@ -109,7 +109,7 @@ fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
         cx: &mut Cx,
     ) -> Option<&'r T> {
         if given.is_none() {
-            let help = "`plimsoll plan import TRACE` writes a plan with these fields";
+            let help = "`plimsoll plan import TRACE` writes a plan that has these fields";
             cx.missing(&raw.at.unwritten(name), "is missing", help);
         }
         given.map(|given| &given.value)
@@ -124,7 +124,7 @@ fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
     if let (Some(span), Some(_)) = (&raw.span, speed)
         && span.value.0 == 0
     {
-        let help = "write pace = \"as-fast\"";
+        let help = "set pace = \"as-fast\"";
         cx.fail(&span.at, "is 0: the trace has no request times", help);
     }
     let source = TraceSource {
@@ -143,7 +143,7 @@ fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
 fn align(raw: &TraceRaw, cx: &mut Cx) -> u64 {
     let align = raw.align.value.0;
     if !align.is_power_of_two() || align > ALIGN_BYTES_MAX {
-        let help = "write a power of two up to \"1MiB\", such as \"4KiB\"";
+        let help = "use a power of two up to \"1MiB\", such as \"4KiB\"";
         cx.fail(&raw.align.at, format!("\"{}\" is not a valid alignment", raw.align.value), help);
     }
     align
@@ -154,13 +154,13 @@ fn files(raw: &TraceRaw, targets: &[Target], largest: u64, cx: &mut Cx) -> Optio
     let file_size_bytes = raw.file_size.as_ref().map(|given| given.value.0);
     match &raw.file_size {
         None if !is_device => {
-            let help = "write the size of the file, such as file_size = \"1GiB\"";
+            let help = "set the size of the file, for example file_size = \"1GiB\"";
             cx.missing(&raw.at.unwritten("file_size"), "is missing", help);
             return None;
         }
         Some(given) if given.value.0 < largest => {
             let message = format!("\"{}\" is less than the largest operation", given.value);
-            cx.fail(&given.at, message, "write a larger one");
+            cx.fail(&given.at, message, "use a larger file");
         }
         _ => {}
     }
@@ -175,18 +175,22 @@ fn files(raw: &TraceRaw, targets: &[Target], largest: u64, cx: &mut Cx) -> Optio
     })
 }
 
-/// Checks that the target is one file or device.
+/// Checks that the target is a single file or device.
 fn check_targets(raw: &TraceRaw, targets: &[Target], cx: &mut Cx) {
     if targets.iter().any(|target| target.share_count() > 1) {
-        let help = "name one directory, device or export";
+        let help = "use one directory, device or export";
         cx.fail(
             &raw.at,
-            "is replayed on one file, but the target has several directories or exports",
+            "is replayed on one file or device, but the target has several directories or exports",
             help,
         );
     }
     if targets.iter().any(|target| matches!(target.kind, TargetKind::S3 { .. })) {
-        let help = "name a directory, a device, an NFS export or a model";
-        cx.fail(&raw.at, "cannot be replayed on a bucket: objects are written whole", help);
+        let help = "use a directory, a device, an NFS export or a model";
+        cx.fail(
+            &raw.at,
+            "cannot be replayed on a bucket: an object can only be written as a whole",
+            help,
+        );
     }
 }

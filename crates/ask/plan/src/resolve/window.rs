@@ -28,7 +28,7 @@ pub(super) fn windows(
         let Some(given) = given else { continue };
         if root.event.is_none() {
             let help = "add an [[event]], or put the limits into [requirement]";
-            cx.fail(&given.at, "limits a time around events, but the plan has no events", help);
+            cx.fail(&given.at, "limits a period around events, but the plan has no events", help);
         }
         let recovery = given.value.fields.recovery_max.as_ref();
         if let Some(recovery) = recovery.filter(|_| window != Window::After) {
@@ -39,8 +39,8 @@ pub(super) fn windows(
         }
         let errors = given.value.fields.errors_max.as_ref();
         if let Some(errors) = errors.filter(|_| workload.mailbox().is_some()) {
-            let help = "remove it: a mail store ends at the first failed I/O";
-            cx.fail(&errors.at, "cannot be allowed for a mail store", help);
+            let help = "remove it: a run of a mail store ends at the first failed I/O";
+            cx.fail(&errors.at, "is not supported for a mail store", help);
         }
         windows.push(WindowLimits { window, limits: limits(given, workload, targets, cx) });
     }
@@ -81,21 +81,22 @@ pub(super) fn streams(
     streams
 }
 
-/// Rejects limits of a stream in a plan that is not judged.
+/// Rejects limits of a stream if the plan has no requirement, because its runs are then not judged.
 pub(super) fn reject_stray_limits(root: &Root, cx: &mut Cx) {
     let raw = root.workload.as_ref().and_then(|workload| workload.value.matrix.as_ref());
     for (stream, _) in raw.map_or(&[][..], |given| given.value.items.as_slice()) {
         if let Some(given) = &stream.requirement {
             cx.fail(
                 &given.at,
-                "needs a [requirement] of the plan",
+                "needs a [requirement] section in the plan",
                 "add the section [requirement]",
             );
         }
     }
 }
 
-/// Rejects limits that refer to before, where that has no meaning.
+/// Rejects limits that are a share of the value before the events, in windows and streams where
+/// this has no meaning.
 fn reject_shares(raw: &WindowRaw, cx: &mut Cx) {
     let fields = &raw.fields;
     let relative = |given: &OrShare<DurationNs>| matches!(given, OrShare::OfBefore(_));
@@ -109,7 +110,7 @@ fn reject_shares(raw: &WindowRaw, cx: &mut Cx) {
             .map(|g| &g.at),
     ];
     for at in rates.into_iter().flatten().chain(latencies.map(|(_, _, given)| &given.at)) {
-        cx.fail(at, "cannot be a share of the time before the events", "write the value");
+        cx.fail(at, "cannot be a share of the value before the events", "set the value itself");
     }
 }
 
@@ -147,7 +148,7 @@ fn limits(
     }
     check_classes(&written, workload, targets, cx);
     if resolved == Limits::default() && cx.is_clean(&given.at.field) {
-        cx.fail(&given.at, "requires nothing", "state a limit, or remove it");
+        cx.fail(&given.at, "requires nothing", "set a limit, or remove it");
     }
     resolved
 }

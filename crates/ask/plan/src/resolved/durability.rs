@@ -4,23 +4,24 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{CutKind, SyncMethod};
 
-/// Durability test that follows the load of a run: acknowledged writes, cuts of the target, and
-/// verification of each write. `Default` has the defaults of the plan and of the command line.
+/// Durability test after the load of a run: it writes, cuts the target off, and checks each
+/// acknowledged write. `Default` has the same defaults as the plan and the command line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurabilityPhase {
-    /// Command that cuts the target off: program and arguments. If empty, the operator does it.
+    /// Command that cuts the target off: program and arguments. If it is empty, the operator cuts
+    /// the target off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<String>,
     /// Command that makes the target available again; empty for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restore: Vec<String>,
-    /// True if the target may acknowledge writes after the cut began, and drops them.
+    /// True if the target may acknowledge writes after the cut has begun, but drops them.
     pub cut_drops_writes: bool,
     /// Part of the system that the cut interrupts.
     pub kind: CutKind,
-    /// Required number of cuts.
+    /// Number of cuts to make.
     pub cuts: u64,
-    /// Durability of a write.
+    /// How each write is made durable before it is acknowledged.
     pub sync: SyncMethod,
     /// True if writes bypass the page cache.
     pub direct: bool,
@@ -30,9 +31,9 @@ pub struct DurabilityPhase {
     pub threads: u32,
     /// Mean duration of the load before a cut.
     pub load_ns: u64,
-    /// Time limit of each command, and of the target's return.
+    /// Time limit for each command, and for the target to become available again.
     pub timeout_ns: u64,
-    /// Directory of the witness, as `DIR` or `HOST:DIR`; `None`: the state directory of Plimsoll.
+    /// Directory of the witness, as `DIR` or `HOST:DIR`; `None` for Plimsoll's state directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<String>,
 }

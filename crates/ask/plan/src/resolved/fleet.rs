@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{Carries, OnLostHost};
 
-/// Selection of agents, and fields that differ between them.
+/// Selection of agents, and fields that have other values on some of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Number of agents; `None` for all.
+    /// Number of agents; `None` for all agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
-    /// Names of the agents; empty for any.
+    /// Names of the agents; empty if any agent may be used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Labels that an agent must have, all of them.
+    /// Labels, all of which an agent must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
     /// Part of the plan that each host runs.
@@ -24,21 +24,21 @@ pub struct Placement {
     /// Reaction to a silent host.
     #[serde(default = "continues", skip_serializing_if = "is_continue")]
     pub on_lost_host: OnLostHost,
-    /// Fields that differ on some hosts.
+    /// Fields that have other values on some hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostChange>,
 }
 
-/// Fields that differ on one host, or on all hosts with a label.
+/// Fields that have other values on one host, or on all hosts with a label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostChange {
     /// Name of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Label of the agents.
+    /// Label that selects the agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Fields by name, with their values as TOML.
+    /// Names of the fields, and their values as TOML.
     pub set: BTreeMap<String, String>,
 }
 
@@ -67,7 +67,7 @@ fn is_whole(carries: &Carries) -> bool {
 }
 
 impl Placement {
-    /// Returns the NFS exports that only some hosts use.
+    /// Returns the NFS exports that are set for single hosts or labels.
     #[must_use]
     pub fn exports(&self) -> Vec<String> {
         let given = self.hosts.iter().filter_map(|host| host.set.get("target.nfs"));
@@ -82,7 +82,7 @@ impl Placement {
 }
 
 impl HostChange {
-    /// True if the change applies to this agent.
+    /// Returns true if the change applies to this agent.
     #[must_use]
     pub fn applies_to(&self, name: &str, labels: &[String]) -> bool {
         self.name.as_deref().is_none_or(|own| own == name)

@@ -1,4 +1,4 @@
-//! Latency limits: class, statistic and origin.
+//! Latency limits. Each has a class, a statistic and an origin.
 //!
 //! The strict and lenient sets are the thresholds in the configuration file of Jetstress 2013.
 //! Average and maximum database read latency are 20 and 100 ms; average and maximum log write
@@ -23,7 +23,7 @@ words! {
         Write = "write",
         /// Flushes of a matrix (`fsync`, `fdatasync`).
         Sync = "sync",
-        /// Reads of a matrix from an object store, each until its first byte.
+        /// Reads of a matrix from an object store, each measured until its first byte.
         FirstByte = "first_byte",
         /// Metadata operations of a matrix.
         Metadata = "metadata",
@@ -37,7 +37,7 @@ words! {
     LatencyStatistic {
         /// Mean over the measured phase.
         Avg = "avg",
-        /// Largest of the interval means; see [`super::Requirement::latency_max_of_ns`].
+        /// Largest interval mean; see [`super::Requirement::latency_max_of_ns`].
         Max = "max",
         /// Median.
         P50 = "p50",
@@ -73,11 +73,11 @@ impl LatencyStatistic {
 words! {
     /// Set of mail store limits.
     LimitSet {
-        /// 20/100/10/100 ms: runs up to 6 hours.
+        /// 20/100/10/100 ms, for runs up to 6 hours.
         Strict = "strict",
-        /// 20/200/10/200 ms: longer runs.
+        /// 20/200/10/200 ms, for longer runs.
         Lenient = "lenient",
-        /// No set: only the plan's own limits apply.
+        /// No set: only the limits stated in the plan apply.
         Plan = "plan",
     }
 }
@@ -99,9 +99,9 @@ words! {
 pub struct LatencyLimit {
     /// Name of the plan field and of the check in `verdict.json`, such as `db_read_latency_avg`.
     pub name: String,
-    /// Operations that it applies to.
+    /// Operations that the limit applies to.
     pub class: LatencyClass,
-    /// Statistic that it applies to.
+    /// Statistic that the limit applies to.
     pub statistic: LatencyStatistic,
     /// Maximum in nanoseconds.
     pub limit_ns: u64,

@@ -12,11 +12,12 @@ pub const CACHE_BYTES_PER_THREAD: u64 = 32 << 20;
 pub struct Mailbox {
     /// Total number of mailboxes.
     pub mailboxes: u64,
-    /// Transactional I/Os per second and mailbox.
+    /// Transactional I/Os per second for each mailbox.
     pub iops_per_mailbox_per_s: f64,
     /// Relative increase of the target rate.
     pub margin: f64,
-    /// Target rate: mailboxes × IOPS per mailbox × (1 + margin), or that of the requirement.
+    /// Target rate: mailboxes × IOPS per mailbox × (1 + margin), or the rate that the requirement
+    /// states.
     pub target_iops_per_s: f64,
     /// Size of one mailbox.
     pub mailbox_size_bytes: u64,
@@ -28,39 +29,39 @@ pub struct Mailbox {
     pub database_initial_bytes: u64,
     /// Maximum size of each database, in whole pages.
     pub database_capacity_bytes: u64,
-    /// Share of a page's record space that is filled initially.
+    /// Share of the record space of a page that is filled initially.
     pub initial_fill: f64,
     /// Total number of logical sessions.
     pub threads: u32,
-    /// True if the minimum number of threads that meets the requirement must be searched. `threads`
-    /// is then the initial value.
+    /// True if a search must determine the minimum number of threads that meets the requirement.
+    /// `threads` is then the initial value of that search.
     pub threads_auto: bool,
-    /// Free, or at the target rate.
+    /// Pace of the sessions: free, or at the target rate.
     pub pace: Pace,
     /// Pause of a session between operations (free pace).
     pub think_time_ns: u64,
     /// Percentages of the operations.
     pub mix: OperationMix,
-    /// Size of a record.
+    /// Size of a record in bytes.
     pub record_size_bytes: u64,
     /// Compression ratio of the content, N to 1. 1 is incompressible.
     pub compressibility: f64,
-    /// Weight of each database when a session selects one.
+    /// Weight of each database when a session chooses one.
     pub bias: Vec<f64>,
-    /// Total page cache, divided among the databases.
+    /// Total page cache, which is divided among the databases.
     pub cache_bytes: u64,
     /// True if `cache_bytes` depends on the number of threads.
     pub cache_from_threads: bool,
-    /// Share of the cache that write-back keeps free.
+    /// Share of the cache that write-back keeps free so that reads find a free page.
     pub cache_free_share: f64,
     /// Maximum database writes in flight per database.
     pub writes_in_flight: u32,
-    /// Interval of bursts of database writes; 0 without bursts.
+    /// Interval between bursts of database writes; 0 for no bursts.
     #[serde(default, skip_serializing_if = "is_unset")]
     pub write_interval_ns: u64,
-    /// Maximum log bytes per database before dirty pages must be written back.
+    /// Maximum size of the log per database before dirty pages must be written back.
     pub checkpoint_depth_bytes: u64,
-    /// Log bytes between two flushes of a database that advance its checkpoint.
+    /// Size of the log between two flushes of a database. Each flush advances the checkpoint.
     pub checkpoint_step_bytes: u64,
     /// Size of one log file.
     pub log_file_size_bytes: u64,
@@ -70,22 +71,22 @@ pub struct Mailbox {
     pub log_buffer_bytes: u64,
     /// Maximum log writes in flight per database.
     pub log_writes_in_flight: u32,
-    /// Share of commits that do not wait for their log write.
+    /// Share of the commits that do not wait for their log write.
     pub lazy_commit_share: f64,
-    /// Maximum delay of such a commit's log write.
+    /// Maximum delay of the log write of such a commit.
     pub lazy_flush_ns: u64,
     /// Durability of the other commits.
     pub durability: Durability,
-    /// Maximum transfer size when adjacent pages are coalesced.
+    /// Maximum transfer size when adjacent pages are combined into one transfer.
     pub coalesce_max_bytes: u64,
     /// Background checksum reads; `None` if disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maintenance: Option<Maintenance>,
-    /// Copies of each database. With two or more, the log is read for replication.
+    /// Number of copies of each database. With two or more, the log is read for replication.
     pub copies: u32,
     /// Size of a replication read.
     pub replication_read_bytes: u64,
-    /// Log files to replay in a timed recovery phase; 0 for no such phase.
+    /// Number of log files to replay in a timed recovery phase; 0 for no such phase.
     pub soft_recovery_log_files: u32,
     /// True for a timed phase that reads all databases sequentially.
     pub streaming_backup: bool,
@@ -113,8 +114,9 @@ pub struct Maintenance {
     pub interval_ns: u64,
 }
 
-/// Returns the minimum cache of the store. Each database's share must hold the pages of two
-/// coalesced transfers plus 16, and the total must hold four pages per thread.
+/// Returns the minimum cache of the store. The part of each database must have space for the pages
+/// of two combined transfers plus 16 pages. The whole cache must have space for four pages per
+/// thread.
 #[must_use]
 pub fn least_cache_bytes(threads: u32, databases: u32, coalesce_max_bytes: u64) -> u64 {
     let page_bytes = 32 << 10;
@@ -123,7 +125,7 @@ pub fn least_cache_bytes(threads: u32, databases: u32, coalesce_max_bytes: u64) 
     pages.saturating_mul(page_bytes)
 }
 
-/// Returns the default cache: [`CACHE_BYTES_PER_THREAD`] per thread, and at least
+/// Returns the default size of the cache: [`CACHE_BYTES_PER_THREAD`] for each thread, but at least
 /// [`least_cache_bytes`].
 #[must_use]
 pub fn default_cache_bytes(threads: u32, databases: u32, coalesce_max_bytes: u64) -> u64 {
@@ -136,7 +138,8 @@ fn is_unset(number: &u64) -> bool {
 }
 
 impl Mailbox {
-    /// Returns the same store with another number of threads, and a cache that depends on it.
+    /// Returns the same store with another number of threads; if its cache depends on that number,
+    /// the cache changes too.
     #[must_use]
     pub fn with_threads(&self, threads: u32) -> Self {
         let mut changed = self.clone();
@@ -149,19 +152,19 @@ impl Mailbox {
         changed
     }
 
-    /// Returns the initial pages of each database.
+    /// Returns the initial number of pages of each database.
     #[must_use]
     pub fn database_initial_pages(&self) -> u64 {
         self.database_initial_bytes / self.page_size_bytes.max(1)
     }
 
-    /// Returns the maximum pages of each database.
+    /// Returns the maximum number of pages of each database.
     #[must_use]
     pub fn database_capacity_pages(&self) -> u64 {
         self.database_capacity_bytes / self.page_size_bytes.max(1)
     }
 
-    /// Returns the total size of one database's log files.
+    /// Returns the total size of the log files of one database.
     #[must_use]
     pub fn log_bytes_per_database(&self) -> u64 {
         self.log_file_size_bytes.saturating_mul(u64::from(self.log_files))

@@ -8,25 +8,25 @@ use super::words::{DirectIo, Layout, SyncKind};
 /// Concurrent streams, and the points of a sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    /// Axes of the sweep, which vary the first stream. With several streams each axis has one
-    /// value.
+    /// Axes of the sweep, which vary the first stream. If there are several streams, each axis has
+    /// one value.
     pub axes: MatrixAxes,
     /// The streams. The first has the first value of each axis.
     pub streams: Vec<Stream>,
-    /// Imported job that the streams come from; `None` otherwise.
+    /// Imported job that the streams come from; `None` if they come from the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedJob>,
 }
 
-/// Values of a sweep. The order of points varies patterns slowest, then depths, then sizes, and
-/// reads fastest.
+/// Values of a sweep. Points are ordered by pattern first, then by depth, by size, and by
+/// percentage of reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixAxes {
     /// Patterns.
     pub patterns: Vec<Pattern>,
     /// Queue depths per client.
     pub queue_depths: Vec<u32>,
-    /// Transfer sizes. Empty if the stream mixes sizes.
+    /// Transfer sizes. Empty if the stream uses a mix of sizes.
     pub sizes_bytes: Vec<u64>,
     /// Percentages of reads.
     pub read_percents: Vec<f64>,
@@ -35,9 +35,9 @@ pub struct MatrixAxes {
 /// Imported job of another tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedJob {
-    /// Job file as named in the plan.
+    /// Path of the job file, as written in the plan.
     pub job: String,
-    /// Options that could not be imported, with their meaning.
+    /// Options that could not be imported, each with its meaning.
     pub notes: Vec<String>,
 }
 
@@ -46,17 +46,18 @@ pub struct ImportedJob {
 pub struct Stream {
     /// Name, unique in the plan.
     pub name: String,
-    /// Total number of clients. Client `i` uses share `i mod shares`.
+    /// Total number of clients. Client `i` uses share number `i mod shares`.
     pub clients: u32,
-    /// Outstanding operations per client (closed loop).
+    /// Number of operations that each client has in flight (closed loop).
     pub queue_depth: u32,
-    /// True if a client waits for its whole batch of `queue_depth` before the next.
+    /// True if a client waits until its whole batch of `queue_depth` operations has completed
+    /// before it starts the next batch.
     pub batch: bool,
-    /// Percentage of reads among data operations.
+    /// Percentage of reads among reads and writes.
     pub read_percent: f64,
     /// Percentage of metadata operations among all operations.
     pub metadata_percent: f64,
-    /// Alignment of offsets; 0 for the transfer size.
+    /// Alignment of offsets; 0 to align them to the transfer size.
     pub align_bytes: u64,
     /// Pause of a client between operations (closed loop).
     pub think_time_ns: u64,
@@ -64,11 +65,11 @@ pub struct Stream {
     pub direct: DirectIo,
     /// Content of the files before the first operation.
     pub layout: Layout,
-    /// True to check the stamps of all reads during the measurement.
+    /// True to check the stamps in all blocks that are read during the measurement.
     pub verify_reads: bool,
-    /// Transfer sizes with their percentages, which add up to 100.
+    /// Transfer sizes and their percentages, which add up to 100.
     pub sizes: Vec<SizeShare>,
-    /// Write sizes, if they differ from those of reads; empty otherwise.
+    /// Sizes of writes if they differ from the sizes of reads; empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_sizes: Vec<SizeShare>,
     /// Access pattern.
@@ -83,15 +84,15 @@ pub struct Stream {
     pub files: FileSet,
     /// Percentages of the metadata operations.
     pub metadata_mix: MetadataMix,
-    /// Trace to replay, with its offsets and order.
+    /// Trace to replay, which determines offsets and order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSource>,
-    /// Event at which the stream starts; `None`: it starts with the load.
+    /// Event at which the stream starts; `None` if it starts with the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_event: Option<String>,
 }
 
-/// Transfer size and its percentage.
+/// Transfer size and the percentage of operations with that size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeShare {
     /// Transfer size in bytes.
@@ -107,37 +108,38 @@ pub enum Pattern {
     /// Uniform.
     Random,
     /// Each block exactly once per pass, in random order. The clients share the pass: client `i` of
-    /// `n` gets every `n`-th block of it, starting with the `i`-th.
+    /// `n` accesses every `n`-th block of it, starting with the `i`-th block.
     Permutation,
     /// Ascending; each client has its own cursor.
     Sequential,
     /// Ascending; all clients share one cursor.
     SequentialShared,
-    /// At a fixed distance.
+    /// At offsets with a fixed distance.
     Strided {
-        /// Distance between starting offsets.
+        /// Distance between the starting offsets of consecutive operations.
         stride_bytes: u64,
     },
-    /// Zipf distribution of block ranks, scattered over the working set.
+    /// Zipf distribution of the ranks of blocks. Blocks of similar rank are scattered over the
+    /// working set.
     Zipf {
         /// Exponent; 0 is uniform.
         exponent: f64,
     },
-    /// A hot part receives most operations; uniform within each part.
+    /// A hot part receives most operations. Within each part, the distribution is uniform.
     HotCold {
-        /// Hot share of the space.
+        /// Hot part of the working set, as a share.
         hot_space: f64,
-        /// Share of the operations in the hot space.
+        /// Share of the operations that access the hot part.
         hot_access: f64,
     },
-    /// Normal distribution around the middle.
+    /// Normal distribution around the middle of the working set.
     Normal {
         /// Standard deviation as a share of the working set.
         deviation: f64,
     },
-    /// Ascending with gaps of random length; each client has its own cursor.
+    /// Ascending, with gaps of random length; each client has its own cursor.
     Skipping {
-        /// Share of the space that one pass touches.
+        /// Share of the working set that one pass accesses.
         density: f64,
     },
     /// Offsets of a trace.
@@ -145,14 +147,14 @@ pub enum Pattern {
 }
 
 impl Stream {
-    /// Number of operations that its clients have in flight (closed loop).
+    /// Number of operations that the clients of the stream have in flight (closed loop).
     pub fn outstanding(&self) -> u64 {
         u64::from(self.clients) * u64::from(self.queue_depth)
     }
 }
 
 impl Pattern {
-    /// Words in a plan; a trace has its own section.
+    /// Words for patterns in a plan. A trace has no word, because it has its own section.
     pub const WORDS: &'static [&'static str] = &[
         "random",
         "permutation",
@@ -165,7 +167,7 @@ impl Pattern {
         "skipping",
     ];
 
-    /// Returns the word in a plan.
+    /// Returns the word for the pattern in a plan.
     #[must_use]
     pub const fn word(&self) -> &'static str {
         match self {
@@ -182,38 +184,38 @@ impl Pattern {
         }
     }
 
-    /// True if an offset follows from the previous one.
+    /// Returns true if each offset depends on the previous one.
     #[must_use]
     pub const fn is_sequential(&self) -> bool {
         matches!(self, Self::Sequential | Self::SequentialShared)
     }
 }
 
-/// Start times of operations. Rates are those of the whole stream.
+/// Start times of operations. A rate is the rate of the whole stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Arrival {
-    /// Closed loop: an operation starts when an earlier one has completed.
+    /// Closed loop: an operation starts when an earlier operation has completed.
     Closed {
         /// Rate limit.
         #[serde(skip_serializing_if = "Option::is_none")]
         rate_cap_per_s: Option<f64>,
     },
-    /// Open loop, evenly spaced.
+    /// Open loop: operations start at equal intervals.
     Constant {
         /// Operations per second.
         rate_per_s: f64,
-        /// Time in which the rate increases from 0.
+        /// Time in which the rate rises from 0.
         ramp_ns: u64,
     },
-    /// Open loop, exponential gaps.
+    /// Open loop: the intervals between operations are exponentially distributed.
     Poisson {
         /// Mean operations per second.
         rate_per_s: f64,
-        /// Time in which the rate increases from 0.
+        /// Time in which the rate rises from 0.
         ramp_ns: u64,
     },
-    /// Open loop: Poisson during a burst, none in the pause.
+    /// Open loop: Poisson arrivals during a burst, no arrivals during a pause.
     Bursts {
         /// Operations per second during a burst.
         rate_per_s: f64,
@@ -222,15 +224,15 @@ pub enum Arrival {
         /// Pause between bursts.
         off_ns: u64,
     },
-    /// Open loop at recorded times.
+    /// Open loop: operations start at recorded times.
     Recorded {
-        /// File with one start time per line, in nanoseconds from the beginning.
+        /// File with one start time per line, in nanoseconds since the start of the load.
         file: String,
     },
 }
 
 impl Arrival {
-    /// True if operations start independently of completions.
+    /// Returns true if operations start independently of completions.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         !matches!(self, Self::Closed { .. })
@@ -240,9 +242,9 @@ impl Arrival {
 /// Durability of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncPolicy {
-    /// Call that makes them durable.
+    /// Call that makes writes durable.
     pub kind: SyncKind,
-    /// Writes of a client per sync (`fsync` and `fdatasync`).
+    /// Number of writes of a client between two syncs (`fsync` and `fdatasync`).
     pub every_writes: u32,
 }
 
@@ -253,7 +255,7 @@ pub struct Content {
     pub compressibility: f64,
     /// Share of duplicate 4 KiB blocks.
     pub duplicate_share: f64,
-    /// True if each block carries a stamp that reveals damage.
+    /// True if each block contains a stamp that reveals damage.
     pub stamps: bool,
 }
 
@@ -264,18 +266,18 @@ pub struct FileSet {
     pub shares: u32,
     /// Files per directory or export.
     pub files_per_share: u32,
-    /// File size; absent for a device that is used completely.
+    /// File size; `None` if the stream uses a whole device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_size_bytes: Option<u64>,
     /// Start of the working set in each file or the device.
     pub offset_bytes: u64,
-    /// Size of the working set over all files; absent for everything.
+    /// Size of the working set over all files; `None` for all data of the files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
     /// Levels of subdirectories per share; 0 if a share's files are in one directory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tree_levels: u32,
-    /// Subdirectories per directory; 0 without a tree.
+    /// Number of subdirectories in each directory; 0 without a tree.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tree_fan_out: u32,
 }
@@ -285,7 +287,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl FileSet {
-    /// Returns the directories in the last level of each share's tree; 1 without a tree.
+    /// Returns the number of directories in the last level of each share's tree; 1 without a tree.
     #[must_use]
     pub fn leaves(&self) -> u32 {
         self.tree_fan_out.max(1).saturating_pow(self.tree_levels)
@@ -297,14 +299,15 @@ impl FileSet {
         u64::from(self.shares) * u64::from(self.files_per_share)
     }
 
-    /// Returns the total size of all files; `None` for a device that is used completely.
+    /// Returns the total size of all files; `None` if the stream uses a whole device.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
         self.file_size_bytes.map(|size| size.saturating_mul(self.files()))
     }
 }
 
-/// Percentages of the metadata operations. Their sum is 100, or 0 without such operations.
+/// Percentages of the metadata operations. They add up to 100, or to 0 if there are no such
+/// operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetadataMix {
     /// Reads of attributes.
@@ -326,19 +329,19 @@ pub struct MetadataMix {
 }
 
 impl Matrix {
-    /// Number of operations that all clients have in flight (closed loops).
+    /// Returns the number of operations that all clients have in flight (closed loops).
     pub fn outstanding(&self) -> u64 {
         self.streams.iter().map(Stream::outstanding).sum()
     }
 
-    /// True if any point reads data.
+    /// Returns true if any point reads data.
     #[must_use]
     pub fn reads(&self) -> bool {
         let swept = self.axes.read_percents.iter();
         swept.chain(self.streams.iter().skip(1).map(|s| &s.read_percent)).any(|p| *p > 0.0)
     }
 
-    /// True if any point writes data.
+    /// Returns true if any point writes data.
     #[must_use]
     pub fn writes(&self) -> bool {
         let swept = self.axes.read_percents.iter();

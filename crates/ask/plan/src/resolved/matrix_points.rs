@@ -1,4 +1,4 @@
-//! Points of a sweep: one value from each axis.
+//! Points of a sweep. Each point has one value from each axis.
 
 use super::matrix::{Matrix, SizeShare};
 use super::{Claim, ResolvedPlan, Workload};
@@ -6,11 +6,11 @@ use super::{Claim, ResolvedPlan, Workload};
 /// Point of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixPoint {
-    /// Index in the sweep, from 0.
+    /// Index of the point in the sweep, from 0.
     pub index: usize,
-    /// Label such as `random 4KiB r75 q4`; unique within the sweep.
+    /// Label such as `random 4KiB r75 q4`, which is unique within the sweep.
     pub label: String,
-    /// Plan for this point only.
+    /// Plan that runs only this point.
     pub plan: ResolvedPlan,
 }
 
@@ -23,7 +23,7 @@ impl Matrix {
         axes.patterns.len() * axes.queue_depths.len() * sizes * axes.read_percents.len()
     }
 
-    /// Returns the matrix of each point: one value per axis, and the first stream with these
+    /// Returns the matrix of each point. Each axis has one value, and the first stream uses these
     /// values.
     fn points(&self) -> Vec<(String, Matrix)> {
         let axes = &self.axes;
@@ -62,13 +62,15 @@ impl Matrix {
 }
 
 impl ResolvedPlan {
-    /// Returns the points of a sweep in order, each with its own plan; empty for a mail store.
+    /// Returns the points of a sweep in order, each with a plan for this point; empty for a mail
+    /// store.
     #[must_use]
     pub fn points(&self) -> Vec<MatrixPoint> {
         let Workload::Matrix(matrix) = &self.workload else { return Vec::new() };
         let points = matrix.points();
         let plan = |one: Matrix| {
-            // A point without writes cannot support claims about writes, and vice versa.
+            // A point without writes cannot support claims about writes, and a point without reads
+            // cannot support claims about reads.
             let fits = |claim: &Claim| match claim {
                 Claim::MediaRead | Claim::CachedRead => one.reads(),
                 Claim::BurstWrite | Claim::SustainedWrite | Claim::DurableWrite => one.writes(),

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{DirectIo, IoChoice, Media};
 
-/// Amount and resolution of the measurement.
+/// Minimum length and time resolution of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceNeeds {
-    /// Minimum length of the measured phase; a shorter one is INCONCLUSIVE.
+    /// Minimum length of the measured phase; a shorter run is INCONCLUSIVE.
     pub min_measure_ns: u64,
-    /// Interval length of the series.
+    /// Interval of the time series.
     pub interval_ns: u64,
-    /// Audit rules that may stay unknown, by their identifiers.
+    /// Identifiers of audit rules whose result may be unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accept_unknown: Vec<String>,
 }
@@ -21,7 +21,8 @@ pub struct EvidenceNeeds {
 /// Declared properties of the storage system, and its metrics endpoints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Observe {
-    /// Declared data reduction ratio for this data, N to 1 (compression and deduplication).
+    /// Declared data reduction ratio that the system reaches with this data, N to 1 (compression
+    /// and deduplication).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_reduction: Option<f64>,
     /// Declared size of the system's caches.
@@ -48,8 +49,9 @@ pub struct MetricsEndpoint {
     pub url: String,
     /// Polling interval.
     pub interval_ns: u64,
-    /// Plimsoll's name (`read_source.cache`, `write_destination.ssd`, `data_reduction`…) to the
-    /// metric: `name` or `name{label="value"}`.
+    /// Metrics of the endpoint. The key is the name that Plimsoll uses (`read_source.cache`,
+    /// `write_destination.ssd`, `data_reduction`…), the value is the endpoint's metric: `name` or
+    /// `name{label="value"}`.
     pub names: BTreeMap<String, String>,
 }
 
@@ -60,13 +62,15 @@ pub struct EngineChoice {
     pub io: IoChoice,
     /// Direct or buffered I/O.
     pub direct: DirectIo,
-    /// Number of driving threads. 0 is one per core, but at most one per part of the workload.
+    /// Number of threads that issue I/O. With 0, there is one thread per core, but at most one per
+    /// part of the workload.
     pub workers: u32,
     /// True to poll for completions (io_uring, on devices that support it).
     pub io_poll: bool,
-    /// True to let a kernel thread collect submissions (io_uring).
+    /// True to let a kernel thread submit the operations (io_uring).
     pub sq_poll: bool,
-    /// Whether a waiting thread polls for completions before it sleeps. Left out if true: plans keep their hash.
+    /// True to let a waiting thread poll for completions before it sleeps. Omitted if true, so that
+    /// the hashes of older plans stay valid.
     #[serde(default = "spins", skip_serializing_if = "Clone::clone")]
     pub spin: bool,
 }

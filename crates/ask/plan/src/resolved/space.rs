@@ -1,4 +1,4 @@
-//! Space that a plan needs, by calculation only.
+//! Computes the space that a plan requires, without any I/O.
 
 use super::{ResolvedPlan, Target, TargetKind, Workload};
 
@@ -12,10 +12,11 @@ pub struct DirectoryNeed {
 }
 
 impl ResolvedPlan {
-    /// Returns the required space per directory of one target, in the order of the plan.
+    /// Returns the space that the plan requires in each directory of one target, in the order of
+    /// the plan.
     ///
-    /// Duplicate directories appear once, with the sum. A device that is used completely, a model
-    /// and `null` need none.
+    /// A directory that is listed twice appears once, with the sum. A device that is used
+    /// completely, a model and `null` require no space.
     #[must_use]
     pub fn required_bytes(&self, target: &Target) -> Vec<DirectoryNeed> {
         let mut needs = SpaceNeeds::default();
@@ -43,7 +44,7 @@ impl ResolvedPlan {
     }
 }
 
-/// Returns the place for an index: places are assigned in turn.
+/// Returns the directory for an index: directories are assigned in turn.
 fn deal(places: &[String], index: usize) -> Option<&String> {
     places.get(index % places.len().max(1))
 }

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// System under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// Name in a comparison; `target` if a single target has none.
+    /// Name in a comparison; `target` if the only target has no name.
     pub name: String,
-    /// Outage timeout in nanoseconds, if the plan states it. [`Target::outage_max_ns`] returns the
-    /// effective one.
+    /// Outage timeout in nanoseconds if the plan sets it. [`Target::outage_max_ns`] returns the
+    /// timeout that applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage_max_ns: Option<u64>,
     /// Kind of the target.
@@ -18,15 +18,16 @@ pub struct Target {
     pub kind: TargetKind,
 }
 
-/// Bounds of the default outage timeout, in ns; within them it equals the measuring time. A
-/// controller failover takes up to some minutes, which only a long measurement can show.
+/// Bounds of the default outage timeout, in ns. The default equals the measuring time if that is
+/// within these bounds. A controller failover may take several minutes, which only a long
+/// measurement can show.
 const OUTAGE_NS: (u64, u64) = (30_000_000_000, 600_000_000_000);
 
 /// Kind of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TargetKind {
-    /// Directories of a mail store, assigned in turn to databases and logs.
+    /// Directories of a mail store, which are assigned to databases and logs in turn.
     Directories {
         /// Directories for databases.
         databases: Vec<String>,
@@ -45,13 +46,13 @@ pub enum TargetKind {
     },
     /// NFS exports, accessed without a mount.
     Nfs {
-        /// URLs `nfs://host[:port]/export`, one share each.
+        /// URLs `nfs://host[:port]/export`. Each export is one share.
         exports: Vec<String>,
         /// Connections per client.
         connections: u32,
-        /// User id in each call.
+        /// User id that each call contains.
         uid: u32,
-        /// Group id in each call.
+        /// Group id that each call contains.
         gid: u32,
     },
     /// Bucket of an S3-compatible object store. Credentials are read from the environment.
@@ -60,24 +61,24 @@ pub enum TargetKind {
         url: String,
         /// URL of the store, such as `http://127.0.0.1:9000`.
         endpoint: String,
-        /// Region in the signature.
+        /// Region that requests are signed for.
         region: String,
     },
     /// Model of a storage system in virtual time.
     Model {
         /// Name of a shipped model, or path of a model file.
         model: String,
-        /// Parameters that override the model file: dotted name and TOML value.
+        /// Parameters that override those in the model file: dotted names and TOML values.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         set: BTreeMap<String, String>,
     },
-    /// No storage: every operation completes at once.
+    /// No storage: every operation completes immediately.
     Null,
 }
 
 impl Target {
-    /// Returns the outage timeout of a plan that measures for `measure_ns`: the plan's own, or the
-    /// measuring time within 30 s and 10 min.
+    /// Returns the outage timeout of a plan that measures for `measure_ns`. This is the timeout in
+    /// the plan, or otherwise the measuring time, but at least 30 s and at most 10 min.
     #[must_use]
     pub fn outage_max_ns(&self, measure_ns: u64) -> u64 {
         self.outage_max_ns.unwrap_or_else(|| measure_ns.clamp(OUTAGE_NS.0, OUTAGE_NS.1))
@@ -97,8 +98,8 @@ impl Target {
         }
     }
 
-    /// Returns the locations for people: directories, device, exports or address; `model
-    /// single-hdd`; empty for null.
+    /// Returns the locations as text for users: directories, device, exports or address; `model
+    /// single-hdd` for a model; empty for null.
     #[must_use]
     pub fn places(&self) -> Vec<String> {
         match &self.kind {
@@ -116,7 +117,8 @@ impl Target {
         }
     }
 
-    /// Returns the directories for a mail store's databases, assigned in turn; may be empty.
+    /// Returns the directories for the databases of a mail store, which are assigned in turn; may
+    /// be empty.
     #[must_use]
     pub fn database_directories(&self) -> &[String] {
         match &self.kind {
@@ -126,7 +128,8 @@ impl Target {
         }
     }
 
-    /// Returns the directories for a mail store's logs, assigned in turn; may be empty.
+    /// Returns the directories for the logs of a mail store, which are assigned in turn; may be
+    /// empty.
     #[must_use]
     pub fn log_directories(&self) -> &[String] {
         match &self.kind {
@@ -136,8 +139,8 @@ impl Target {
         }
     }
 
-    /// Returns the number of independent shares (directories or exports) that files are distributed
-    /// over, at least 1.
+    /// Returns the number of independent shares (directories or exports) that the files are
+    /// distributed over; at least 1.
     #[must_use]
     pub fn share_count(&self) -> u32 {
         let count = match &self.kind {

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::{RESOLVED_VERSION, ResolvedPlan};
 
-/// Error of writing or reading a resolved plan.
+/// Error when a resolved plan is written or read.
 #[derive(Debug, Error)]
 pub enum ResolvedError {
     /// The text is not a resolved plan.
@@ -19,7 +19,7 @@ pub enum ResolvedError {
         /// Version in the text.
         found: u32,
     },
-    /// A value does not fit in TOML, such as an integer above 2^63 - 1.
+    /// A value does not fit into TOML, for example an integer above 2^63 - 1.
     #[error("resolved plan cannot be written as TOML: {0}; a field is out of range")]
     Unwritable(String),
 }
@@ -28,12 +28,12 @@ impl ResolvedPlan {
     /// Returns the plan as TOML. The same plan always gives the same bytes.
     ///
     /// # Errors
-    /// A field was set by code to a value that does not fit in TOML.
+    /// Code has set a field to a value that does not fit into TOML.
     pub fn to_toml(&self) -> Result<String, ResolvedError> {
         toml::to_string(self).map_err(|e| ResolvedError::Unwritable(e.to_string()))
     }
 
-    /// Parses a text that [`Self::to_toml`] of this or an older version wrote.
+    /// Parses a text that [`Self::to_toml`] of this version or of an older one has written.
     ///
     /// # Errors
     /// The text is not a resolved plan, or a newer version wrote it.

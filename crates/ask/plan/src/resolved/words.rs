@@ -18,13 +18,13 @@ macro_rules! words {
             /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Returns the word in a plan.
+            /// Returns the word for this value in a plan.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$variant => $word,)+ }
             }
 
-            /// Returns the value of a word.
+            /// Returns the value for a word.
             #[must_use]
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|v| v.word() == word)
@@ -43,9 +43,9 @@ pub(crate) use words;
 words! {
     /// Pace of the mail store's sessions.
     Pace {
-        /// As fast as the sessions allow; the target rate is only used to judge.
+        /// As fast as the sessions can; the target rate is only used to judge the run.
         Free = "free",
-        /// Open loop at the target rate. Latency counts from the intended start.
+        /// Open loop at the target rate. Latency is measured from the intended start.
         Target = "target",
     }
 }
@@ -53,17 +53,18 @@ words! {
 words! {
     /// Part of a plan that each host of a fleet runs.
     Carries {
-        /// All of it. The fleet's load and requirement are multiplied by the number of hosts.
+        /// The whole plan. The load and the requirement of the fleet are those of the plan,
+        /// multiplied by the number of hosts.
         Whole = "whole",
-        /// A share of the target's directories or exports, the load and the requirement.
+        /// A share of the target's directories or exports, of the load and of the requirement.
         Share = "share",
     }
 }
 
 words! {
-    /// Reaction to a host of a fleet that is silent.
+    /// Reaction if a host of a fleet is silent.
     OnLostHost {
-        /// The other hosts continue until one waits for it.
+        /// The other hosts continue until one of them has to wait for the silent host.
         Continue = "continue",
         /// The coordinator stops the other hosts.
         Stop = "stop",
@@ -71,13 +72,13 @@ words! {
 }
 
 words! {
-    /// Mechanism of durable commits.
+    /// Mechanism that makes commits durable.
     Durability {
         /// Log writes that complete only when stable (`RWF_DSYNC`).
         Dsync = "dsync",
-        /// Plain log writes followed by `fdatasync`. The latency of a log write does not include it:
-        /// the class `log_durable` records each write until the end of its `fdatasync`, and limits
-        /// on log writes are checked against that.
+        /// Plain log writes followed by `fdatasync`. The latency of a log write does not include
+        /// the `fdatasync`. The class `log_durable` includes it, and limits on log writes are
+        /// checked against that class.
         Fdatasync = "fdatasync",
     }
 }
@@ -85,24 +86,26 @@ words! {
 words! {
     /// State of the caches at the start of the measured phase.
     CacheState {
-        /// The page cache of the run's files is dropped, and with privileges that of the whole
-        /// system.
+        /// The page cache of the run's files is dropped; with sufficient privileges, the page cache
+        /// of the whole system.
         Cold = "cold",
-        /// Metadata (inodes, directories, extent maps) is read, then data is dropped.
+        /// Metadata (inodes, directories, extent maps) is read into the cache, then cached data is
+        /// dropped.
         WarmMetadata = "warm-metadata",
-        /// All data is read once and stays cached.
+        /// All data is read once and stays in the cache.
         Warm = "warm",
     }
 }
 
 words! {
-    /// Preconditioning writes that bring flash to its steady state.
+    /// Preconditioning writes that bring flash to a steady state.
     Condition {
         /// No preconditioning.
         None = "none",
-        /// Two sequential writes of the whole target (SNIA SSS PTS 2.0.2, workload independent).
+        /// The whole target is written sequentially twice (SNIA SSS PTS 2.0.2, workload
+        /// independent).
         FillTwice = "fill-twice",
-        /// Random overwrites until the rate is steady.
+        /// Blocks are overwritten in random order until the rate is steady.
         RandomOverwrite = "random-overwrite:until-steady",
     }
 }
@@ -110,9 +113,9 @@ words! {
 words! {
     /// I/O interface.
     IoChoice {
-        /// io_uring if the kernel permits it, threads otherwise.
+        /// io_uring if the kernel permits it, otherwise threads.
         Auto = "auto",
-        /// io_uring; the run fails without it.
+        /// io_uring; without it, the run fails.
         IoUring = "io_uring",
         /// `pread`/`pwrite` threads.
         Threads = "threads",
@@ -122,9 +125,10 @@ words! {
 words! {
     /// Use of direct I/O.
     DirectIo {
-        /// Direct if the target supports it, buffered otherwise. The bundle records which.
+        /// Direct I/O if the target supports it, otherwise buffered I/O. The bundle records which
+        /// one was used.
         Auto = "auto",
-        /// Direct; the run fails without it.
+        /// Direct I/O; if the target does not support it, the run fails.
         Required = "required",
         /// Buffered.
         Off = "off",
@@ -138,7 +142,7 @@ words! {
         Written = "written",
         /// Every block is written with zeroes.
         Zeros = "zeros",
-        /// Allocated but never written (`fallocate`).
+        /// Space is allocated but never written (`fallocate`).
         Allocated = "allocated",
         /// One hole (`ftruncate`).
         Sparse = "sparse",
@@ -148,7 +152,7 @@ words! {
 words! {
     /// Durability of writes.
     SyncKind {
-        /// No syncs by the workload.
+        /// The workload issues no syncs.
         None = "none",
         /// `fsync` after a number of writes.
         Fsync = "fsync",
@@ -156,13 +160,13 @@ words! {
         Fdatasync = "fdatasync",
         /// Each write completes only when stable (`RWF_DSYNC`).
         Dsync = "dsync",
-        /// NFS: `FILE_SYNC` writes, data and metadata stable in the reply.
+        /// NFS: `FILE_SYNC` writes, whose data and metadata are stable when the server replies.
         FileSync = "file-sync",
     }
 }
 
 impl SyncKind {
-    /// Returns true if a separate call makes earlier writes durable.
+    /// Returns true if earlier writes become durable only by a separate call.
     #[must_use]
     pub const fn flushes(self) -> bool {
         matches!(self, Self::Fsync | Self::Fdatasync)
@@ -170,31 +174,31 @@ impl SyncKind {
 }
 
 words! {
-    /// Way in which a write of a durability test becomes durable before it is acknowledged.
+    /// Way in which a durability test makes a write durable before the write is acknowledged.
     SyncMethod {
         /// `fsync` after the writes of a batch; on NFS a COMMIT.
         Fsync = "fsync",
         /// `fdatasync` after the writes of a batch; on NFS a COMMIT.
         Fdatasync = "fdatasync",
-        /// A file opened with `O_DSYNC`; on NFS stable WRITEs, on S3 the PUT itself.
+        /// A file opened with `O_DSYNC`; stable WRITEs on NFS, and the PUT itself on S3.
         Dsync = "dsync",
-        /// `O_DIRECT` without a flush. It promises no durability.
+        /// `O_DIRECT` without a flush. This does not guarantee durability.
         DirectOnly = "direct-only",
     }
 }
 
 words! {
-    /// Part of the system that a cut interrupts, as the user states it.
+    /// Part of the system that a cut interrupts, as stated by the user.
     CutKind {
         /// The drives lose power.
         Power = "power",
-        /// The machine with the file system stops; the power of its drives stays on.
+        /// The machine with the file system stops, but its drives still have power.
         Machine = "machine",
-        /// A server process is killed; the machine on which it runs stays on.
+        /// A server process is killed, but its machine continues to run.
         Process = "process",
-        /// A layer drops writes, as dm-flakey and the project's lossy disk do.
+        /// A layer drops writes, as dm-flakey and the `lossy-disk` crate do.
         Simulated = "simulated",
-        /// The user did not state the kind.
+        /// The user did not state what the cut interrupts.
         Unstated = "unstated",
     }
 }
@@ -230,13 +234,13 @@ words! {
         DurableWrite = "durable-write",
         /// High percentiles of latency.
         TailLatency = "tail-latency",
-        /// The target is intentionally in this host's memory.
+        /// The target intentionally uses this host's memory.
         InMemory = "in-memory",
         /// A difference between systems.
         Comparative = "comparative",
-        /// The application's requirement is met.
+        /// The run meets the application's requirement.
         Requirement = "requirement",
-        /// The load matches the trace: operations, offsets, order and times.
+        /// The load matches the trace in operations, offsets, order and times.
         TraceReplay = "trace-replay",
     }
 }

@@ -130,7 +130,7 @@ fn rejects_numbers_that_do_not_divide_evenly() {
                 )
                 .replace("working_set = \"2GiB\"\n", ""),
             2,
-            "its target (path) cannot be shared",
+            "the target (path) cannot be shared",
         ),
     ] {
         let said = refused(&text, hosts);

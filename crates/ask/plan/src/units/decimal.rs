@@ -2,17 +2,17 @@
 
 use super::UnitError;
 
-/// Largest quantity: 2^63 - 1 base units, the limit of TOML integers and file offsets.
+/// Largest quantity: 2^63 - 1 base units. This is the limit of TOML integers and file offsets.
 pub(super) const QUANTITY_MAX: u64 = i64::MAX as u64;
 
-/// `digits[.digits]` as an integer and its number of decimals.
+/// The digits of `digits[.digits]` as one integer, and the number of decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     mantissa: u128,
     decimals: u32,
 }
 
-/// Splits `"1.5 GiB"` into `1.5` and `"GiB"`. Allows at most one space in between.
+/// Splits `"1.5 GiB"` into `1.5` and `"GiB"`. At most one space between them is allowed.
 pub(super) fn split<'t>(text: &'t str, example: &str) -> Result<(Decimal, &'t str), UnitError> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
@@ -22,7 +22,7 @@ pub(super) fn split<'t>(text: &'t str, example: &str) -> Result<(Decimal, &'t st
         return Err(UnitError::new(format!("\"{text}\" is negative"), help()));
     }
     if unit.starts_with(char::is_whitespace) || unit.ends_with(char::is_whitespace) {
-        return Err(UnitError::new(format!("\"{text}\" has stray spaces"), help()));
+        return Err(UnitError::new(format!("\"{text}\" has misplaced spaces"), help()));
     }
     match parse(number) {
         Some(decimal) => Ok((decimal, unit)),
@@ -42,7 +42,7 @@ fn parse(number: &str) -> Option<Decimal> {
         Some(_) => return None,
         None => (number, ""),
     };
-    // 2^63 has 19 digits. More than 18 decimals cannot affect a whole number of base units.
+    // 2^63 has 19 digits, and a whole number of base units never needs more than 18 decimals.
     if whole.is_empty() || whole.len() > 19 || part.len() > 18 || part.contains('.') {
         return None;
     }
@@ -59,7 +59,7 @@ impl Decimal {
         let too_large = || {
             UnitError::new(
                 format!("\"{text}\" is too large"),
-                format!("the most is {QUANTITY_MAX} {base}"),
+                format!("the maximum is {QUANTITY_MAX} {base}"),
             )
         };
         let product = self.mantissa.checked_mul(u128::from(unit)).ok_or_else(too_large)?;
@@ -74,21 +74,21 @@ impl Decimal {
         if value > QUANTITY_MAX { Err(too_large()) } else { Ok(value) }
     }
 
-    /// Returns a hundredth of the number.
+    /// Returns one hundredth of the number.
     pub(super) fn hundredth(self) -> Self {
         Self { decimals: self.decimals + 2, ..self }
     }
 
     /// Returns the nearest floating point number.
     pub(super) fn as_f64(self) -> f64 {
-        // Convert through decimal text, so that 0.2 gives exactly the float of 0.2.
+        // Convert through decimal text, so that 0.2 becomes exactly the float 0.2.
         let digits = format!("{}e-{}", self.mantissa, self.decimals);
         digits.parse().unwrap_or(f64::INFINITY)
     }
 }
 
-/// Returns the shortest exact text of `value` in one of `units` (name and factor). Earlier units
-/// win ties.
+/// Returns the shortest exact text of `value` in one of `units` (name and factor). If two texts
+/// have the same length, the earlier unit is used.
 pub(super) fn shortest(value: u64, units: &[(&'static str, u64)]) -> String {
     units
         .iter()

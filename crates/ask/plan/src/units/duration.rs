@@ -40,7 +40,7 @@ impl FromStr for DurationNs {
     /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = decimal::split(text, "\"20ms\"")?;
-        // Accept the Greek letter and the micro sign besides `us`.
+        // Accept the Greek letter and the micro sign as well as `us`.
         let unit = if matches!(unit, "µs" | "μs") { "us" } else { unit };
         match UNITS.iter().find(|(name, _)| *name == unit) {
             Some((_, factor)) => number.times(*factor, text, "nanoseconds").map(Self),

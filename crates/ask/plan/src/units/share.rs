@@ -22,7 +22,7 @@ impl Share {
         if (0.0..=1.0).contains(&value) {
             return Ok(Self(value));
         }
-        let help = "write a share from 0 to 1, or a percentage such as \"70%\"";
+        let help = "use a share from 0 to 1, or a percentage such as \"70%\"";
         Err(UnitError::new(format!("{value} is not between 0 and 1"), help))
     }
 }
@@ -36,7 +36,7 @@ impl Percent {
         if (0.0..=100.0).contains(&value) {
             return Ok(Self(value));
         }
-        let help = "write a percentage from 0 to 100";
+        let help = "use a percentage from 0 to 100";
         Err(UnitError::new(format!("{value} is not between 0 and 100"), help))
     }
 }
@@ -51,7 +51,7 @@ impl FromStr for Percent {
         if unit == "%" {
             return Self::new(number.as_f64());
         }
-        let help = "write a percentage such as 75 or \"75%\"";
+        let help = "use a percentage such as 75 or \"75%\"";
         Err(UnitError::new(format!("\"{text}\" is not a percentage"), help))
     }
 }
@@ -63,7 +63,7 @@ impl FromStr for Share {
     /// The error states the problem and the expected form.
     fn from_str(text: &str) -> Result<Self, UnitError> {
         text.parse::<Percent>()?;
-        // Shift as a decimal, so that 12.3 % is exactly the float 0.123.
+        // Shift the decimal point before the conversion, so that 12.3 % is exactly the float 0.123.
         let (number, _) = decimal::split(text, "\"75%\"")?;
         Self::new(number.hundredth().as_f64())
     }

@@ -75,10 +75,11 @@ impl FromStr for SizeBytes {
     }
 }
 
-/// Parses the sizes of a flag: `4KiB,64KiB`, or `4KiB..128KiB`, whose sizes double.
+/// Parses the sizes in a flag: `4KiB,64KiB`, or `4KiB..128KiB`, in which each size is twice the one
+/// before.
 ///
 /// # Errors
-/// A size is not valid, or doubling the first does not reach the last.
+/// A size is not valid, or doubling the first size does not lead to the last one.
 pub fn sizes_from_text(text: &str) -> Result<Vec<SizeBytes>, UnitError> {
     let Some((first, last)) = text.split_once("..") else {
         return text.split(',').map(|size| size.trim().parse()).collect();
@@ -88,7 +89,7 @@ pub fn sizes_from_text(text: &str) -> Result<Vec<SizeBytes>, UnitError> {
     match steps.filter(|n| n * first.0 == last.0) {
         Some(ratio) => Ok((0..=ratio.trailing_zeros()).map(|i| SizeBytes(first.0 << i)).collect()),
         None => Err(UnitError::new(
-            format!("doubling \"{first}\" does not end at \"{last}\""),
+            format!("doubling \"{first}\" does not lead to \"{last}\""),
             "write a range such as \"4KiB..128KiB\", or list the sizes",
         )),
     }
@@ -106,7 +107,11 @@ fn unknown_unit(text: &str, unit: &str) -> UnitError {
     match prefix.filter(|p| "KMGT".contains(*p)) {
         Some(p) => {
             let bare = unit.len() == 1;
-            let what = if bare { "may mean 1000 or 1024 to a power" } else { "is not a unit" };
+            let what = if bare {
+                "is ambiguous: it may mean a power of 1000 or of 1024"
+            } else {
+                "is not a unit"
+            };
             let decimal = if p == 'K' { 'k' } else { p };
             UnitError::new(
                 format!("\"{unit}\" in \"{text}\" {what}"),

@@ -102,6 +102,7 @@ bad! {
     file_smaller_than_a_transfer: MATRIX, "\"1GiB\"" => "\"8KiB\"";
     transfers_that_cannot_be_direct: MATRIX, "\"4KiB\"" => "\"4000B\"";
     open_loop_without_rate: MATRIX, "[workload.matrix]" => "[workload.matrix]\narrival = \"poisson\"";
+    align_too_large: MATRIX, "[workload.matrix]" => "[workload.matrix]\nalign = \"2GiB\"";
     working_set_too_large: MATRIX, "[workload.matrix]" => "[workload.matrix]\nworking_set = \"2GiB\"";
     mailbox_on_exports: GOOD, "databases = [\"/mnt/db1\", \"/mnt/db2\"]\nlogs = [\"/mnt/log1\"]" => "nfs = \"nfs://host/export\"";
     parameter_without_its_pattern: MATRIX, "[workload.matrix]" => "[workload.matrix]\nzipf_exponent = 1.2";
@@ -114,6 +115,20 @@ bad! {
     requirement_of_nothing: MATRIX, "[target]" => "[requirement]\n[target]";
     unnamed_targets: MATRIX, "[target]\npath = \"/mnt/fs\"" => "[[target]]\npath = \"/a\"\n[[target]]\npath = \"/b\"";
     fio_job_without_file: MATRIX, "[workload.matrix]\nsizes = [\"4KiB\", \"32KiB\"]\nreads = [100, 75]\nfile_size = \"1GiB\"" => "[workload.fio]\njob = \"x.fio\"";
+}
+
+#[test]
+fn a_name_that_no_file_can_have_is_refused() {
+    let long = "n".repeat(201);
+    let plan = MATRIX.replace("[target]", &format!("name = \"{long}\"\n[target]"));
+    let stream = format!("[[workload.matrix]]\nname = \"{long}\"");
+    for text in [plan, MATRIX.replace("[workload.matrix]", &stream)] {
+        let says = errors(&text);
+        assert!(says.contains("has 201 bytes, too many for the name of a file"), "{says}");
+        assert!(Plan::parse(&text.replace(&long, &long[1..]), "plan.toml").is_ok());
+    }
+    let file = format!("{long}.toml");
+    assert!(Plan::parse(MATRIX, &file).is_err(), "the name of the file is the name of the plan");
 }
 
 #[test]

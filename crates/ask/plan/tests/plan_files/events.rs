@@ -60,12 +60,12 @@ fn components_of_a_model_fail_or_slow_down_and_commands_are_refused() {
         (RUN, "event[0].run: has no effect on a model"),
         ("prompt = \"Pull the disk\"\n", "event[0].prompt: has no effect on a model"),
         ("fail = \"node:3\"\nundo = [\"true\"]\n", "event[0].undo: has no effect on a model"),
-        ("fail = \"node:3\"\nthrottle = \"hdd\"\nspeed = 0.5\n", "given beside `throttle`"),
+        ("fail = \"node:3\"\nthrottle = \"hdd\"\nspeed = 0.5\n", "cannot be used with `throttle`"),
         ("throttle = \"hdd\"\n", "needs a `speed`"),
         ("throttle = \"hdd\"\nspeed = 0\n", "is not between 0 and 1"),
         ("throttle = \"hdd\"\nspeed = 1\n", "is not between 0 and 1"),
         ("fail = \"node:3\"\nspeed = 0.5\n", "has an effect only with `throttle`"),
-        ("", "does nothing"),
+        ("", "has no action"),
     ] {
         let said = on_model(text).unwrap_err();
         assert!(said.contains(says), "{text}: expected {says:?} in:\n{said}");
@@ -147,11 +147,11 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
         ("after = \"power off node 3\"", "after = \"backup\"", "follows itself"),
         ("name = \"power off node 3\"\n", "", "event[0].name: is missing"),
         ("run = [", "prompt = \"x\"\nrun = [", "cannot be used with `run`"),
-        ("run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]\n", "", "does nothing"),
+        ("run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]\n", "", "has no action"),
         ("run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]", "run = \"poweroff\"", "a list"),
         ("start = \"event:backup\"", "start = \"event:x\"", "is not an event of the plan"),
-        ("start = \"event:backup\"", "start = \"backup\"", "names no event"),
-        ("start = \"event:backup\"\n", "", "does nothing"),
+        ("start = \"event:backup\"", "start = \"backup\"", "does not name an event"),
+        ("start = \"event:backup\"\n", "", "has no action"),
         (
             "name = \"database\"",
             "name = \"database\"\nstart = \"event:backup\"",
@@ -171,16 +171,16 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
         (
             "iops = \"70% of before\"",
             "iops = \"70 of before\"",
-            "is not a share of the time before the events",
+            "is not a share of the value before the events",
         ),
         ("outage_max = \"10s\"", "recovery_max = \"1s\"", "belongs to [requirement.after]"),
         (
             "read_latency_p99 = \"5ms\"\n",
             "read_latency_p99 = \"50% of before\"\n",
-            "share of the time before the events",
+            "share of the value before the events",
         ),
         ("iops = 3000", "outage_max = \"1s\"", "limit of a window"),
-        ("iops = 3000", "iops = \"5% of before\"", "share of the time before the events"),
+        ("iops = 3000", "iops = \"5% of before\"", "share of the value before the events"),
         ("outage_max", "outage", "did you mean `outage_max`"),
         (
             "[requirement]\n[requirement.before]\nread_latency_p99 = \"5ms\"\n[requirement.during]\niops = \"70% of before\"\noutage_max = \"10s\"\n[requirement.after]\nrecovery_max = \"5m\"\nlatency_p99 = \"125% of before\"\n",

@@ -138,7 +138,7 @@ fn serde_goes_by_text() {
     assert_eq!(text, "size = \"4KiB\"\nwait = \"20ms\"\n");
     assert_eq!(toml::from_str::<Both>(&text).expect("readable"), both);
     let error = toml::from_str::<Both>("size = \"1k\"\nwait = \"1s\"").expect_err("a bare k");
-    assert!(error.to_string().contains("may mean 1000 or 1024"), "{error}");
+    assert!(error.to_string().contains("may mean a power of 1000 or of 1024"), "{error}");
 }
 
 proptest! {

@@ -14,21 +14,21 @@ use super::{Input, SearchAnalysis};
 pub struct Question {
     pub text: String,
     pub arm: Option<String>,
-    /// Arm to compare with.
+    /// Arm with which the question compares.
     pub over: Option<String>,
-    /// Figure of the question. Without one, the arm's verdict and mechanism are the answer.
+    /// Figure of the question. If there is none, the answer is the arm's verdict and mechanism.
     pub figure: Option<String>,
-    /// Arms to rank; empty for all.
+    /// Arms to rank; empty to rank all arms.
     #[serde(default)]
     pub among: Vec<String>,
 }
 
-/// A published statement: one result is lower than another by some share, and both are equal after
-/// a correction for the speed of their CPUs.
+/// A published claim: one result is lower than another by a given share, but after a correction for
+/// the speed of their CPUs both are equal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// The published statement, as a sentence.
+    /// The published claim, as a sentence.
     pub text: String,
     /// Stated relative difference of the result from the other arm's result.
     pub below: f64,
@@ -36,7 +36,7 @@ pub struct Claim {
     pub cpu_faster: f64,
     /// Stated maximum relative difference after the correction.
     pub apart_max: f64,
-    /// Arm of the result, whose own figure is corrected in the same way.
+    /// Arm of the result. The figure of this arm is corrected in the same way.
     pub arm: Option<String>,
 }
 
@@ -73,7 +73,7 @@ fn answer(
     let found = |name: &Option<String>| arms.iter().find(|arm| Some(&arm.name) == name.as_ref());
     let of_arm = found(&question.arm);
     let over = found(&question.over);
-    // Without the arm, the question stays undecided.
+    // If the arm is missing, the question has no answer.
     if question.arm.is_some() != of_arm.is_some() || question.over.is_some() != over.is_some() {
         return None;
     }
@@ -118,16 +118,16 @@ fn shown(figure: &FigureAnalysis) -> String {
     format!("{}{interval}{published}", value(&figure.key, mean))
 }
 
-/// Describes more or less of a figure; the same within half a percent.
+/// Describes the change of a figure. Changes of less than half a percent count as equal.
 fn more_or_less(key: &str, ratio: f64) -> &'static str {
     let longer = matches!(figure_unit(key), FigureUnit::Nanoseconds);
     match (ratio, longer) {
         (r, true) if r >= 1.005 => "Longer",
         (r, true) if r <= 0.995 => "Shorter",
-        (_, true) => "As long",
-        (r, false) if r >= 1.005 => "More",
-        (r, false) if r <= 0.995 => "Less",
-        (_, false) => "As much",
+        (_, true) => "Equal",
+        (r, false) if r >= 1.005 => "Higher",
+        (r, false) if r <= 0.995 => "Lower",
+        (_, false) => "Equal",
     }
 }
 
@@ -141,19 +141,19 @@ fn compared(
         return "Not measured.".to_owned();
     };
     let ratio = mean / base;
-    // Overlapping intervals: the difference is within the scatter of the runs.
+    // If the intervals overlap, the difference is within the variation between runs.
     let apart = match (a.interval, b.interval) {
         (Some([low, high]), Some([b_low, b_high])) if low <= b_high && b_low <= high => {
-            " Their intervals overlap: the difference is not significant."
+            " The intervals overlap, so the difference is not significant."
         }
         _ => "",
     };
     let published = match (a.published, b.published) {
-        (Some(p), Some(q)) if q > 0.0 => format!(" Published: {:.2} times.", p / q),
+        (Some(p), Some(q)) if q > 0.0 => format!(" Published ratio: {:.2}.", p / q),
         _ => String::new(),
     };
     format!(
-        "{}, {ratio:.2} times: {} with {} against {} with {}.{apart}{published}",
+        "{} ({ratio:.2} times): {} with {}, compared with {} with {}.{apart}{published}",
         more_or_less(&a.key, ratio),
         value(&a.key, mean),
         named(arm),
@@ -162,8 +162,8 @@ fn compared(
     )
 }
 
-/// Returns the name of an arm for use in a sentence; a table point is named by its size and read
-/// share.
+/// Returns the name of an arm for use in a sentence. A point of a table is described by its size
+/// and read share.
 fn named(arm: &ArmAnalysis) -> String {
     match arm.point.as_ref().filter(|_| !arm.group.is_empty()) {
         Some(point) => format!(
@@ -190,7 +190,8 @@ fn stands(arm: &ArmAnalysis) -> String {
     if let Some(failure) = &arm.failure {
         return format!("{} {why}", capital(&failure.says));
     }
-    // A table's points are very short runs: they show the mechanism, not a verdict.
+    // The points of a table are very short runs, so their mechanism is described, but not their
+    // verdict.
     if arm.point.is_some() && !arm.group.is_empty() {
         return format!("{}: {why}", capital(&named(arm)));
     }
@@ -211,7 +212,7 @@ fn stands(arm: &ArmAnalysis) -> String {
     format!("{}{caught}{headroom}{because}. {why}", words.join(" or ")).trim().to_owned()
 }
 
-/// Returns arms by a figure: the named ones, or all.
+/// Ranks the arms in `among`, or all arms, by a figure.
 fn ranked(arms: &[ArmAnalysis], among: &[String], key: &str) -> Option<String> {
     let mut known: Vec<(&str, f64)> = arms
         .iter()
@@ -231,7 +232,7 @@ fn ranked(arms: &[ArmAnalysis], among: &[String], key: &str) -> Option<String> {
 /// Describes the result of a search.
 fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
     let parts = f64::from(search.servers.max(1));
-    let each = if search.servers > 1 { " a server" } else { "" };
+    let each = if search.servers > 1 { " per server" } else { "" };
     let rate = |per_s: f64| format!("{}{each}", per_second(per_s / parts));
     let load = |load: u64| match search.counted_in() {
         "threads" if load == 1 => "1 thread".to_owned(),
@@ -242,19 +243,20 @@ fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
     match (found.required_load, found.required_per_s) {
         (Some(fewest), Some(required)) => {
             let checked = if found.required_load_checked {
-                ", and smaller loads were shown not to"
+                ", and smaller loads were tested and do not meet it"
             } else {
                 ""
             };
             says.push(format!(
-                "{} meet the required {}: they sustain {}{checked}.",
+                "{} is the smallest load found that meets the required {}: it sustains \
+                 {}{checked}.",
                 capital(&load(fewest.load)),
                 rate(required),
                 per_second(fewest.rate_per_s / parts)
             ));
         }
         (None, Some(required)) if !found.knob.is_open() => {
-            says.push(format!("No load meets the required {}.", rate(required)));
+            says.push(format!("No load meets the required rate of {}.", rate(required)));
         }
         _ => {}
     }
@@ -279,8 +281,8 @@ fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// Compares the arm's own figure with the published run of the other, corrected for the CPU of the
-/// arm.
+/// Compares the figure of the arm with the published figure of the other run, corrected for the CPU
+/// of the arm.
 fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     let arm = arms.iter().find(|arm| Some(&arm.name) == claim.arm.as_ref())?;
     let figure = arm.figure(RATE)?;
@@ -293,15 +295,16 @@ fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
         format!("{:.1}/s, and arm {} is {} {word} it", other, arm.name, percent2(off.abs()))
     };
     Some(format!(
-        " Arm {} has {mean:.1}/s. As stated, the other run would sustain {} on this CPU; in the \
-         second reading {}.",
+        " Arm {} sustains {mean:.1}/s. If the claim is taken literally, the other run would \
+         sustain {} on this CPU; in the second interpretation, it would sustain {}.",
         arm.name,
         against(literal),
         against(turned)
     ))
 }
 
-/// Both meanings of "x % below": a reduction of the other's figure, or an increase from this one.
+/// Checks both meanings of "x % below": this figure is the other one reduced by x %, or the other
+/// one is this figure increased by x %.
 fn arithmetic(claim: &Claim) -> String {
     let literal = 1.0 / (1.0 - claim.below);
     let turned = 1.0 + claim.below;
@@ -311,14 +314,16 @@ fn arithmetic(claim: &Claim) -> String {
     let so = match (as_said <= claim.apart_max, reversed <= claim.apart_max) {
         (true, _) => "The arithmetic holds as stated.",
         (false, true) => {
-            "The arithmetic holds only if the other run was that much above this one, which is not the \
-             same as this one that much below it."
+            "The arithmetic holds only if the other run was above this run by that share, which \
+             is not the same as this run being below the other by that share."
         }
-        (false, false) => "The arithmetic does not hold either way.",
+        (false, false) => "The arithmetic does not hold in either interpretation.",
     };
     format!(
-        "This run {} below the other makes the other {literal:.4} times this one; over a CPU {} faster \
-         they are {} apart ({}). The other run {} above this one leaves {} apart ({}). {so}",
+        "If this run is {} below the other run, the other run is {literal:.4} times this run; \
+         corrected for a CPU that is {} faster, they differ by {} (the claim {}). If instead the \
+         other run is {} above this run, they differ by {} after this correction (the claim {}). \
+         {so}",
         percent2(claim.below),
         percent2(claim.cpu_faster),
         percent2(as_said),
@@ -348,12 +353,12 @@ mod tests {
         };
         let says = arithmetic(&claim);
         // 1 / 0.8439 / 1.1628 is 1.0191, 1.1561 / 1.1628 is 0.9942.
-        for part in ["1.91 %", "0.58 %", "holds only if the other run was that much above"] {
+        for part in ["1.91 %", "0.58 %", "holds only if the other run was above this run"] {
             assert!(says.contains(part), "{says}");
         }
         let right = Claim { below: 0.2, cpu_faster: 0.25, ..claim };
         assert!(arithmetic(&right).contains("holds as stated"));
         let wrong = Claim { below: 0.5, cpu_faster: 0.1, ..right };
-        assert!(arithmetic(&wrong).contains("does not hold either way"));
+        assert!(arithmetic(&wrong).contains("does not hold in either interpretation"));
     }
 }

@@ -1,4 +1,4 @@
-//! One arm: its figures over its runs, with the published figures.
+//! Analysis of one arm: its figures over all its runs, with the published figures.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -28,21 +28,21 @@ pub struct FigureAnalysis {
     /// 95 % interval of the mean by Student's t; `None` for fewer than two runs.
     pub interval: Option<[f64; 2]>,
     pub published: Option<f64>,
-    /// Role in the fit; `None` without a published value.
+    /// Role in the fit; `None` if no value was published.
     pub role: Option<Role>,
     /// Mean over published.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio, computed only from the variation of the runs: the error of the
-    /// published figure is unknown.
+    /// 95 % interval of the ratio. It includes only the variation between the runs, because the
+    /// error of the published figure is unknown.
     pub ratio_interval: Option<[f64; 2]>,
-    /// Ratio to the same figure of the reference arm.
+    /// Ratio of this figure to the same figure of the reference arm.
     pub over_reference: Option<f64>,
-    /// The same ratio of the published figures.
+    /// The same ratio, computed from the published figures.
     pub published_over_reference: Option<f64>,
 }
 
 impl FigureAnalysis {
-    /// Returns whether the ratio to the published figure is within `tolerance` of 1.
+    /// Returns true if the ratio to the published figure differs from 1 by at most `tolerance`.
     pub fn within(&self, tolerance: f64) -> bool {
         self.ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= tolerance)
     }
@@ -55,7 +55,7 @@ pub struct ArmAnalysis {
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// Table of the arm.
+    /// Name of the table to which the arm belongs.
     pub group: String,
     /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
@@ -66,28 +66,28 @@ pub struct ArmAnalysis {
     /// Number of completed runs.
     pub completed: u32,
     pub run_ids: Vec<String>,
-    /// Verdicts, in the order of the runs.
+    /// Verdicts of the runs, in their order.
     pub verdicts: Vec<VerdictKind>,
     /// Reason of the first run's verdict.
     pub reason: String,
-    /// Rules that failed, over all runs.
+    /// Rules that failed in any of the runs.
     pub failed_rules: Vec<String>,
     pub expects: Option<VerdictKind>,
-    /// Rules that must detect its trick.
+    /// Rules that must detect the arm's trick.
     pub caught_by: Vec<String>,
-    /// Minimum headroom over the requirement.
+    /// Minimum headroom over the requirement, over all runs.
     pub headroom: Option<f64>,
     pub figures: Vec<FigureAnalysis>,
     /// Bottleneck and breakdown of latency, as sentences.
     pub mechanism: Vec<String>,
-    /// Front-end I/O next to drive I/O.
+    /// Front-end I/O, compared with drive I/O.
     pub front: Option<Front>,
     /// Each server of the first run; empty if there are fewer than two.
     pub per_server: Vec<Server>,
-    /// Position in the table of its group.
+    /// I/O size and read share, which are the position in the group's table.
     #[serde(default)]
     pub point: Option<IoShape>,
-    /// Threads of the mail store, of all servers together.
+    /// Number of threads of the mail stores of all servers together.
     #[serde(default)]
     pub threads: Option<u32>,
     /// Failure of a node during the measurement.
@@ -100,11 +100,11 @@ impl ArmAnalysis {
         self.figures.iter().find(|figure| figure.key == key)
     }
 
-    /// Returns whether every run has the expected verdict, by the named rules.
+    /// Returns true if every run has the expected verdict because of the expected rules.
     pub fn is_as_expected(&self) -> bool {
         let Some(expects) = self.expects else { return true };
-        // An honest twin may stay undecided for lack of privileges: only a failed rule counts
-        // against it.
+        // An arm without a trick may be undecided because of missing privileges, so only a failed
+        // rule is unexpected.
         let verdict = |kind: &VerdictKind| match expects {
             VerdictKind::Invalid => *kind == VerdictKind::Invalid,
             _ => *kind != VerdictKind::Invalid,
@@ -157,7 +157,7 @@ pub(super) fn arm_analysis(input: &Input<'_>, arm: &Arm<'_>) -> ArmAnalysis {
     }
 }
 
-/// Returns the shape of an arm's I/O if its plan has one stream of one size.
+/// Returns the I/O shape of an arm, if its plan has a single stream with a single size.
 fn io_shape(bundle: &Bundle) -> Option<IoShape> {
     let [stream] = &bundle.plan.workload.matrix()?.streams[..] else { return None };
     (stream.sizes.len() == 1).then(|| IoShape::of(stream))
@@ -193,7 +193,7 @@ fn figures(input: &Input<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<Figur
     all.filter(|figure| !figure.values.is_empty() || figure.published.is_some()).collect()
 }
 
-/// Returns ratios to the reference arm, of the results and of the published figures.
+/// Computes the ratios of the results, and of the published figures, to those of the reference arm.
 pub(super) fn form_ratios(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     let Some(reference) = input.reference.as_ref() else { return };
     let Some(at) = arms.iter().position(|arm| arm.name == *reference) else { return };

@@ -9,16 +9,16 @@ use super::arm::ArmAnalysis;
 use super::mechanism::{PATHS, called, path};
 use super::words::ms;
 
-/// Minimum change of a latency's part between two arms for a sentence, relative to the earlier
-/// latency.
+/// Minimum change of a component of the latency that a sentence mentions, relative to the latency
+/// of the earlier arm.
 const CHANGE_LEAST: f64 = 0.03;
 
-/// Returns the arm to compare with: the previous arm if arms are cumulative steps, otherwise the
-/// arm that a question names, or the reference. Mail stores are not compared with streams.
+/// Returns the arm with which an arm is compared: the previous arm if the arms are cumulative
+/// steps, otherwise the arm that a question specifies, or the reference arm. Mail stores are not
+/// compared with streams.
 fn base(input: &Input<'_>, at: usize) -> Option<usize> {
     let arms = &input.arms;
-    // Points of a table are not steps from one to the next, and inflated results are not steps from
-    // the honest results.
+    // Neither the points of a table nor inflated results are steps from the previous arm.
     if arms[at].expects.is_some() || !arms[at].group.is_empty() {
         return None;
     }
@@ -35,7 +35,7 @@ fn base(input: &Input<'_>, at: usize) -> Option<usize> {
     })
 }
 
-/// Adds to each arm the changes since the arm with which it is compared.
+/// Adds to each arm a description of the changes from the arm with which it is compared.
 pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     let run = |at: usize| input.arms[at].runs.first().map(|run| run.0);
     for at in 0..arms.len() {
@@ -43,7 +43,7 @@ pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
         let same = |other: &usize| run(*other).is_some_and(|before| did_the_same(before, now));
         if let Some(other) = (0..at).find(same) {
             arms[at].mechanism = vec![format!(
-                "The I/Os are identical to arm {}: the two arms differ only in their \
+                "The I/Os are identical to those of arm {}: the two arms differ only in their \
                  requirements.",
                 arms[other].name
             )];
@@ -87,10 +87,13 @@ fn of_a_read(before: &Bundle, now: &Bundle, before_name: &str) -> Option<String>
         changes.iter().take(3).map(|(ns, what)| format!("{} {what}", signed_ms(*ns))).collect();
     let of_it = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
     let change = signed_ms(now_ns - before_ns);
-    Some(format!("Against arm {before_name} a {name} takes {change}{of_it}."))
+    Some(format!(
+        "Compared with arm {before_name}, the latency of a {name} changes by \
+        {change}{of_it}."
+    ))
 }
 
-/// Returns whether two runs of a model had the same load.
+/// Returns true if two runs of a model had the same load.
 fn did_the_same(before: &Bundle, now: &Bundle) -> bool {
     match (&before.observed.inside, &now.observed.inside) {
         (Some(a), Some(b)) => (a.events, &a.paths, &a.nodes) == (b.events, &b.paths, &b.nodes),
@@ -98,7 +101,7 @@ fn did_the_same(before: &Bundle, now: &Bundle) -> bool {
     }
 }
 
-/// Replaces the breakdowns of all operations whose latency did not change by one sentence.
+/// Replaces the breakdowns of operations whose latency did not change by a single sentence.
 fn leave_out_alike(before: &Bundle, now: &Bundle, name: &str, mechanism: &mut Vec<String>) {
     let (Some(before), Some(now)) = (&before.observed.inside, &now.observed.inside) else { return };
     let mut alike: Vec<&str> = Vec::new();

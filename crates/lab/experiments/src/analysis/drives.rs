@@ -3,7 +3,7 @@
 use plimsoll_evidence::model_statistics::ModelStatistics;
 use plimsoll_judge::model_figures::shares;
 
-/// Returns whether a station is a drive, by its name in models.
+/// Returns true if a station is a drive, according to its name.
 pub(super) fn is_drive(station: &str) -> bool {
     ["ssd", "hdd", "drive", "flash", "disk"].iter().any(|word| station.contains(word))
 }

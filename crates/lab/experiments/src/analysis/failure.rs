@@ -1,4 +1,4 @@
-//! Failure of a node during the measurement: its time and cost.
+//! Failure of a node during the measurement: when it happened, and how much it cost.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, intervals, measured};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{ms, per_second};
 
-/// Model parameters for the time of node failures and their number.
+/// Names of the model parameters for the time and the number of node failures.
 const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];
 /// Interval width of the charts.
 const INTERVAL_NS: u64 = 5_000_000_000;
@@ -15,21 +15,21 @@ const INTERVAL_NS: u64 = 5_000_000_000;
 /// A node failure during the measured phase, with rate and latency over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Time and cost, in a sentence.
+    /// A sentence with the time and the cost of the failure.
     pub says: String,
-    /// Time, from the start of the measured phase.
+    /// Time of the failure, from the start of the measured phase.
     pub at_ns: u64,
-    /// Width of an interval of the lines below.
+    /// Interval width of the rates and latencies in the following fields.
     #[serde(alias = "stretch_ns")]
     pub interval_ns: u64,
     /// Transactional I/Os per second of one server, interval by interval.
     pub rates_per_s: Vec<f64>,
-    /// Mean latency of database reads, interval by interval; `None` without reads.
+    /// Mean latency of database reads, interval by interval; `None` if there were no reads.
     pub read_latency_ns: Vec<Option<f64>>,
 }
 
-/// Compares the load before and after a node failure, if the plan has a node fail during the
-/// measured phase.
+/// If the plan makes a node fail during the measured phase, compares the load before and after the
+/// failure.
 pub(super) fn failure(bundle: &Bundle, servers: u32) -> Option<Failure> {
     let target = bundle.plan.targets.first()?;
     let TargetKind::Model { set, .. } = &target.kind else { return None };
@@ -58,11 +58,11 @@ pub(super) fn failure(bundle: &Bundle, servers: u32) -> Option<Failure> {
     let (fast, slow) = (latency(&each_read[..before]), latency(&each_read[before..]));
     let who =
         if nodes >= 2.0 { format!("{nodes:.0} nodes fail") } else { "a node fails".to_owned() };
-    let each = if servers > 1 { " a server" } else { "" };
+    let each = if servers > 1 { " per server" } else { "" };
     let width_ns = INTERVAL_NS.clamp(interval_ns, measure.duration_ns.max(interval_ns));
     let says = format!(
-        "{:.0} s into the measured phase of {:.0} s {who}: {}{each} before, {} after, {:.2} \
-         times; reads {} before, {} after.",
+        "{:.0} s after the start of the measured phase of {:.0} s, {who}: the rate is {}{each} \
+         before and {} after ({:.2} times); the mean read latency is {} before and {} after.",
         at_ns as f64 / NS_PER_S,
         measure.duration_ns as f64 / NS_PER_S,
         per_second(earlier),

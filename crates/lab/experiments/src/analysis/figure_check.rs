@@ -1,9 +1,9 @@
-//! Counts every published figure: whether it was matched, and whether it was an input.
+//! Checks for every published figure whether it was matched, and whether it was an input.
 
 use super::arm::{ArmAnalysis, RATE};
 use super::{Ending, Input, Role};
 
-/// Number of errors that a sentence names, the largest first.
+/// Maximum number of errors that a sentence lists, the largest first.
 const NAMED_MAX: usize = 6;
 
 /// A published figure and its result.
@@ -13,7 +13,7 @@ pub(super) struct FigureCheck {
     figure: String,
     role: Role,
     published: f64,
-    /// Modelled or measured value; `None` if there is none to compare.
+    /// Modelled or measured value; `None` if there is no value to compare.
     came: Option<f64>,
 }
 
@@ -46,8 +46,8 @@ pub(super) fn check_figures(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Figu
     input.given.iter().filter(|given| given.value > 0.0).filter_map(one).collect()
 }
 
-/// Returns the load line of a search, per server. The outer `None` means that the input has no
-/// search with this name.
+/// Returns the load line of a search, per server. The outer `None` means that no search has this
+/// name.
 fn of_search(input: &Input<'_>, given: &super::PublishedFigure) -> Option<Option<f64>> {
     let search = input.searches.iter().find(|search| search.name == given.arm)?;
     let line = search.found.as_ref().and_then(|found| found.load_line.as_ref());
@@ -65,8 +65,8 @@ pub(super) fn ending(counted: &[FigureCheck], tolerance: f64, ordered: bool) -> 
     }
 }
 
-/// Returns a sentence with the numbers of matched figures among inputs and among predictions, and
-/// the errors of the predictions.
+/// Returns a sentence that states how many inputs and how many predictions are matched, and the
+/// errors of the predictions.
 pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
     let (inputs, mut free): (Vec<&FigureCheck>, Vec<&FigureCheck>) =
         counted.iter().partition(|one| one.role == Role::Input);
@@ -81,17 +81,18 @@ pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
     let named: Vec<String> = free.iter().take(NAMED_MAX).map(|one| named(one)).collect();
     let more = match free.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
-        more => format!(" and {more} smaller"),
+        more => format!(" and {more} smaller errors"),
     };
     let predicted = format!(
-        "{} of {} not used in the fit are, with errors of {}{more}",
+        "and {} of {} figures that were not used in the fit; the errors of the latter are {}{more}",
         met(&free),
         free.len(),
         named.join(", ")
     );
     if inputs.is_empty() {
         return format!(
-            "{} of {} figures, none used in the fit, are {within}, with errors of {}{more}",
+            "{} of {} figures are {within}, and none of them was used in the fit; the errors are \
+             {}{more}",
             met(&free),
             free.len(),
             named.join(", ")
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(ending(&met, 0.15, true), Ending::Predicted);
         let says_met = says(&met, 0.15);
         assert!(
-            says_met.contains("1 of 1 not used in the fit are, with errors of +10 %"),
+            says_met.contains("and 1 of 1 figures that were not used in the fit; the errors of the latter are +10 %"),
             "{says_met}"
         );
         for missed in [Some(70.0), None] {

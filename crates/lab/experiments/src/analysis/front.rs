@@ -1,6 +1,6 @@
-//! Front-end I/O next to drive I/O, which exposes inflated results: front-end I/O without drive
-//! I/O, a front-end latency below that of the drives, a working set that fits a cache, or reads
-//! served from memory or unwritten space.
+//! Compares front-end I/O with drive I/O. This exposes inflated results: front-end I/O without
+//! drive I/O, a front-end latency below that of the drives, a working set that fits into a cache,
+//! or reads served from memory or unwritten space.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ModelStatistics, Station};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::drives::{is_drive, remote_share};
 
-/// Front end and drives of a storage system.
+/// I/O at the front end and at the drives of a storage system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Front {
     /// I/Os per second of the load.
@@ -19,16 +19,16 @@ pub struct Front {
     pub front_bytes_per_s: f64,
     /// Mean latency of the load.
     pub front_latency_ns: Option<f64>,
-    /// I/Os per second at the drives; `None`: not observed.
+    /// I/Os per second at the drives; `None` if not observed.
     pub drive_ios_per_s: Option<f64>,
-    /// Bytes per second at the drives; `None`: not observed.
+    /// Bytes per second at the drives; `None` if not observed.
     pub drive_bytes_per_s: Option<f64>,
-    /// Mean latency at the drives; `None` if not observed, or without I/O.
+    /// Mean latency at the drives; `None` if not observed, or if there was no I/O.
     pub drive_latency_ns: Option<f64>,
-    /// Distinct bytes that were read: on a model expected from the plan's pattern, otherwise
-    /// observed.
+    /// Distinct bytes that were read. On a model, this is computed from the plan's access pattern;
+    /// otherwise it was observed.
     pub read_set_bytes: Option<u64>,
-    /// Distinct bytes that were written, in the same way; 0 without writes.
+    /// Distinct bytes that were written, determined in the same way; 0 if there were no writes.
     pub write_set_bytes: Option<u64>,
     /// Access pattern of the plan; empty for a mail store.
     pub pattern: String,
@@ -36,7 +36,7 @@ pub struct Front {
     pub reads_from: Vec<(String, f64)>,
     /// Share of sequential reads.
     pub sequential_share: Option<f64>,
-    /// Share of reads that another node answered; `None`: not observed.
+    /// Share of reads that another node answered; `None` if not observed.
     #[serde(default)]
     pub remote_share: Option<f64>,
 }
@@ -80,9 +80,9 @@ fn stream(bundle: &Bundle) -> Option<&plimsoll_plan::Stream> {
     }
 }
 
-/// Returns the distinct bytes that I/Os of one pattern touch in a set of files. Sequential patterns
-/// touch every byte that they transfer. n random I/Os over b blocks touch b (1 - e^(-n/b)) of them,
-/// the occupancy of n balls in b urns.
+/// Returns the number of distinct bytes that I/Os of one pattern access in a set of files.
+/// Sequential I/Os access each byte once. n random I/Os on b blocks access b (1 - e^(-n/b))
+/// distinct blocks, which is the occupancy of b urns by n balls.
 fn expected_set(bundle: &Bundle, pick: Pick) -> Option<u64> {
     let sums = totals(bundle, pick);
     if sums.count == 0 {

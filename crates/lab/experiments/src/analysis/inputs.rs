@@ -1,10 +1,10 @@
-//! Inputs of an analysis other than published figures: parameters and loads that were fitted or
-//! chosen for it.
+//! Inputs of an analysis besides the published figures: parameters and loads that were fitted or
+//! chosen.
 
 use super::{Input, OwnParameter};
 
-/// Sentences that name fitted and chosen inputs, appended to the reason of the ending; empty
-/// without such inputs.
+/// Returns sentences that list fitted and chosen inputs, to be appended to the reason for the
+/// result; empty if there are no such inputs.
 pub(super) fn says(input: &Input<'_>) -> String {
     let mut says = String::new();
     if !input.inputs.is_empty() {

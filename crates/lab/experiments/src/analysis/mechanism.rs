@@ -1,5 +1,5 @@
-//! Explanation of an arm's speed from a system's own statistics: sources of reads, utilisation of
-//! drives, queueing share of latency, and the first bottleneck.
+//! Explains the performance of an arm with statistics of the system: sources of reads, utilisation
+//! of the drives, share of queueing in the latency, and the first bottleneck.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ModelStatistics, Path};
@@ -11,15 +11,15 @@ use plimsoll_judge::model_figures::{
 use super::drives::{is_drive, remote_share};
 use super::words::{ms, percent};
 
-/// Minimum share of the reads or writes for a source to be mentioned.
+/// A source of reads or destination of writes is mentioned only if it has at least this share.
 const SHARE_LEAST: f64 = 0.005;
-/// Minimum part of a latency for a sentence.
+/// Minimum share of a latency for which a station is mentioned.
 const PART_LEAST: f64 = 0.05;
 
 /// Operations whose path through the system is described.
 pub(super) const PATHS: [&str; 3] = ["read", "write", "log write"];
 
-/// Names of similar stations, if they are those of models.
+/// Returns the display name of stations; names of shipped models are translated.
 pub(super) fn called(station: &str) -> String {
     let last = station.trim_end_matches(".*").rsplit('.').next().unwrap_or(station);
     match last {
@@ -30,8 +30,8 @@ pub(super) fn called(station: &str) -> String {
         "serial" => "the serial section".to_owned(),
         "flight" | "nic" | "net" => "the network".to_owned(),
         "out*" | "in*" => "the network's ports".to_owned(),
-        "writes*" => "the queues of writes before the disk groups".to_owned(),
-        "arrivals" => "records that were on their way into the cache already".to_owned(),
+        "writes*" => "the write queues of the disk groups".to_owned(),
+        "arrivals" => "the wait for records that were already being read into the cache".to_owned(),
         _ => station.to_owned(),
     }
 }
@@ -57,7 +57,7 @@ fn landed(word: &str) -> String {
     }
 }
 
-/// Returns the sentences of one run; empty if the system's internals are unknown.
+/// Returns the sentences about one run; empty if the internals of the system are unknown.
 pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let Some(inside) = &bundle.observed.inside else { return outside(bundle) };
@@ -90,7 +90,7 @@ fn sources(inside: &ModelStatistics) -> Vec<String> {
         }
         let share = remote_share(inside);
         if share >= SHARE_LEAST {
-            says.push_str(&format!("; {} needed another node", percent(share)));
+            says.push_str(&format!("; {} were answered by another node", percent(share)));
         }
         all.push(format!("{says}."));
     }
@@ -105,7 +105,7 @@ fn sources(inside: &ModelStatistics) -> Vec<String> {
     all
 }
 
-/// Describes the utilisation of the drives, by kind.
+/// Describes the utilisation of each kind of drive.
 fn drives(inside: &ModelStatistics, window_ns: u64) -> Vec<String> {
     let worth =
         |group: &Stations| is_drive(&group.name) && group.utilisation.is_some_and(|u| u >= 0.01);
@@ -113,7 +113,7 @@ fn drives(inside: &ModelStatistics, window_ns: u64) -> Vec<String> {
         let mean = group.utilisation.unwrap_or(0.0);
         let most = group.utilisation_max.unwrap_or(mean);
         let busiest = if most - mean >= 0.02 {
-            format!(" (the busiest {})", percent(most))
+            format!(" (the busiest one {})", percent(most))
         } else {
             String::new()
         };
@@ -129,7 +129,8 @@ fn drives(inside: &ModelStatistics, window_ns: u64) -> Vec<String> {
     stations(inside, window_ns).into_iter().filter(worth).map(one).collect()
 }
 
-/// Describes the time of one kind of operation: queueing and service at the largest contributor.
+/// Describes where one kind of operation spends its time: queueing and service time at the stations
+/// that contribute most.
 pub(super) fn path(path: &Path) -> Option<String> {
     let (mean_ns, parts) = contributions(path);
     if path.traced == 0 || mean_ns <= 0.0 {
@@ -148,23 +149,23 @@ pub(super) fn path(path: &Path) -> Option<String> {
         none if none == "0 %" => "none".to_owned(),
         part => part,
     };
-    Some(format!("A {} took {}, {queued} of it queueing{at}.", path.operation, ms(mean_ns)))
+    Some(format!("A {} took {}, of which {queued} was queueing{at}.", path.operation, ms(mean_ns)))
 }
 
-/// Applies the utilisation law: the first saturated station, and the multiple of this load at which
-/// it saturates.
+/// Describes the station that saturates first (utilisation law), and the multiple of this load at
+/// which it saturates.
 fn full_first(inside: &ModelStatistics, window_ns: u64) -> Option<String> {
     let most = bottleneck(inside, window_ns)?;
     let utilisation = most.utilisation_max.filter(|u| *u > 0.0)?;
     Some(format!(
-        "The first bottleneck is {}, now {} busy: it saturates at {:.2} times this load.",
+        "The first bottleneck is {}. It is now {} busy, and saturates at {:.2} times this load.",
         most.busiest,
         percent(utilisation),
         1.0 / utilisation
     ))
 }
 
-/// Describes device and CPU utilisation on this host, for runs on real storage.
+/// Describes the utilisation of devices and CPUs on this host, for runs on real storage.
 fn outside(bundle: &Bundle) -> Vec<String> {
     let mut all = Vec::new();
     for device in bundle.observed.devices.iter().filter(|device| device.top) {
@@ -202,7 +203,8 @@ mod tests {
             ..ModelStatistics::default()
         };
         let says = sources(&of(12, 88, 40));
-        let reads = "88 % of reads came from disks, 12 % from memory; 40 % needed another node.";
+        let reads =
+            "88 % of reads came from disks, 12 % from memory; 40 % were answered by another node.";
         assert_eq!(says, [reads, "All writes became durable in the write log."]);
         assert_eq!(sources(&of(0, 5, 0))[0], "All reads came from disks.");
         assert_eq!(sources(&ModelStatistics::default()), Vec::<String>::new());

@@ -1,5 +1,5 @@
-//! Whole tables: the arms of a group that differ only in I/O size and read share, compared with the
-//! published table, with errors, goals, and a few summary figures.
+//! Whole tables: the arms of a group that differ only in I/O size and read share, with their errors
+//! against the published table, their goals, and a few summary figures.
 //!
 //! Errors here are |modelled / published - 1|, with medians and 90th percentiles by linear
 //! interpolation between order statistics (type 7 of Hyndman and Fan, 1996), like those of
@@ -15,9 +15,9 @@ use super::{Input, Role};
 
 /// Mean latency over all operations of a matrix.
 const LATENCY: &str = "latency_ns_avg";
-/// Figures that are compared for whole tables.
+/// Figures of whole tables that are compared.
 const FIGURES: [&str; 2] = [RATE, LATENCY];
-/// From this size on, writes are limited by bytes rather than by operations.
+/// Writes of at least this size are limited by bytes rather than by operations.
 const LARGE_BYTES: u64 = 8192;
 
 /// A goal for a model on one table.
@@ -31,7 +31,7 @@ pub struct Goal {
     pub median_max: f64,
     /// Maximum 90th percentile of the errors.
     pub p90_max: Option<f64>,
-    /// Maximum ratio of the median error to that of copying.
+    /// Maximum ratio of the model's median error to the median error of copying.
     pub of_copying_max: Option<f64>,
 }
 
@@ -39,21 +39,21 @@ pub struct Goal {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableScore {
     pub figure: String,
-    /// Role of the published figures in the fit.
+    /// Role of these published figures in the fit.
     pub role: Role,
     /// Number of figures.
     pub rows: usize,
     /// Median error of the model.
     pub model_median: f64,
-    /// 90th percentile of its errors.
+    /// 90th percentile of the model's errors.
     pub model_p90: f64,
     /// Median error of copying the same row of a table that was an input; `None` if there is no
     /// such table.
     pub copied_median: Option<f64>,
-    /// 90th percentile of its errors.
+    /// 90th percentile of the errors of copying.
     pub copied_p90: Option<f64>,
-    /// Median error of interpolation between the next smaller and the next larger I/O of the same
-    /// published table, which the model does not use.
+    /// Median error of interpolation between the next smaller and the next larger I/O size of the
+    /// same published table. The model does not use this table.
     pub interpolated_median: Option<f64>,
 }
 
@@ -61,7 +61,7 @@ pub struct TableScore {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GoalAnalysis {
     pub goal: Goal,
-    /// Whether it was reached.
+    /// True if the goal was reached.
     pub reached: bool,
     /// Result, as a sentence.
     pub says: String,
@@ -69,22 +69,22 @@ pub struct GoalAnalysis {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableAnalysis {
-    /// Group of its arms.
+    /// Group to which the table's arms belong.
     pub group: String,
-    /// Title of the arm that the table belongs to.
+    /// Title of the arm to which the table belongs.
     pub title: String,
-    /// I/O sizes, the rows.
+    /// I/O sizes, which are the rows of the table.
     pub sizes_bytes: Vec<u64>,
-    /// Read shares in percent, the columns, from the most reads.
+    /// Read shares in percent, which are the columns of the table, starting with the highest share.
     pub read_percents: Vec<f64>,
-    /// Scores; empty without published figures.
+    /// Errors of the predictions; empty if there are no published figures.
     pub scores: Vec<TableScore>,
     /// Key figures.
     #[serde(default)]
     pub kept: Vec<TableHighlight>,
 }
 
-/// A key figure of a table, in words.
+/// A key figure of a table, with its values as text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableHighlight {
     /// Name of the figure.
@@ -93,30 +93,30 @@ pub struct TableHighlight {
     pub published: Option<String>,
 }
 
-/// Ratios of the rates in one table to those in another.
+/// Ratios of the rates of one table to the rates of another table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// The table.
     pub group: String,
-    /// The table in the denominator.
+    /// Group of the table whose rates are the denominators.
     pub over: String,
-    /// Ratios, point by point.
+    /// Ratios of the individual points.
     pub ratios: Vec<LayoutRatio>,
 }
 
-/// Rate of one point divided by that of the same point of another table.
+/// Rate of a point, divided by the rate of the same point of another table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutRatio {
     /// Share of reads, in percent.
     pub read_percent: f64,
-    /// Size of the I/Os.
+    /// Size of the I/Os, in bytes.
     pub size_bytes: u64,
     pub modelled: f64,
     /// Ratio of the published figures.
     pub published: Option<f64>,
 }
 
-/// Returns the arms of a group that are points.
+/// Returns those arms of a group that are points.
 fn of_group<'a>(arms: &'a [ArmAnalysis], group: &str) -> Vec<(&'a ArmAnalysis, &'a IoShape)> {
     let of = arms.iter().filter(|arm| arm.group == group && !group.is_empty());
     of.filter_map(|arm| Some((arm, arm.point.as_ref()?))).collect()
@@ -189,7 +189,7 @@ pub(super) fn roles(arms: &[ArmAnalysis]) -> Vec<Role> {
     arms.iter().flat_map(|arm| &arm.figures).filter_map(|figure| figure.role).collect()
 }
 
-/// Returns a sentence for each published table without a goal whose median error exceeds the
+/// Returns a sentence for each published table that has no goal and whose median error exceeds the
 /// tolerance.
 pub(super) fn without_goal(
     tables: &[TableAnalysis],
@@ -205,15 +205,15 @@ pub(super) fn without_goal(
             if score.model_median > tolerance && !goals.iter().any(is_of) {
                 let error = 100.0 * score.model_median;
                 let (group, figure) = (&table.group, &score.figure);
-                all.push(format!(" Missed: {group}, {figure}: median error {error:.1} %."));
+                all.push(format!(" Not matched: {group}, {figure}: median error {error:.1} %."));
             }
         }
     }
     all
 }
 
-/// Returns the same row of another table that was an input, preferably of a table with the same
-/// pattern.
+/// Returns the same row of another table that was an input. A table with the same pattern is
+/// preferred.
 fn twin(
     input: &Input<'_>,
     arms: &[ArmAnalysis],
@@ -236,11 +236,11 @@ fn twin(
     first(false).or_else(|| first(true))
 }
 
-/// Interpolates, in logarithms, between the next smaller and the next larger I/O of the same read
-/// share.
+/// Interpolates logarithmically between the next smaller and the next larger I/O size with the same
+/// read share.
 fn between(points: &[(&ArmAnalysis, &IoShape)], point: &IoShape, key: &str) -> Option<f64> {
     let column = points.iter().filter(|(_, p)| p.read_percent == point.read_percent);
-    // Alternatives to the model may not use withheld or user-supplied figures.
+    // The alternatives to the model must not use withheld or user-supplied figures.
     let published = |arm: &ArmAnalysis| -> Option<f64> {
         arm.figure(key).filter(|figure| figure.role.is_some_and(Role::was_known))?.published
     };
@@ -255,12 +255,12 @@ fn between(points: &[(&ArmAnalysis, &IoShape)], point: &IoShape, key: &str) -> O
     Some(libm::exp(value))
 }
 
-/// Returns the same value for one arm, from all arms.
+/// Returns the interpolated value for an arm, given all arms.
 pub(super) fn interpolated(arms: &[ArmAnalysis], arm: &ArmAnalysis, key: &str) -> Option<f64> {
     between(&of_group(arms, &arm.group), arm.point.as_ref()?, key)
 }
 
-/// Returns the goals of tables that ran.
+/// Returns the results of the goals of those tables that were run.
 pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnalysis> {
     let one = |goal: &Goal| {
         let table = tables.iter().find(|table| table.group == goal.group)?;
@@ -276,10 +276,10 @@ pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnal
         }
         if let (Some(most), Some(copied)) = (goal.of_copying_max, score.copied_median) {
             reached &= score.model_median <= most * copied;
-            says.push_str(&format!(", copying {}", percent(copied)));
+            says.push_str(&format!(", median error of copying {}", percent(copied)));
             wants.push_str(&format!(", and {most:.1} times the error of copying"));
         }
-        Some(GoalAnalysis { goal: goal.clone(), reached, says: format!("{says} (asked: {wants})") })
+        Some(GoalAnalysis { goal: goal.clone(), reached, says: format!("{says} (goal: {wants})") })
     };
     input.goals.iter().filter_map(one).collect()
 }
@@ -311,7 +311,7 @@ fn gigabytes(value: f64) -> String {
     format!("{:.2} GB/s", value / 1e9)
 }
 
-/// Returns the bytes of data per second at a rate of operations.
+/// Returns the bytes of data per second that correspond to a rate of operations.
 fn bytes(point: &IoShape, rate: f64) -> f64 {
     rate * (1.0 - point.metadata_percent / 100.0) * point.size_bytes as f64
 }
@@ -343,7 +343,7 @@ fn place(p: &IoShape) -> String {
     format!("{} {what}", kib(p.size_bytes))
 }
 
-/// The maximum of a table, separately for modelled and published figures.
+/// Returns the maximum of a table, separately for modelled and published figures.
 fn most(
     name: &str,
     rates: &[(&IoShape, Pair)],
@@ -361,7 +361,8 @@ fn most(
     })
 }
 
-/// If bytes limit writes, shows how much the bandwidth of writes depends on their size.
+/// Returns the range of the bandwidth of large writes. If it is narrow, writes are limited by
+/// bytes.
 fn writes(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     let of: Vec<(&IoShape, Pair)> = rates
         .iter()
@@ -381,16 +382,16 @@ fn writes(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     Some(TableHighlight { name, modelled, published: published.and_then(range) })
 }
 
-/// Cost of reads that are added to a stream of writes, at the middle size: time per read, divided
-/// by the time that the writes alone would take.
+/// Returns the cost of a read that is added to a stream of writes, for the middle size: the
+/// additional time per read.
 fn mixing(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     let size = 32_768;
     let at = |read: f64| {
         rates.iter().find(|(p, _)| p.size_bytes == size && p.read_percent == read).map(|r| r.1)
     };
     let (alone, half) = (at(0.0)?, at(50.0)?);
-    // Half of the operations are writes: a write takes the same time as alone, and the remaining
-    // time is that of the reads.
+    // Half of the operations are writes. It is assumed that a write takes the same time as without
+    // reads, so the remaining time is that of the reads.
     let cost_us = |alone: f64, half: f64| 1e6 * (2.0 / half - 1.0 / alone);
     let cost = Pair {
         modelled: cost_us(alone.modelled, half.modelled),
@@ -400,8 +401,8 @@ fn mixing(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     Some(cost.kept(&name, |us| format!("{us:.1} µs")))
 }
 
-/// Compares each later table with the first one of the same pattern and depth, to show the effect
-/// of another layout.
+/// Compares each table with the first table that has the same pattern and depth, to show the effect
+/// of the layout.
 pub(super) fn layouts(tables: &[TableAnalysis], arms: &[ArmAnalysis]) -> Vec<Layout> {
     let mut all = Vec::new();
     for (at, table) in tables.iter().enumerate() {
@@ -457,8 +458,8 @@ mod tests {
         };
         let (alone, half) = (point(0.0), point(50.0));
         let pair = |modelled| Pair { modelled, published: None };
-        // 25,000 writes per second take 40 µs each; with equally many reads, 20,000 pairs of 50 µs
-        // each.
+        // 25,000 writes per second take 40 µs each. With the same number of reads, there are 20,000
+        // pairs of 50 µs each.
         let kept = mixing(&[(&alone, pair(25_000.0)), (&half, pair(40_000.0))]).unwrap();
         assert_eq!((kept.modelled.as_str(), kept.published), ("10.0 µs", None));
         let kept = writes(&[(&alone, pair(25_000.0))]).unwrap();

@@ -1,9 +1,9 @@
 //! Compares predictions with two methods that need no model: copying the nearest known row, and
-//! interpolating between the rows on both sides of it. A model that is not better than these
+//! interpolating between the nearest rows on both sides. A model that is not better than these
 //! methods explains nothing.
 //!
-//! Errors are |ln(predicted / published)|, so that half and double have equal errors; medians over
-//! the figures.
+//! The error of a figure is |ln(predicted / published)|, so that half and double have equal errors.
+//! The median over the figures is used.
 
 use plimsoll_model::stats::quantile;
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ pub struct ScoreLine {
     pub published: f64,
     /// Value that the model predicted.
     pub predicted: f64,
-    /// Nearest known row, and its arm; `None` if no other row has the figure.
+    /// Value of the nearest known row, with the row's arm; `None` if no other row has the figure.
     pub copied: Option<(String, f64)>,
-    /// Value between the rows on both sides; `None` if one side has none.
+    /// Value interpolated between the rows on both sides; `None` if one side has no row.
     pub interpolated: Option<f64>,
 }
 
@@ -43,7 +43,7 @@ pub struct Score {
     pub copied_error_median: Option<f64>,
     /// Median error of interpolation, over the lines that have both sides.
     pub interpolated_error_median: Option<f64>,
-    /// Number of published figures that were inputs, and are not in the score.
+    /// Number of published figures that were inputs and therefore do not count.
     pub inputs: usize,
 }
 
@@ -91,8 +91,8 @@ pub(super) fn score(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Score> {
     })
 }
 
-/// Returns the row to copy: in another table the row with the same label, in this table the nearest
-/// arm.
+/// Returns the row to copy: the row of another table with the same label, or the nearest arm of
+/// this table.
 fn nearest(
     arms: &[ArmAnalysis],
     at: usize,
@@ -108,8 +108,8 @@ fn nearest(
     twin.or(closest).map(|(_, given)| (given.arm.clone(), given.value))
 }
 
-/// Interpolates between the nearest known rows on both sides, by their positions in the order of
-/// the arms.
+/// Interpolates between the nearest known rows on both sides. The positions of the rows are their
+/// places in the order of the arms.
 fn between(at: usize, known: &[(usize, &PublishedFigure)]) -> Option<f64> {
     let before = known.iter().filter(|(other, _)| *other < at).max_by_key(|(other, _)| *other)?;
     let after = known.iter().filter(|(other, _)| *other > at).min_by_key(|(other, _)| *other)?;
@@ -185,7 +185,7 @@ mod tests {
         assert!((score.copied_error_median.unwrap() - 1.25f64.ln()).abs() < 1e-12);
         // 5,000 is not within 15 % of 4,000 or 8,000.
         assert_eq!(analysis.ending, Ending::Missed);
-        let says = "0 of 2 fitted figures are within 15 %, 1 of 1 not used in the fit are";
+        let says = "0 of 2 fitted figures are within 15 %, and 1 of 1 figures that were not used";
         assert!(analysis.reason.starts_with(says), "{}", analysis.reason);
         assert_eq!(analysis.arms[1].figure(RATE).unwrap().published_over_reference, Some(1.25));
 

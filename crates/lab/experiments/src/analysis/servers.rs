@@ -1,4 +1,4 @@
-//! Servers of a run that several share: the figures of their databases.
+//! Figures of each server, for runs with several servers.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use plimsoll_evidence::run::Instance;
 use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, measured};
 use serde::{Deserialize, Serialize};
 
-/// One server: a node of a model, or a directory of databases.
+/// One server: a node of a model, or a directory that contains databases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     pub name: String,
@@ -22,8 +22,8 @@ pub struct Server {
     pub log_latency_ns_avg: Option<u64>,
 }
 
-/// Returns the server of a database: the node in `virtual disk 2 of node1`, otherwise the directory
-/// of its file.
+/// Returns the server of a database: the node `node1` for `virtual disk 2 of node1`, otherwise the
+/// directory of the database's file.
 fn server_of(instance: &Instance) -> String {
     match instance.path.rsplit_once(" of ") {
         Some((_, node)) => node.to_owned(),

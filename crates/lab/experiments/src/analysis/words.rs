@@ -1,6 +1,6 @@
 //! Figures in words.
 
-/// Formats a rate with a mark between thousands.
+/// Formats a rate with thousands separators.
 pub(super) fn per_second(value: f64) -> String {
     if value < 1_000.0 {
         return format!("{value:.1}/s");

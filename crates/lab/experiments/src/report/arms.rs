@@ -7,7 +7,7 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 use super::{ARMS_FEW, RATE};
 use crate::analysis::{Analysis, ArmAnalysis};
 
-/// Returns the state of each arm: verdict, headroom, differing settings.
+/// Returns the state of each arm: its verdict, its headroom and its changed settings.
 pub(super) fn verdicts(analysis: &Analysis) -> Section {
     let made = analysis.arms.iter().any(|arm| arm.expects.is_some());
     let mut table = Table::new(
@@ -71,7 +71,7 @@ pub(super) fn verdicts(analysis: &Analysis) -> Section {
     section.with(Block::Table(table))
 }
 
-/// True if arms differ only in their threads, so that I/Os per thread can be compared.
+/// Returns true if the arms differ only in their threads, so that I/Os per thread can be compared.
 fn threads_differ(analysis: &Analysis) -> bool {
     let mut all = analysis.arms.iter().map(|arm| (arm.threads, arm.servers));
     let first = all.next();
@@ -79,8 +79,8 @@ fn threads_differ(analysis: &Analysis) -> bool {
         && all.any(|one| Some(one) != first)
 }
 
-/// Returns I/Os per second of one thread: the rate is that of one server, the number of threads is
-/// that of all servers.
+/// Returns the I/Os per second of one thread. The rate of an arm is that of one server, but its
+/// number of threads is that of all servers.
 fn per_thread_of(arm: &ArmAnalysis) -> Option<f64> {
     let rate = arm.figure(RATE)?.mean?;
     Some(rate * f64::from(arm.servers.max(1)) / f64::from(arm.threads.filter(|n| *n > 0)?))
@@ -107,7 +107,7 @@ pub(super) fn verdict_words(arm: &ArmAnalysis) -> String {
     if words.is_empty() { "not run".to_owned() } else { words.join(", ") }
 }
 
-/// Formats a setting's value for people: a size with its unit, a word without quotes.
+/// Formats the value of a setting for display: a size with its unit, a word without quotes.
 fn plain(name: &str, value: &str) -> String {
     let number = value.parse::<f64>().ok().filter(|_| !value.is_empty());
     match number {

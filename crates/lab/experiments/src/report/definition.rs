@@ -13,7 +13,7 @@ use crate::experiment_file::Arm;
 /// Returns an experiment as JSON.
 ///
 /// # Errors
-/// An invalid plan.
+/// A plan is invalid.
 pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, RunnerError> {
     let text = &definition.text;
     let mut planned = definition.arms(StorageKind::Model, &Overrides::default())?;
@@ -35,7 +35,7 @@ pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, Run
     }))
 }
 
-/// Description of an experiment: method, published figures, arms and questions.
+/// Returns the description of an experiment: its method, published figures, arms and questions.
 pub fn definition_document(definition: &Definition) -> Document {
     let text = &definition.text;
     let questions: Vec<String> = text
@@ -125,7 +125,10 @@ fn published(definition: &Definition) -> Table {
     }
     let more = definition.given.len().saturating_sub(SHOWN);
     if more > 0 {
-        table.note = format!("and {more} more: `--json`, or `--export DIR` and published.csv");
+        table.note = format!(
+            "and {more} more figures: use `--json`, or `--export DIR` and see \
+            published.csv"
+        );
     }
     table
 }

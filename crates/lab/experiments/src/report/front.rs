@@ -1,5 +1,5 @@
-//! Front-end I/O next to drive I/O, which exposes inflated results. Each arm is a column, as on the
-//! statistics pages of storage systems.
+//! Shows front-end I/O next to drive I/O, which exposes inflated results. Each arm is a column, as
+//! on the statistics pages of storage systems.
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_report::document::{Block, Section};
@@ -8,14 +8,14 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use crate::analysis::{Analysis, ArmAnalysis, Front};
 
-/// Minimum ratio of I/Os at the drives to those of the front end; with fewer I/Os, a cache or
-/// unwritten space answered.
+/// Minimum ratio of drive I/Os to front-end I/Os. If it is lower, a cache or unwritten space served
+/// the reads.
 const CARRIED_LEAST: f64 = 0.1;
 /// Maximum share of reads from memory or unwritten space.
 const UNSERVED_MOST: f64 = 0.5;
-/// Minimum share that is shown.
+/// Minimum share of a source that is shown.
 const SHARE_LEAST: f64 = 0.0005;
-/// Sources of reads, in the words of statistics pages.
+/// Sources of reads, with the terms that statistics pages use.
 const SOURCES: [(&str, &str); 8] = [
     ("zero", "zero (never written)"),
     ("dram", "DRAM cache"),
@@ -38,20 +38,20 @@ fn share(value: f64) -> String {
     }
 }
 
-/// Section on front-end and drive I/O.
+/// Returns the section on front-end and drive I/O.
 pub(super) fn fronts(analysis: &Analysis) -> Section {
     let arms: Vec<(&ArmAnalysis, &Front)> =
         analysis.arms.iter().filter_map(|arm| Some((arm, arm.front.as_ref()?))).collect();
-    let mut section = Section::brief("front", "Headline figures and what the drives did");
+    let mut section = Section::brief("front", "Headline figures compared with drive I/O");
     let heroes = arms.iter().filter(|(arm, _)| arm.expects == Some(VerdictKind::Invalid));
     let lines: Vec<String> = heroes.map(|(arm, front)| taken_apart(arm, front)).collect();
     if !lines.is_empty() {
         section = section.with(Block::List(lines));
     }
     section.with(Block::Table(panel(&arms))).with(Block::Words(
-        "Signs of an inflated result: much I/O at the front end and almost none at the drives, a \
-         latency below that of the drives, a working set that fits a cache, or reads served from \
-         memory or unwritten space."
+        "Signs of an inflated result: much I/O at the front end and almost no I/O at the drives, \
+         a latency below that of the drives, a working set that fits a cache, or reads served \
+         from memory or unwritten space."
             .to_owned(),
     ))
 }
@@ -85,7 +85,7 @@ fn taken_apart(arm: &ArmAnalysis, front: &Front) -> String {
             Some(0) => ", and nothing was written",
             _ => "",
         };
-        against.push(format!("reads touched only {size}{written}"));
+        against.push(format!("reads accessed only {size}{written}"));
     }
     let rules = match &arm.failed_rules[..] {
         [] => "No rule failed".to_owned(),

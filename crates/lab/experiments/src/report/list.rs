@@ -2,9 +2,10 @@
 
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::table::{Cell, Column, Table};
+use plimsoll_runner::error::RunnerError;
 use serde::Serialize;
 
-use crate::definition::Definition;
+use crate::definition::{Definition, Overrides, StorageKind};
 
 /// An experiment in a list.
 #[derive(Clone, Debug, Serialize)]
@@ -17,17 +18,22 @@ pub struct ExperimentSummary {
     questions: Vec<String>,
 }
 
-impl From<&Definition> for ExperimentSummary {
-    fn from(definition: &Definition) -> Self {
+impl ExperimentSummary {
+    /// Returns the counts of an experiment.
+    ///
+    /// # Errors
+    /// The plan of an arm is invalid.
+    pub fn new(definition: &Definition) -> Result<Self, RunnerError> {
         let text = &definition.text;
-        Self {
+        let arms = definition.arms(StorageKind::Model, &Overrides::default())?;
+        Ok(Self {
             name: definition.files.name.clone(),
             title: text.title.clone(),
             arms: text.arm.len(),
             real_arms: text.real.len(),
-            published_figures: definition.given.len(),
+            published_figures: definition.published(&arms).len(),
             questions: text.question.iter().map(|question| question.text.clone()).collect(),
-        }
+        })
     }
 }
 
@@ -59,7 +65,7 @@ pub fn list_document(all: &[ExperimentSummary]) -> Document {
         title: "experiments".to_owned(),
         headline: Headline {
             word: format!("{} experiments", all.len()),
-            reason: "Published storage experiments, each as one command.".to_owned(),
+            reason: "Published storage experiments. One command repeats each of them.".to_owned(),
             ..Headline::default()
         },
         sections: vec![Section::brief("experiments", "").with(Block::Table(table))],

@@ -1,4 +1,5 @@
-//! Arms that share a display: a line over a quantity, a table, or the course of a node failure.
+//! Displays of groups of arms: a line over a quantity, or a table. Also displays the course of a
+//! node failure.
 
 use plimsoll_report::chart::plot::{Dot, Rule, RuleKind, Series};
 use plimsoll_report::chart::{Axis, Mark, Plot};
@@ -15,7 +16,7 @@ fn slug(text: &str) -> String {
     text.chars().map(one).take(40).collect()
 }
 
-/// Returns a section for each title of panels that have arms.
+/// Returns a section for each panel title. Panels without arms are omitted.
 pub(super) fn panels(analysis: &Analysis) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     for panel in &analysis.panels {
@@ -62,7 +63,7 @@ fn table(analysis: &Analysis, panel: &Panel, arms: &[&ArmAnalysis]) -> Table {
     table
 }
 
-/// Plots a figure along the growing quantity, with published figures.
+/// Plots a figure over the increasing quantity, with the published figures.
 fn line(analysis: &Analysis, panel: &Panel) -> Plot {
     let unit = unit(&panel.figure);
     let dots = |published: bool| -> Vec<Dot> {
@@ -82,7 +83,7 @@ fn line(analysis: &Analysis, panel: &Panel) -> Plot {
     let each = if servers > 1 && panel.figure == super::RATE { ", one server" } else { "" };
     let mut plot = Plot::new(
         &format!("along-{}-{}", slug(&panel.along), slug(&panel.figure)),
-        &format!("{}{each}, along {}", capital(name_of(&panel.figure)), panel.along),
+        &format!("{}{each}, over {}", capital(name_of(&panel.figure)), panel.along),
         Axis { low: Some(0.0), ..Axis::linear(&panel.along, Unit::Count) },
         Axis { low: Some(0.0), ..Axis::linear(name_of(&panel.figure), unit) },
     )
@@ -99,9 +100,9 @@ fn line(analysis: &Analysis, panel: &Panel) -> Plot {
     plot
 }
 
-/// Nodes that failed during the measurement.
+/// Returns the section on nodes that failed during the measurement.
 pub(super) fn failures(analysis: &Analysis) -> Section {
-    let mut section = Section::brief("failures", "A node fails");
+    let mut section = Section::brief("failures", "Node failure");
     for arm in &analysis.arms {
         let Some(failure) = &arm.failure else { continue };
         section = section.with(Block::Words(format!("Arm {}: {}", arm.name, failure.says)));
@@ -118,14 +119,17 @@ pub(super) fn failures(analysis: &Analysis) -> Section {
     section
 }
 
-/// A figure over the time of the measured phase, with the failure marked.
+/// Plots a figure over the time of the measured phase, and marks the failure.
 fn course(id: &str, title: &str, unit: Unit, failure: &Failure, values: Vec<Option<f64>>) -> Plot {
     let middle = |at: usize| (at as f64 + 0.5) * failure.interval_ns as f64;
     let points = values.into_iter().enumerate().map(|(at, value)| (middle(at), value)).collect();
     let seconds = failure.interval_ns as f64 / 1e9;
     Plot::new(
         id,
-        &format!("{} while a node fails, means of {seconds:.0} s", capital(title)),
+        &format!(
+            "{} before and after a node failure, averaged over {seconds:.0} s",
+            capital(title)
+        ),
         Axis { low: Some(0.0), ..Axis::linear("measured", Unit::Elapsed) },
         Axis { low: Some(0.0), ..Axis::linear(title, unit) },
     )

@@ -64,7 +64,8 @@ pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
         }
         table.rows.push(row);
     }
-    table.note = "errors are of logarithms, so half and double count the same".to_owned();
+    table.note =
+        "errors are |ln(predicted / published)|, so half and double have equal errors".to_owned();
     let section = Section::brief("predictions", "Prediction errors").with(Block::Words(says));
     if analysis.arms.len() <= ARMS_FEW {
         return section.with(Block::Table(table));
@@ -72,7 +73,7 @@ pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
     section
 }
 
-/// Section on the errors of whole tables and their goals.
+/// Returns the section on the errors of whole tables and their goals.
 pub(super) fn of_tables(analysis: &Analysis) -> Section {
     let section = Section::brief("scores", "Prediction errors of whole tables");
     if analysis.tables.iter().all(|table| table.scores.is_empty()) {
@@ -97,8 +98,8 @@ pub(super) fn of_tables(analysis: &Analysis) -> Section {
         table.rows.extend(one.scores.iter().map(|score| row(&one.group, score)));
     }
     table.note =
-        "errors are |modelled / published - 1|; copying takes the row of the table that was an \
-        input, and a line between rows of the same table knows what no model is told"
+        "errors are |modelled / published - 1|; copying uses the same row of a table that was an \
+         input; interpolation uses other rows of the same table, which the model does not use"
             .to_owned();
     let goals: Vec<String> = analysis
         .goals

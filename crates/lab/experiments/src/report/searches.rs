@@ -1,4 +1,4 @@
-//! Searches for the load line and the fewest threads, step by step.
+//! Shows the searches for the load line and the smallest number of threads, step by step.
 
 use plimsoll_judge::stats::tune::MeasuredLoad;
 use plimsoll_judge::tuning::Tuning;
@@ -10,7 +10,7 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use crate::analysis::{Analysis, SearchAnalysis};
 
-/// Sections on searches: results, curves, and steps from the smallest load.
+/// Returns the sections on searches: results, curves, and steps in the order of increasing load.
 pub(super) fn searches(analysis: &Analysis) -> Vec<Section> {
     let found: Vec<(&SearchAnalysis, &Tuning)> = analysis
         .searches
@@ -29,7 +29,7 @@ pub(super) fn searches(analysis: &Analysis) -> Vec<Section> {
     vec![section, each]
 }
 
-/// Latency over rate, of one server.
+/// Plots the latency over the rate, for one server.
 fn plot(search: &SearchAnalysis, tuning: &Tuning) -> Plot {
     let parts = f64::from(search.servers.max(1));
     let mut one_server = tuning.clone();
@@ -40,7 +40,8 @@ fn plot(search: &SearchAnalysis, tuning: &Tuning) -> Plot {
     for line in one_server.load_line.iter_mut().chain(&mut one_server.required_load) {
         line.rate_per_s /= parts;
     }
-    // Mean latencies show the load at which the curve bends; interval maxima would hide it.
+    // Mean latencies show the load at which the curve bends. Maxima of intervals would hide it, so
+    // they are removed.
     let kept: Vec<bool> = tuning.latencies.iter().map(|l| !l.name.ends_with("max")).collect();
     keep(&mut one_server.latencies, &kept);
     one_server.steps.iter_mut().for_each(|step| keep(&mut step.latencies_ns, &kept));
@@ -66,8 +67,8 @@ fn summary(found: &[(&SearchAnalysis, &Tuning)]) -> Table {
         vec![
             Column::words("search", "search"),
             Column::numbers("required", "required"),
-            Column::numbers(load, "fewest").under("fewest that meet it"),
-            Column::numbers("I/Os", "fewest_rate").under("fewest that meet it"),
+            Column::numbers(load, "fewest").under("smallest load that meets it"),
+            Column::numbers("I/Os", "fewest_rate").under("smallest load that meets it"),
             Column::numbers(load, "load_line").under("load line"),
             Column::numbers("I/Os", "load_line_rate").under("load line"),
             Column::remarks("description", "title"),
@@ -89,7 +90,7 @@ fn summary(found: &[(&SearchAnalysis, &Tuning)]) -> Table {
         table.rows.push(row);
     }
     if found.iter().any(|(search, _)| search.servers > 1) {
-        table.note = format!("{load} are those of all servers together, I/Os those of one");
+        table.note = format!("{load}: all servers together; I/Os: one server");
     }
     table
 }

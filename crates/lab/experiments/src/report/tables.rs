@@ -1,5 +1,5 @@
-//! Whole tables: rows of I/O sizes, columns of read shares, each cell with the result and its
-//! deviation from the published figure; their summary, and the fit.
+//! Shows whole tables, their summary, and the fit. The rows of a table are I/O sizes, and the
+//! columns are read shares. Each cell has the result and its deviation from the published figure.
 
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, HeatMap, Mark, Plot};
@@ -11,12 +11,12 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 use super::{came_out, capital, name_of};
 use crate::analysis::{Analysis, ArmAnalysis, LayoutRatio, TableAnalysis};
 
-/// Figures that the tables show.
+/// Keys of the figures that the tables show.
 const FIGURES: [&str; 2] = ["achieved_iops_per_s", "latency_ns_avg"];
-/// An error above this is highlighted.
+/// Errors above this value are highlighted.
 const ERROR_LARGE: f64 = 0.25;
 
-/// Sections on tables: a summary, then each table.
+/// Returns the sections on tables: a summary, then each table.
 pub(super) fn tables(analysis: &Analysis) -> Vec<Section> {
     let mut sections = vec![keep_in_mind(analysis), layouts(analysis), scatters(analysis)];
     for table in &analysis.tables {
@@ -40,7 +40,7 @@ fn slug(text: &str) -> String {
     text.chars().map(one).collect()
 }
 
-/// Returns a row for each table, and one below it for the published figures.
+/// Returns the key figures: a row for each table, followed by a row with the published figures.
 fn keep_in_mind(analysis: &Analysis) -> Section {
     let section = Section::brief("keep", "Key figures");
     let Some(first) = analysis.tables.iter().find(|table| !table.kept.is_empty()) else {
@@ -71,9 +71,10 @@ fn keep_in_mind(analysis: &Analysis) -> Section {
     section.with(Block::Table(grid))
 }
 
-/// Section on the ratios of the rates of one layout to those of another, one row for each pair.
+/// Returns the section on the ratios of the rates of one layout to those of another. Each row is a
+/// pair of layouts.
 fn layouts(analysis: &Analysis) -> Section {
-    let section = Section::brief("layouts", "One layout over another");
+    let section = Section::brief("layouts", "Rates of one layout relative to another");
     let Some(first) = analysis.layouts_over.iter().max_by_key(|layout| layout.ratios.len()) else {
         return section;
     };
@@ -114,18 +115,18 @@ fn layouts(analysis: &Analysis) -> Section {
             grid.rows.push(row);
         }
     }
-    grid.note = "ratios of rates, with the same load".to_owned();
+    grid.note = "ratios of the rates at the same load".to_owned();
     section.with(Block::Table(grid))
 }
 
-/// Heat map of sizes and read shares: each point's deviation from the published figure, or its
-/// value if none was published.
+/// Returns a heat map over sizes and read shares. It shows the deviation of each point from the
+/// published figure, or the value of the point if no figures were published.
 fn map(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Plot {
     let edges = |count: usize| (0..=count).map(|at| at as f64 - 0.5).collect();
     let (sizes, mut reads) = (&table.sizes_bytes, table.read_percents.clone());
     reads.reverse();
     let figure = |size, read| arm_at(analysis, table, size, read).and_then(|arm| arm.figure(key));
-    // Whole percents, because a cell has no space for more.
+    // Rounded to whole percents, because a cell has no space for more digits.
     let held = |size, read| {
         let ratio = figure(size, read).and_then(|figure| figure.ratio)?;
         // Adding 0.0 converts "-0 %" to "0 %".
@@ -140,7 +141,7 @@ fn map(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Plot {
     let (unit, title, about) = match published {
         true => (
             Unit::Share,
-            format!("distance of the {} from the published", came_out(analysis)),
+            format!("deviation of the {} from the published figure", came_out(analysis)),
             Some(0.0),
         ),
         false => (unit(key), name_of(key).to_owned(), None),
@@ -226,14 +227,14 @@ fn grid(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Table {
     }
     let says = came_out(analysis);
     grid.note = if has_published {
-        format!("{says}, with the distance from the published figure")
+        format!("{says}, with the deviation from the published figure")
     } else {
-        format!("{says}; nothing was published for it")
+        format!("{says}; no figures were published")
     };
     grid
 }
 
-/// Plots published figures against results: a point on the diagonal is a match.
+/// Plots results over published figures: a point on the diagonal is a match.
 fn scatters(analysis: &Analysis) -> Section {
     let mut section = Section::full("charts", "Published and modelled, point by point");
     for key in FIGURES {
@@ -277,7 +278,8 @@ fn scatters(analysis: &Analysis) -> Section {
     section
 }
 
-/// Returns whether an arm's mechanism is shown: for tables only the corners, otherwise every arm.
+/// Returns true if the mechanism of an arm is shown. For tables, only that of the corner points is
+/// shown.
 pub(super) fn is_corner(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
     let Some(table) = analysis.tables.iter().find(|table| table.group == arm.group) else {
         return true;
@@ -288,7 +290,7 @@ pub(super) fn is_corner(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
     ends(&sizes, point.size_bytes as f64) && ends(&table.read_percents, point.read_percent)
 }
 
-/// Section on the parameters fitted before the arms ran.
+/// Returns the section on the parameters that were fitted before the arms ran.
 pub(super) fn fitted(analysis: &Analysis) -> Section {
     let section = Section::brief("fitted", "Fitted parameters");
     let Some(first) = analysis.fitted.first() else { return section };

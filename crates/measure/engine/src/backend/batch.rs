@@ -1,18 +1,18 @@
-//! Number of operations that one call submits.
+//! Determines the number of operations that one call submits.
 //!
 //! Operations that are submitted together complete together. The device is then idle while the
 //! thread reaps them and builds the next batch. The last operation of a batch also waits while the
-//! kernel processes the earlier ones. The driver therefore submits one operation at a time if it
-//! had to wait for completions.
+//! kernel processes the earlier operations. If the driver had to wait for completions, it therefore
+//! submits the operations one by one.
 //!
 //! If every operation is complete when the call returns, the driver never waits. Examples are the
-//! page cache, a memory file system, `/dev/null` and the null target. A call may then submit more:
-//! the batch doubles with each call of this kind, and shrinks again with the first operation that
-//! is not complete at once.
+//! page cache, a memory file system, `/dev/null` and the null target. A call may then submit more
+//! operations: the batch doubles with each such call, and shrinks again with the first operation
+//! that is not complete when the call returns.
 //!
-//! On some queues, one call for several operations costs the same as for one, like a send on a
-//! connection. [`Queue::submit_batch_len`](super::Queue::submit_batch_len) returns that number:
-//! operations that completed together then start together.
+//! On some queues, for example a connection, one call costs the same for several operations as for
+//! one. [`Queue::submit_batch_len`](super::Queue::submit_batch_len) returns the best number of
+//! operations per call: operations that completed together then start together.
 
 /// Current length of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Creates a batch that starts at `least` and never exceeds `most`.
+    /// Creates a batch with the initial length `least` and the maximum length `most`.
     pub fn new(least: usize, most: usize) -> Self {
         let most = most.max(1);
         let least = least.clamp(1, most);
@@ -36,13 +36,13 @@ impl Batch {
         self.now
     }
 
-    /// Returns true if recent operations completed at once.
+    /// Returns true if recent operations were complete when their submitting call returned.
     #[inline(always)]
     pub fn is_grown(&self) -> bool {
         self.now > self.least
     }
 
-    /// Adapts the length after a call that did not wait, if `arrived` of the `in_flight` operations
+    /// Adapts the length after a call that did not wait: `arrived` of the `in_flight` operations
     /// are complete.
     #[inline(always)]
     pub fn learn(&mut self, arrived: usize, in_flight: usize) {

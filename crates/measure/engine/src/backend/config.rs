@@ -25,12 +25,12 @@ pub enum FileSource {
     /// File to open.
     Path {
         path: PathBuf,
-        /// True to open the file for writing too.
+        /// True to open the file for reading and writing.
         write: bool,
         /// Create it if it is missing.
         create: bool,
-        /// Minimum size of a writable file. A shorter file is extended, with reserved space if the
-        /// file system can reserve it. With 0, the size does not change.
+        /// Minimum size of a writable file. A shorter file is extended; its space is reserved if
+        /// the file system supports this. 0 leaves the size unchanged.
         size_bytes: u64,
     },
     /// Open descriptor.
@@ -51,7 +51,7 @@ impl FileSource {
         Self::Path { path: path.into(), write: true, create: false, size_bytes: 0 }
     }
 
-    /// Returns an existing file, for reading only.
+    /// Returns an existing file that is opened only for reading.
     #[must_use]
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         Self::Path { path: path.into(), write: false, create: false, size_bytes: 0 }
@@ -67,9 +67,9 @@ impl FileSource {
 /// Configuration for [`super::Backend::open`].
 #[derive(Debug, Default)]
 pub struct BackendConfig {
-    /// File table, in the order that `Io::file` counts.
+    /// File table; `Io::file` is an index into it.
     pub files: Vec<FileSource>,
-    /// Open directories or device that contain the files. The default opens the files by their
+    /// Open directories or device that contain the files. By default, files are opened by their
     /// paths.
     pub held: HeldTarget,
     /// Size of the arena.
@@ -80,29 +80,30 @@ pub struct BackendConfig {
     pub prefer: Prefer,
     /// Direct I/O mode: whether to bypass the page cache.
     pub direct: Direct,
-    /// Open with `O_DSYNC`: each write completes on stable storage.
+    /// Open with `O_DSYNC`: a write completes when its data is on stable storage.
     pub dsync: bool,
     /// True if operations flush with `fsync` or `fdatasync`.
     pub flushes: bool,
     /// Fault in the arena before the first operation.
     pub populate: bool,
-    /// Poll the device for completions (`IOPOLL`; only some devices can).
+    /// Poll the device for completions (`IOPOLL`, which only some devices support).
     pub poll_completions: bool,
     /// Let a kernel thread fetch submissions (`SQPOLL`; costs a core).
     pub poll_submissions: bool,
-    /// Longest time that a wait polls for completions before it sleeps. 0 sleeps at once.
+    /// Maximum time for which a wait polls for completions before it sleeps. With 0, it sleeps
+    /// immediately.
     pub spin_ns: u64,
     /// Targets of operations on names and attributes. If set, threads execute all calls: io_uring
     /// has no directory listing, no `faccessat` and no `fchmod`.
     pub names: Option<Names>,
 }
 
-/// Directories for operations on names and attributes. The data files are those of the file table.
+/// Directories for operations on names and attributes. The data files are in the file table.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The run's own directories, which contain all other files.
     pub roots: Vec<PathBuf>,
-    /// Directories of small files, `per_share` for each share, one share after the other.
+    /// Directories of small files, ordered by share: `per_share` directories for each share.
     pub small: Vec<PathBuf>,
     /// Number of small-file directories per share.
     pub per_share: u32,

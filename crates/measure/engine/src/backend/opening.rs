@@ -1,4 +1,4 @@
-//! Opens a backend: files, arena, and the best queue that kernel and target allow.
+//! Opens a backend: its files, its arena, and the best queue that kernel and target support.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -59,20 +59,21 @@ pub(crate) fn open(config: BackendConfig) -> Result<OpenedBackend, EngineError> 
     let inline = config.prefer == Prefer::Auto && config.depth <= 1 && (punts || config.flushes);
     let named = config.names.is_some();
     if named && config.prefer == Prefer::Uring {
-        let says = "engine.io requests io_uring, which has no listing, no faccessat and no \
-                    fchmod: threads perform metadata operations on local files";
+        let says = "engine.io requests io_uring, but io_uring cannot list directories or call \
+            faccessat and fchmod: metadata operations on local files need the thread engine";
         return Err(EngineError::Config(says.to_owned()));
     }
     let table = config.names.map(|names| name_table(&names, &config.held, &paths)).transpose()?;
     let queue = if config.prefer == Prefer::Threads || inline || named {
         let why = if named {
-            "threads perform metadata operations, because io_uring lacks some of them, and data \
-             operations with them"
+            "io_uring lacks some metadata operations, so worker threads perform all operations of \
+             this load"
         } else if inline && !punts {
             "at depth 1 io_uring would hand each flush to a kernel worker, so this thread makes the \
              calls itself"
         } else if inline {
-            "at depth 1 the kernel would pass each operation to a worker thread"
+            "at depth 1 io_uring would pass each operation to a kernel worker, so this thread \
+             makes the calls itself"
         } else {
             "the thread engine was requested"
         };
@@ -147,12 +148,12 @@ fn describe_ring(ring: &RingReport, report: &mut BackendReport) {
     report.ring_features =
         features.iter().filter(|(taken, _)| *taken).map(|(_, name)| (*name).to_owned()).collect();
     let refusals = [
-        (ring.setup_refused_errno, "a newer set-up".to_owned()),
+        (ring.setup_refused_errno, "the ring set-up of newer kernels".to_owned()),
         (ring.files_refused_errno, "registered files".to_owned()),
         (
             ring.buffers_refused_errno,
             format!(
-                "registered buffers beyond {} of {} bytes (RLIMIT_MEMLOCK)",
+                "registered buffers for more than {} of {} bytes (RLIMIT_MEMLOCK)",
                 ring.buffers_registered_bytes, report.arena_bytes
             ),
         ),
@@ -196,7 +197,7 @@ fn open_file(
     Ok((path, opened))
 }
 
-/// Grows a shorter file to `size_bytes`, with reserved space if the file system can reserve it.
+/// Extends a shorter file to `size_bytes`. Its space is reserved if the file system supports this.
 fn grow(fd: &OwnedFd, path: &Path, size_bytes: u64) -> Result<(), EngineError> {
     let fail = |source: plimsoll_sys::SysError| {
         EngineError::system(format!("reserving {size_bytes} bytes"), source.at(path))

@@ -13,18 +13,18 @@ use crate::backend::NameOp;
 /// Queue of operations: push, submit and wait, reap. The compiler generates a driver for each
 /// implementation.
 pub trait Queue {
-    /// True if operations may still be in flight after a call. Otherwise the loop is compiled
-    /// without waits.
+    /// True if operations may still be in flight after a call. If false, the compiler removes the
+    /// waits from the loop.
     const WAITS: bool = true;
     /// Queues an operation without a system call.
     ///
     /// # Errors
-    /// [`PushError`]: the operation is not queued then.
+    /// [`PushError`]. The operation was not queued.
     fn push(&mut self, op: &RingOp) -> Result<(), PushError>;
     /// Queues an operation on names or attributes. It completes with 0 bytes.
     ///
     /// # Errors
-    /// [`PushError::NoNames`] if the target supports none.
+    /// [`PushError::NoNames`] if the target does not support such operations.
     fn push_names(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
         let _ = (op, user_data);
         Err(PushError::NoNames)
@@ -35,8 +35,9 @@ pub trait Queue {
         let _ = user_data;
         true
     }
-    /// Returns when the first byte of a read arrived: one in flight, or one reaped and not pushed
-    /// again since. `None` if no byte has arrived, or if the target does not report it.
+    /// Returns the time at which the first byte of a read arrived. The read is in flight, or was
+    /// reaped and its slot not used again. `None` if no byte has arrived, or if the target does not
+    /// report it.
     fn first_byte_ns(&self, user_data: u64) -> Option<u64> {
         let _ = user_data;
         None
@@ -58,34 +59,34 @@ pub trait Queue {
     fn hand_over(&mut self) -> Result<(), SysError> {
         self.submit_and_wait(0, None)
     }
-    /// Returns the best number of operations to submit together, after they completed together. 1
-    /// if a call executes its operations one after the other; more only if one call for several
-    /// operations costs the same.
+    /// Returns the best number of operations to submit together after they completed together: 1 if
+    /// a call executes its operations one after the other, more if one call for several operations
+    /// costs no more than for one.
     fn submit_batch_len(&self) -> usize {
         1
     }
-    /// Returns the number of completions ready to be reaped. No system call.
+    /// Returns the number of completions that are ready to be reaped, without a system call.
     fn arrived(&mut self) -> usize;
-    /// Takes up to `most` ready completions. Passes those of operations to `each`, in order of
-    /// arrival, with user data and bytes or `errno`. Returns the number passed on. This can be less
-    /// than the number of entries removed from the queue, because the ring's own timer and a
-    /// continued transfer complete no operation.
+    /// Removes up to `most` ready entries from the queue. For each operation that completed, calls
+    /// `each` with its user data and its bytes or `errno`, in order of arrival. Returns the number
+    /// of these calls. It can be less than the number of entries, because entries of the ring's
+    /// timer and of continued transfers complete no operation.
     fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
-    /// Returns bytes of the arena that are free of operations in flight, or `None` if the target
-    /// has no arena.
+    /// Returns bytes of the arena that no operation in flight uses, or `None` if the target has no
+    /// arena.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         let _ = (offset_bytes, size_bytes);
         None
     }
-    /// Sets the longest duration of a wait without a timeout. Call it once.
+    /// Sets the maximum duration of waits that have no timeout. Call it once.
     fn tick_every(&mut self, every_ns: u64);
     /// Returns the maximum number of operations in flight.
     fn capacity(&self) -> usize;
-    /// Returns the number of operations pushed and not yet reaped.
+    /// Returns the number of operations that were pushed and not yet reaped.
     fn in_flight(&self) -> usize;
 }
 
-/// Returns a range of an arena that no operation uses.
+/// Returns a range of an arena, if no operation uses it.
 #[inline(always)]
 pub(crate) fn bytes_of(
     arena: &mut AlignedBuffer,
@@ -151,8 +152,8 @@ queue_of!(
     }
 );
 
-/// Translates an operation for the directories of this host. A share's small files are distributed
-/// over its directories by number, and a listing picks a directory at random.
+/// Maps an operation to the directories of this host. A share's small files are distributed over
+/// its directories by number, and a listing picks a directory at random.
 fn local(op: &NameOp, per_share: u32) -> names::NameOp {
     let first = op.share.saturating_mul(per_share);
     let of = |number: u64| first.saturating_add((number % u64::from(per_share)) as u32);
@@ -168,13 +169,13 @@ fn local(op: &NameOp, per_share: u32) -> names::NameOp {
     }
 }
 
-/// Null target: every operation completes at once, in full, and transfers nothing. It measures the
-/// cost of the driver itself.
+/// Null target: every operation completes immediately with its full length, and transfers no data.
+/// It measures the cost of the driver itself.
 #[derive(Debug)]
 pub struct NullQueue {
     arena: AlignedBuffer,
     waiting: Vec<(u64, u32)>,
-    /// Number of submitted operations that wait to be reaped.
+    /// Number of operations that were submitted and not yet reaped.
     arrived: usize,
     capacity: usize,
 }

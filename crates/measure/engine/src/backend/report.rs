@@ -1,4 +1,4 @@
-//! Report of a backend about itself, for the bundle.
+//! Report of a backend for the bundle: its queue, its settings and its files.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,18 +30,18 @@ pub struct FileReport {
     pub direct: bool,
     /// Reason for buffered I/O; `None` if I/O is direct.
     pub why_not_direct: Option<String>,
-    /// True if the file system refused `O_DIRECT`, so that automatic direct I/O is buffered.
+    /// True if the file system refused `O_DIRECT`, so that the automatic mode uses buffered I/O.
     pub direct_refused: bool,
     /// Alignment that direct buffers need, if the kernel reports it.
     pub direct_memory_align_bytes: Option<u32>,
     /// Alignment that direct offsets and sizes need, if the kernel reports it.
     pub direct_offset_align_bytes: Option<u32>,
-    /// Reason why kernel workers will execute asynchronous operations on the file, if known. Their
-    /// processor time is not part of the issuing thread's.
+    /// Reason why kernel workers will execute asynchronous operations on the file, if known. The
+    /// processor time of the issuing thread does not include theirs.
     pub punts_because: Option<String>,
 }
 
-/// Form of the queue, the reason for it, and its settings.
+/// Form of the queue, the reason for this form, and the settings of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackendReport {
     /// Form of the queue.
@@ -50,11 +50,12 @@ pub struct BackendReport {
     pub why: String,
     /// Maximum number of operations in flight.
     pub depth: u32,
-    /// Worker threads of the engine itself.
+    /// Number of the engine's own worker threads.
     pub worker_threads: u32,
     /// Accepted options of the ring's set-up, by their names in the kernel's interface.
     pub ring_features: Vec<String>,
-    /// Refused options of the ring's set-up, with the reason. A refusal only reduces speed.
+    /// Options of the ring's set-up that were refused, and the reasons. A refusal only reduces the
+    /// speed.
     pub ring_refusals: Vec<String>,
     /// Size of the arena.
     pub arena_bytes: u64,

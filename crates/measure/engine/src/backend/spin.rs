@@ -1,16 +1,17 @@
 //! Waits for completions on a driving thread: the thread polls for a bounded time, then sleeps.
 //!
-//! The kernel has to wake a thread that sleeps. On a device of 20 µs in a virtual machine, the
-//! wake-up is longer than the operation, and the run would report it as latency of the storage. The
-//! polling time adapts to recent waits, so a slow device costs no CPU.
+//! The kernel has to wake a thread that sleeps. On a device with a latency of 20 µs in a virtual
+//! machine, the wake-up takes longer than the operation, and the run would report it as latency of
+//! the storage. The polling time adapts to recent waits, so a slow device costs no CPU.
 //!
 //! The thread sometimes yields its CPU while it polls, because the kernel thread that executes the
 //! operation may be queued on the same CPU. It does not yield each time: if other programs use all
-//! CPUs, each yield would cost their whole time slices.
+//! CPUs, each yield would last for their complete time slices.
 //!
-//! On some targets a polling thread delays the storage itself: on a loop device over a virtual disk
-//! the kernel's threads and interrupts need the CPU that polls, and reads took 46 µs instead of
-//! 34 µs. The thread therefore tries both ways and keeps the one with the shorter latency.
+//! On some targets a polling thread delays the storage itself: on a loop device over a virtual
+//! disk, the kernel's threads and interrupts need the CPU that polls, and reads took 46 µs with
+//! polling, but 34 µs without. The thread therefore tries polling and sleeping, and uses the method
+//! with the shorter latency.
 
 use plimsoll_evidence::run::Polling;
 use plimsoll_sys::SysError;
@@ -18,75 +19,81 @@ use plimsoll_sys::SysError;
 use super::Queue;
 use crate::timer::Timer;
 
-/// Longest time that a thread polls before it sleeps.
+/// Maximum time for which a thread polls before it sleeps.
 pub const SPIN_NS_MAX: u64 = 200_000;
-/// Shortest polling time: a wake-up costs more.
+/// Minimum polling time. It is shorter than a wake-up.
 const SPIN_NS_MIN: u64 = 20_000;
-/// Polling time as a multiple of the mean wait. At depth 4, three of the four waits for operations
-/// that complete together are short. The fourth is four times the mean.
+/// Polling time as a multiple of the mean wait. If four operations at depth 4 complete together,
+/// three of the waits are short, and the fourth is four times the mean.
 const MEAN_TIMES: u64 = 8;
 /// Polling time between two yields.
 const YIELD_NS: u64 = 2_000;
-/// Longest gap between two clock readings for which the thread counts as polling. In a longer gap
-/// another thread had the CPU.
+/// Maximum gap between two clock readings that counts as polling. In a longer gap, another thread
+/// had the CPU.
 const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
-/// Shortest time for which waits are handled the same way.
+/// Minimum duration of a block. All waits of one block are handled the same way: they poll, or they
+/// sleep.
 const BLOCK_NS: u64 = 60_000_000;
-/// Fewest completions in such a block, after its first 20 ms.
+/// Minimum number of completions in a block, after its first 20 ms.
 const BLOCK_COMPLETIONS_MIN: u64 = 100;
-/// Time at the start of a block that does not count: the effects of the other way last into it.
+/// Time at the start of each block that is not counted, because the previous block can still affect
+/// it.
 const SETTLING_NS: u64 = 20_000_000;
-/// Number of blocks at the start, which poll and sleep in turn.
+/// Number of blocks at the start, which alternate between polling and sleeping.
 const FIRST_BLOCKS: u32 = 4;
-/// The same if the two ways differ by less than 10 %.
+/// Number of alternating blocks at the start if polling and sleeping differ by less than 10 %.
 const FIRST_BLOCKS_MAX: u32 = 16;
-/// Number of blocks of which one is handled the other way. At 0.25 % of the time, it does not change
-/// a p99.
+/// After this number of blocks, one block tries the method that is not in use, polling or sleeping.
+/// That is 0.25 % of the time, which does not change a p99.
 const TRIAL_BLOCKS: u32 = 400;
-/// A thread polls only if its latency is 1 % shorter, as polling costs CPU time. A larger gain would
-/// appear as latency of the storage if the thread slept.
+/// A thread polls only if this shortens the latency by 1 % or more, because polling costs CPU time.
+/// If the thread slept despite a larger gain, the wake-up would be measured as latency of the
+/// storage.
 const POLLED_PERCENT_MAX: u64 = 99;
-/// Time between two ends of waits that counts at most, so one long stall does not decide.
+/// Maximum time that is counted between the ends of two waits, so that one long stall does not
+/// decide the choice.
 const COUNTED_NS_MAX: u64 = 4_000_000;
-/// Number of waits after which the thread polls once for the full time, even if the mean is too
-/// long: the wake-up time may be most of the mean.
+/// After this number of waits, the thread polls once for the maximum time, even if the mean is too
+/// long for polling: most of the mean may be wake-up time.
 const PROBE_WAITS: u32 = 64;
 
-/// Polling time of a thread, and the waits that set it.
+/// Polling time of a thread, and the recent waits that determine it.
 #[derive(Clone, Debug, Default)]
 pub struct Spin {
     /// Longest polling time; 0 turns polling off.
     longest_ns: u64,
-    /// Mean of the latest waits.
+    /// Mean duration of recent waits.
     mean_ns: u64,
     waits: u32,
-    /// End of the latest wait; 0 if nothing was in flight since.
+    /// End of the latest wait; 0 if no operation has been in flight since then.
     ended_ns: u64,
-    /// Number of the present block, and its start.
+    /// Number of the current block, and its start time.
     block: u32,
     block_start_ns: u64,
     polled: MeanLatency,
     slept: MeanLatency,
-    /// Time that the thread polled without a completion.
+    /// Time that the thread spent polling without a completion.
     pub spun_ns: u64,
     /// Completions that the thread reaped since the last wait.
     reaped: u64,
 }
 
-/// Mean latency of the operations whose waits are handled one way, by Little's law.
+/// Mean latency of the operations with one kind of wait, polling or sleeping; computed with
+/// Little's law.
 #[derive(Clone, Copy, Debug, Default)]
 struct MeanLatency {
-    /// Mean of earlier blocks, the latest with half of the weight; 0 before the first.
+    /// Mean of earlier blocks, in which the latest block has half of the weight; 0 before the first
+    /// block.
     mean_ns: u64,
-    /// Time of the present block, each moment times the number of operations in flight.
+    /// Integral of the number of operations in flight over the time of the current block, in ns.
     in_flight_ns: u64,
-    /// Completions of the present block.
+    /// Completions in the current block.
     completions: u64,
 }
 
 impl MeanLatency {
-    /// Ends the present block. Returns true if its mean is more than twice the earlier mean, or less
-    /// than half of it: the device has changed.
+    /// Ends the current block. Returns true if its mean is more than twice the earlier mean, or
+    /// less than half of it, because the device has then changed.
     fn end_block(&mut self) -> bool {
         let block_ns = self.in_flight_ns / self.completions.max(1);
         let earlier_ns = self.mean_ns;
@@ -97,7 +104,7 @@ impl MeanLatency {
 }
 
 impl Spin {
-    /// Creates the state of a thread that polls for `longest_ns` at most; 0 turns polling off.
+    /// Creates the state of a thread that polls for at most `longest_ns`; 0 turns polling off.
     #[must_use]
     pub fn new(longest_ns: u64) -> Self {
         Self { longest_ns, ..Self::default() }
@@ -107,7 +114,7 @@ impl Spin {
     ///
     /// # Errors
     /// The queue itself fails.
-    // Inlined, it would slow the loop over targets that never wait.
+    // If it were inlined, it would slow down the loop on targets that never wait.
     #[inline(never)]
     pub fn wait<Q: Queue, T: Timer>(
         &mut self,
@@ -140,7 +147,7 @@ impl Spin {
             queue.submit_and_wait(1, left_ns)?;
             now_ns = clock.now_ns();
         }
-        // The thread's own work since the last wait delays operations too.
+        // The work of the thread since the last wait also delays operations.
         let began_ns = if self.ended_ns == 0 { from_ns } else { self.ended_ns };
         let counted_ns = now_ns.saturating_sub(began_ns).min(COUNTED_NS_MAX);
         let reaped = std::mem::take(&mut self.reaped);
@@ -186,7 +193,7 @@ impl Spin {
         Ok(())
     }
 
-    /// Returns true if the next wait polls, and false if it sleeps at once.
+    /// Returns true if the next wait polls, and false if it sleeps immediately.
     fn polls(&self) -> bool {
         let (polled_ns, slept_ns) = (self.polled.mean_ns, self.slept.mean_ns);
         let is_close = 10 * polled_ns.abs_diff(slept_ns) < slept_ns;
@@ -213,7 +220,8 @@ impl Spin {
         self.waits = self.waits.wrapping_add(1);
     }
 
-    /// Notes what operations cost until the end of a wait, and whether the wait polled.
+    /// Adds the latency of operations until the end of a wait to the mean for polling, if `polls`,
+    /// or for sleeping.
     fn learn(&mut self, polls: bool, now_ns: u64, in_flight_ns: u64, completions: u64) {
         let way = if polls { &mut self.polled } else { &mut self.slept };
         let block_ns = now_ns.saturating_sub(self.block_start_ns);
@@ -224,7 +232,7 @@ impl Spin {
         if block_ns >= BLOCK_NS && way.completions >= BLOCK_COMPLETIONS_MIN {
             (self.block, self.block_start_ns) = (self.block.wrapping_add(1), now_ns);
             if way.end_block() {
-                // The figures of the other way are of the device as it was: try both again.
+                // The mean of the other kind of wait is from before the change: try both again.
                 (self.block, self.polled, self.slept) = Default::default();
             }
         }
@@ -242,7 +250,7 @@ fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
 /// Decides how `threads` threads poll on `cpus` CPUs.
 #[must_use]
 pub fn polling(required: bool, threads: usize, cpus: f64) -> Polling {
-    // One CPU must remain for the kernel's threads, which may execute the operations.
+    // One CPU must remain free for the kernel's threads, which may execute the operations.
     let why_not = match (required, threads as f64 + 1.0 <= cpus) {
         (true, true) => return Polling { longest_ns: SPIN_NS_MAX, ..Polling::default() },
         (false, _) => "the plan turns polling off".to_owned(),
@@ -277,19 +285,20 @@ mod tests {
         assert!(spin.length_ns() > 30 * US);
         (0..63).for_each(|_| spin.learn_wait(5_000 * US));
         assert_eq!(spin.length_ns(), 0);
-        // One wait in 64 polls, to detect that the device is fast again.
+        // After 64 waits, one wait polls, in order to detect whether the device is fast again.
         while !spin.waits.is_multiple_of(PROBE_WAITS) {
             spin.learn_wait(5_000 * US);
         }
         assert_eq!(spin.length_ns(), SPIN_NS_MAX);
         (0..8).for_each(|_| spin.learn_wait(30 * US));
         assert!(spin.length_ns() > 30 * US);
-        // Four operations that complete together.
+        // Every four operations complete together.
         (0..100).for_each(|number| spin.learn_wait(if number % 4 == 0 { 50 * US } else { 0 }));
         assert!(spin.length_ns() > 60 * US);
     }
 
-    /// Uses a target with these latencies for some seconds. Returns the share of polled waits.
+    /// Simulates a target with these latencies for some seconds. Returns the share of waits that
+    /// polled.
     fn polled_share(spin: &mut Spin, seconds: f64, polled_ns: u64, slept_ns: u64) -> f64 {
         let until_ns = spin.ended_ns + (seconds * 1e9) as u64;
         let (mut polled, mut waits) = (0, 0);
@@ -310,16 +319,16 @@ mod tests {
         let first = polled_share(&mut spin, 0.24, 46 * US, 34 * US);
         assert!((0.4..0.5).contains(&first), "{first}");
         assert!(polled_share(&mut spin, 60.0, 46 * US, 34 * US) <= rare);
-        // The device stalls and comes back: the choice is the same as before.
+        // The device stalls and then recovers: the choice is the same as before the stall.
         polled_share(&mut spin, 10.0, 4_000 * US, 4_000 * US);
         polled_share(&mut spin, 1.0, 46 * US, 34 * US);
         assert!(polled_share(&mut spin, 60.0, 46 * US, 34 * US) <= rare);
-        // Close latencies are compared for longer.
+        // If the latencies differ only slightly, they are compared for a longer time.
         let mut close = Spin::new(SPIN_NS_MAX);
         let first = polled_share(&mut close, 0.96, 100 * US, 103 * US);
         assert!((0.4..0.6).contains(&first), "{first}");
         assert!(polled_share(&mut close, 20.0, 100 * US, 103 * US) >= 1.0 - rare);
-        // Now a wake-up costs more than polling: trials find it out.
+        // Now a wake-up costs more than polling, and the trial blocks detect this.
         polled_share(&mut spin, 100.0, 10 * US, 40 * US);
         assert!(polled_share(&mut spin, 60.0, 10 * US, 40 * US) >= 1.0 - 4.0 * rare);
     }
@@ -330,7 +339,7 @@ mod tests {
             assert_eq!(polling(true, threads, cpus).longest_ns, SPIN_NS_MAX);
             assert_eq!(polling(false, threads, cpus).longest_ns, 0);
         }
-        // The last two are quotas of a control group.
+        // The last two cases have a CPU quota of a control group.
         for (threads, cpus) in [(1, 1.0), (2, 2.0), (16, 4.0), (1, 0.5), (1, 1.5)] {
             let polling = polling(true, threads, cpus);
             assert_eq!(polling.longest_ns, 0);

@@ -2,9 +2,9 @@
 //! hosts.
 //!
 //! The score is the geometric mean of three rates, each divided by the reference processor's rate.
-//! The rates are driving the null target (integer work and branches), entering the kernel, and
-//! copying memory outside every cache. The reference scores 1,000: one core of an AMD EPYC of the
-//! third generation at 2.45 GHz, in a shared virtual machine in late 2026.
+//! The rates are those of operations on the null target (integer work and branches), of system
+//! calls, and of memory copies outside every cache. The reference scores 1,000: one core of a
+//! third-generation AMD EPYC at 2.45 GHz, in a shared virtual machine in late 2026.
 
 use plimsoll_sys::cpu::{enter_kernel, pin_thread};
 use serde::{Deserialize, Serialize};
@@ -23,18 +23,18 @@ const REFERENCE: Parts = Parts {
 /// The three rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts {
-    /// Operations of the null target at depth 32.
+    /// Operations per second on the null target at depth 32.
     pub null_operations_per_s: u64,
     /// Empty system calls.
     pub system_calls_per_s: u64,
-    /// Bytes copied between buffers outside every cache.
+    /// Bytes per second copied between buffers outside every cache.
     pub copy_bytes_per_s: u64,
 }
 
-/// Score of a host. See the module.
+/// Score of a host. See the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
-    /// Geometric mean of the parts over the reference's, times 1,000.
+    /// Geometric mean of the three rates, each divided by the rate of the reference, times 1,000.
     pub score: f64,
     /// The three rates of the score.
     pub parts: Parts,

@@ -1,4 +1,4 @@
-//! Blocks under test, their location, and what the test does to them besides the load.
+//! Blocks under test, their location, and the operations of the test other than the load.
 
 use std::fmt;
 use std::io;
@@ -30,7 +30,7 @@ pub struct BucketAddress {
     pub url: String,
     /// Address of the store, `https://host:port` or `http://host:port`.
     pub endpoint: String,
-    /// Region in the signature.
+    /// Region, which is part of the signature.
     pub region: String,
 }
 
@@ -49,7 +49,7 @@ pub struct BlockTarget {
     pub sync: SyncMethod,
     /// True if writes bypass the page cache.
     pub direct: bool,
-    /// Time without an answer after which a call to a server fails.
+    /// Timeout after which a call to a server fails.
     pub timeout: Duration,
 }
 
@@ -64,8 +64,8 @@ impl TargetPlace {
     }
 }
 
-/// Identity of a file system: type and id. If a file system is unmounted, its mount point has a
-/// different identity.
+/// Identity of a file system: type and id. After an unmount, the mount point has a different
+/// identity.
 pub type FileSystemId = (i64, String);
 
 impl BlockTarget {
@@ -77,19 +77,19 @@ impl BlockTarget {
     /// Returns the result for a missing directory or file of the test.
     ///
     /// # Errors
-    /// The file system is not the one that was tested before the cut.
+    /// The path is on another file system than before the cut.
     pub(super) fn missing(&self, is_same_file_system: bool) -> Result<Reopened, EngineError> {
         if is_same_file_system {
             return Ok(Reopened::FileLost);
         }
         let path = self.place.path().display();
-        Err(EngineError::Config(format!("{path} is on another file system than before")))
+        Err(EngineError::Config(format!("{path} is on another file system than before the cut")))
     }
 }
 
-/// Blocks under test, with what the test does to them besides the load.
+/// Blocks under test, with the operations of the test other than the load.
 pub trait TestedBlocks: BlockFile + fmt::Debug {
-    /// Makes all completed writes durable, however the test does that.
+    /// Makes all completed writes durable, by the method that the test uses.
     ///
     /// # Errors
     /// The error of the target.
@@ -98,7 +98,7 @@ pub trait TestedBlocks: BlockFile + fmt::Debug {
     /// Drops the blocks from this host's cache. Returns true if reads now reach the target.
     fn drop_cache(&self) -> bool;
 
-    /// Removes the test's directory. Data on a device stays.
+    /// Removes the test's directory. Data on a device is not removed.
     ///
     /// # Errors
     /// Fails if a file cannot be removed.
@@ -122,7 +122,7 @@ pub enum Reopened {
     FileLost,
 }
 
-/// Returns the maximum number of writes that one flush makes durable; 1 without a flush.
+/// Returns the maximum number of writes that one flush makes durable; 1 if the test uses no flush.
 pub(super) fn batch_max(sync: SyncMethod) -> usize {
     match sync {
         SyncMethod::Fsync | SyncMethod::Fdatasync => BATCH_MAX,

@@ -11,7 +11,7 @@ use super::witness::{BlockState, ExpectedBlock};
 use super::{BLOCK_BYTES, BlockFile, TARGET};
 use crate::EngineError;
 
-/// Blocks of one read.
+/// Number of blocks per read.
 const CHUNK_BLOCKS: usize = 256;
 
 /// Result of reading one block.
@@ -21,7 +21,7 @@ enum BlockFinding {
 }
 
 /// Checks every block against its expectation. Returns the result and the state of each block for
-/// the next cut: a damaged block is unknown until it is written again.
+/// the next cut: the content of a damaged block is unknown until it is written again.
 ///
 /// # Errors
 /// Fails if no buffer can be reserved. A read error of the target is part of the result.
@@ -42,7 +42,7 @@ pub fn check_blocks(
         let bytes = &mut buffer.as_mut_slice()[..chunk.len() * size];
         let whole = file.read_at(bytes, first * u64::from(BLOCK_BYTES)).is_ok();
         for (at, (block, bytes)) in (first..).zip(bytes.chunks_exact_mut(size)).enumerate() {
-            // Counts only blocks that also fail when they are read individually.
+            // Counts a block only if it also fails when it is read individually.
             let read: io::Result<()> = match whole {
                 true => Ok(()),
                 false => file.read_at(bytes, block * u64::from(BLOCK_BYTES)),
@@ -73,7 +73,7 @@ fn expectation(state: &BlockState) -> ExpectedContent {
 fn summarise(found: &[BlockFinding], expected: &[ExpectedBlock]) -> (CutCheck, Vec<BlockState>) {
     let mut check = CutCheck { read_from_target: true, ..CutCheck::default() };
     let mut states = Vec::with_capacity(found.len());
-    // The latest start of a batch of which an acknowledged write survived.
+    // The latest start among batches of which an acknowledged write survived.
     let survivor = |(found, block): (&BlockFinding, &ExpectedBlock)| match found {
         BlockFinding::Verdict(Verdict::Good | Verdict::Possible) => {
             block.newest.map(|ack| ack.begun)
@@ -115,15 +115,15 @@ fn summarise(found: &[BlockFinding], expected: &[ExpectedBlock]) -> (CutCheck, V
     (check, states)
 }
 
-/// Counts a verdict. Returns the damage in words.
+/// Counts a verdict. Returns a description of the damage.
 fn count(blocks: &mut BlockCounts, verdict: &Verdict) -> Option<String> {
     let damage = match verdict {
         Verdict::Good => {
             blocks.good += 1;
             return None;
         }
-        // A write that is not in the witness can only be newer: the records of a lost host's last
-        // writes may be missing.
+        // A write that is not in the witness can only be newer than the recorded writes: if the
+        // host was lost, the records of its last writes may be missing.
         Verdict::Possible | Verdict::Unknown | Verdict::Damaged(Damage::Ahead { .. }) => {
             blocks.in_flight += 1;
             return None;

@@ -17,13 +17,13 @@ use crate::{EngineError, defect};
 /// Polling interval of waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Phase of a cut. It decides which guarantee an acknowledgement gives.
+/// Phase of a cut. It determines what an acknowledgement guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum CutPhase {
     /// The cut has not begun: the write must survive.
     Before = 0,
-    /// The cut command is running: a write that is acknowledged in this phase must survive too.
+    /// The cut command is running: a write that is acknowledged in this phase must also survive.
     During = 1,
     /// The cut command has ended: the target should not acknowledge any write.
     After = 2,
@@ -33,13 +33,13 @@ pub enum CutPhase {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadCounts {
-    /// Writes acknowledged in each phase before [`CutPhase::Closed`].
+    /// Number of writes acknowledged in each phase before [`CutPhase::Closed`].
     pub acknowledged: [u64; 3],
     /// Failed operations.
     pub failed: u64,
     /// First failure.
     pub failure: Option<String>,
-    /// Threads that have not ended.
+    /// Number of threads that have not ended.
     pub running: usize,
 }
 
@@ -47,7 +47,7 @@ pub struct LoadCounts {
 #[derive(Debug)]
 struct LoadState {
     phase: AtomicU8,
-    /// Order of the starts and acknowledgements of all batches.
+    /// Counter that orders the starts and acknowledgements of all batches.
     order: AtomicU64,
     acknowledged: [AtomicU64; 3],
     failed: AtomicU64,
@@ -123,7 +123,7 @@ impl Load {
         self.shared.phase.fetch_max(phase as u8, Ordering::SeqCst);
     }
 
-    /// Returns the counts until now.
+    /// Returns the current counts.
     #[must_use]
     pub fn counts(&self) -> LoadCounts {
         let failure = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,7 +158,7 @@ impl Load {
     /// Returns the newest issued generation of each block.
     ///
     /// # Errors
-    /// Fails if the witness could not be written: it then lacks acknowledgements.
+    /// Fails if the witness could not be written, because acknowledgements are then missing in it.
     pub fn issued(&self) -> Result<Vec<u32>, EngineError> {
         let failure = self.shared.witness_failure.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = &*failure {
@@ -200,12 +200,13 @@ impl Writer {
                 }
             };
             // The phase is read after the acknowledgement. A write that was acknowledged before the
-            // cut may therefore count as a later write, but never the reverse.
+            // cut may therefore count as a later write, but a later write never counts as an
+            // earlier one.
             let acknowledged = self.shared.order.fetch_add(1, Ordering::SeqCst);
             let phase = self.phase();
-            // The target may have acknowledged the write before the cut, if this thread ran late.
-            // The acknowledgement then shows neither that the write must have survived, nor that
-            // the target still acknowledges.
+            // If this thread was delayed, the target may have acknowledged the write before the
+            // cut. Such an acknowledgement does not prove that the write must survive. It also does
+            // not prove that the target still acknowledges writes.
             if phase == CutPhase::After as u8 && began_phase < phase {
                 continue;
             }

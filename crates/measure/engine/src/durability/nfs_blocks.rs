@@ -1,7 +1,7 @@
 //! Tested file on an NFS export. Plimsoll's own client accesses it, so this host has neither a
-//! mount nor a cache of it. As with a hard mount, calls are repeated until the server answers. If a
-//! restarted server lost unstable writes, the client sends them again before their COMMIT
-//! completes: an acknowledged COMMIT always covers the batch.
+//! mount nor a cache of it. As with a hard mount, calls are repeated until the server responds. If
+//! a restarted server has lost unstable writes, the client sends them again before their COMMIT
+//! completes. An acknowledged COMMIT therefore always includes the whole batch.
 
 use std::fmt;
 use std::io;
@@ -25,7 +25,8 @@ use crate::{EngineError, stop_request};
 
 /// Largest READ or WRITE, in bytes.
 const TRANSFER_BYTES: usize = 64 * 1024;
-/// Calls in flight of a connection: one of the thread, and those of a recovery.
+/// Maximum number of calls in flight on a connection: one call of the thread, and the calls of a
+/// recovery.
 const DEPTH: u32 = 16;
 
 /// First XID of the next connection. A server may treat a repeated XID as a retransmission.
@@ -37,9 +38,9 @@ pub struct NfsBlocks {
     file: Handle,
     sync: SyncMethod,
     timeout: Duration,
-    /// Directory to remove at the end, in the export.
+    /// Directory in the export that is removed at the end.
     own_name: String,
-    /// A thread has its own connection, whose COMMIT covers the writes of this thread.
+    /// Each thread has its own connection, whose COMMIT includes the writes of this thread.
     connections: PerThread<Connection>,
 }
 
@@ -69,7 +70,7 @@ impl Connection {
         };
         let mut client = Client::new(config, Monotonic).map_err(|error| {
             let source = SysError::new("epoll_create1", error.raw_os_error());
-            EngineError::system("making an NFS client", source)
+            EngineError::system("creating an NFS client", source)
         })?;
         client.fail_calls_when(stop_request::has_timed_out);
         let server =
@@ -93,7 +94,8 @@ impl Connection {
 }
 
 impl NfsBlocks {
-    /// Returns access to a file of an export. `own_name` is the directory to remove at the end.
+    /// Returns access to a file of an export. `own_name` is the directory that is removed at the
+    /// end.
     #[must_use]
     pub fn new(
         export: Export,
@@ -131,7 +133,8 @@ impl NfsBlocks {
         let Some((export, file)) =
             shares.first().and_then(|share| Some((&share.export, *share.files.first()?)))
         else {
-            return Err(EngineError::Defect("the export has no file of the test".to_owned()));
+            let says = "the test's file was not created on the export";
+            return Err(EngineError::Defect(says.to_owned()));
         };
         let own_name = format!("plimsoll-{name}");
         let blocks = Self::new(export.clone(), file, target.sync, target.timeout, own_name);
@@ -149,7 +152,7 @@ impl NfsBlocks {
         let export = mount(&parsed).map_err(|error| failed(format!("mounting {url}"), &error))?;
         let own_name = format!("plimsoll-{}", target.server_name());
         let mut connection = Connection::open(&export, Handle::EMPTY, target.timeout)?;
-        let finding = |error: SetupError| failed(format!("looking at {own_name} on {url}"), &error);
+        let finding = |error: SetupError| failed(format!("reading {own_name} on {url}"), &error);
         let path = format!("{own_name}/s000/{}", data_name(0));
         let root = connection.root;
         let found = connection.client.lookup_path(root, path.as_bytes());

@@ -1,4 +1,4 @@
-//! One connection per thread, opened when the thread needs it.
+//! One connection for each thread, which is opened when the thread first needs it.
 
 use std::collections::HashMap;
 use std::io;
@@ -7,7 +7,7 @@ use std::thread::{self, ThreadId};
 
 use crate::EngineError;
 
-/// Connections of all threads. Each belongs to one thread.
+/// Connections of all threads. Each connection belongs to one thread.
 #[derive(Debug)]
 pub(super) struct PerThread<T>(Mutex<HashMap<ThreadId, Arc<Mutex<T>>>>);
 

@@ -1,6 +1,6 @@
 //! Tested blocks in a bucket of an S3 store: each block is one object. A PUT is durable when the
-//! store acknowledges it; S3 has no flush. The client repeats a request whose connection was lost,
-//! until the store answers.
+//! store acknowledges it; S3 has no flush. If a connection is lost, the client repeats the request
+//! until the store responds.
 
 use std::fmt;
 use std::io;
@@ -76,7 +76,7 @@ fn opened(
     OpenBlocks { blocks: Arc::new(blocks), file_system: None }
 }
 
-/// Claims a prefix of the bucket that only this test uses.
+/// Claims a prefix in the bucket that only this test uses.
 pub(super) fn create(
     target: &BlockTarget,
     address: &BucketAddress,
@@ -86,8 +86,8 @@ pub(super) fn create(
     Ok(opened(&data_set, target, address, name))
 }
 
-/// Finds the objects after a cut. Without the object that names their owner, the store has lost
-/// an acknowledged PUT. A store without the bucket is not the tested store.
+/// Finds the objects after a cut. If the object with the owner's name is missing, the store has
+/// lost an acknowledged PUT. If the bucket is missing, the store is not the tested store.
 pub(super) fn reopen(
     target: &BlockTarget,
     address: &BucketAddress,
@@ -113,7 +113,7 @@ impl S3Blocks {
         Ok(Connection { client, arena: Vec::new() })
     }
 
-    /// Names of the objects of a range of blocks.
+    /// Returns the names of the objects for a range of blocks.
     fn keys(&self, offset_bytes: u64, size_bytes: usize) -> Vec<String> {
         let first = offset_bytes / u64::from(BLOCK_BYTES);
         let count = size_bytes as u64 / u64::from(BLOCK_BYTES);

@@ -27,23 +27,31 @@ use crate::open_target::HeldTarget;
 use crate::open_target::handles::{OwnDirectory, TargetDirectory};
 use crate::work_dir::find_manifest::read_manifest_in;
 use crate::work_dir::removal::remove;
+use crate::work_dir::space::{Space, seen};
 use crate::work_dir::{
     DataManifest, Locks, create_own_directories, failed, finish_removals, lock_all,
     named_directories, own_name,
 };
 
-/// Name of the test's own directory, after `plimsoll-`.
+/// Name of the test's own directory, without the prefix `plimsoll-`.
 const NAME: &str = "durability";
 /// Name of the tested file in the directory.
 const FILE: &str = "blocks";
-/// Bytes of one write of the first pass.
+/// Size of the writes in the first pass.
 const LAYOUT_BYTES: usize = 1 << 20;
+
+/// Returns the space that a test of this size needs in a directory, and its free space.
+#[must_use]
+pub fn directory_space(path: &Path, size_bytes: u64) -> Space {
+    seen(NAME, path.to_path_buf(), size_bytes)
+}
 
 /// Open file or device of this host.
 #[derive(Debug)]
 struct LocalBlocks {
-    /// A descriptor of each thread: Linux reports a failed write-back once per descriptor, so a
-    /// thread's fsync of a shared one succeeds if another thread's fsync has already failed.
+    /// One descriptor for each thread. Linux reports a failed write-back once per descriptor: on a
+    /// shared descriptor, a thread's fsync would succeed if another thread's fsync had already
+    /// failed.
     writers: PerThread<File>,
     file: PathBuf,
     writer_flags: OpenFlags,
@@ -52,7 +60,7 @@ struct LocalBlocks {
     sync: SyncMethod,
     own: HeldTarget,
     manifest: Option<Manifest>,
-    // Held until the target is closed.
+    // The target is locked until it is closed.
     _device: Option<Device>,
     _locks: Option<Locks>,
 }
@@ -67,7 +75,7 @@ impl BlockTarget {
     /// Creates the file, or claims the device, and writes each block once, durably.
     ///
     /// # Errors
-    /// Fails if the target is unusable, in use, too small, or has other data.
+    /// Fails if the target is unusable, in use or too small, or if it contains other data.
     pub fn create(&self) -> Result<OpenBlocks, EngineError> {
         let open = match &self.place {
             TargetPlace::Device(path) => self.open_device(path)?.opened(None),
@@ -87,11 +95,14 @@ impl BlockTarget {
 
     fn create_file(&self, path: &Path) -> Result<LocalBlocks, EngineError> {
         let name = path.display().to_string();
-        let needs = "files are made in a directory";
+        let needs = "the test creates its file in a directory";
         let named = named_directories(std::iter::once(&name), needs, None)?;
         let locks = lock_all(&named)?;
         let own_name = own_name(NAME);
         named.iter().for_each(|directory| drop(finish_removals(directory, Some(&own_name))));
+        if let Some(error) = directory_space(path, self.size_bytes).lacking() {
+            return Err(error);
+        }
         let (made, _) = create_own_directories(&named, &own_name)?;
         let directories: Vec<PathBuf> = made.iter().map(|own| own.path.clone()).collect();
         let file = directories.first().map_or_else(PathBuf::new, |own| own.join(FILE));
@@ -113,7 +124,7 @@ impl BlockTarget {
         };
         let own = HeldTarget::of_directories(made);
         let made = manifest.write(&own).and_then(|()| {
-            own.create(&file).map_err(|error| EngineError::system("making a file", error))
+            own.create(&file).map_err(|error| EngineError::system("creating a file", error))
         });
         let opened = made.and_then(|_| {
             named.iter().try_for_each(|directory| sync_directory(directory.fd.as_fd(), path))?;
@@ -193,7 +204,7 @@ impl BlockTarget {
             blocks.write_at(bytes, at).map_err(|error| writing(&error))?;
             at += size as u64;
         }
-        // The first pass counts as acknowledged, with data, length and block map.
+        // The data, the length and the block map of the first pass count as acknowledged.
         blocks.sync_all().map_err(|error| writing(&error))
     }
 
@@ -204,7 +215,7 @@ impl BlockTarget {
     pub fn reopen(&self, file_system: Option<&FileSystemId>) -> Result<Reopened, EngineError> {
         let path = match &self.place {
             TargetPlace::Device(path) => {
-                // The device has this test's data.
+                // The device contains the data of this test.
                 let own = Self { destroy: vec![path.clone()], ..self.clone() };
                 return own.open_device(path).map(|open| Reopened::Open(open.opened(None)));
             }
@@ -214,14 +225,14 @@ impl BlockTarget {
         };
         let opening = |error: &io::Error| failed("opening the target", "open", path, error);
         let directory = TargetDirectory::open(path).map_err(|error| opening(&error))?;
-        // An empty mount point is on another file system than the tested directory.
+        // If the tested file system is not mounted, its mount point is on another file system.
         let missing = || self.missing(file_system_of(path).as_ref() == file_system);
         let own = match OwnDirectory::open_in(&directory, own_name(NAME).as_ref()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return missing(),
             other => other.map_err(|error| opening(&error))?,
         };
         let manifest = match read_manifest_in::<Manifest>(&own, &own.path) {
-            // The manifest was synced too: if its content differs, acknowledged data is lost.
+            // The manifest was synced too. If its content has changed, acknowledged data was lost.
             Err(EngineError::Config(_)) => None,
             other => other?,
         };
@@ -246,7 +257,7 @@ impl BlockTarget {
     }
 }
 
-/// Syncs a directory, which may be open with `O_PATH`.
+/// Syncs a directory, which may have been opened with `O_PATH`.
 fn sync_directory(directory: std::os::fd::BorrowedFd<'_>, path: &Path) -> Result<(), EngineError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let synced = openat(directory, ".", flags, Mode::empty()).and_then(fsync);
@@ -264,13 +275,13 @@ impl TestedBlocks for LocalBlocks {
         self.with_writer(File::sync_all)
     }
 
-    /// True if reads are direct, or if the page cache has no data of the file.
+    /// Returns true if reads are direct, or if the page cache contains no data of the file.
     fn drop_cache(&self) -> bool {
         let fd = std::os::fd::OwnedFd::from(match self.reader.try_clone() {
             Ok(file) => file,
             Err(_) => return false,
         });
-        // Dirty pages stay, and the residency then shows them.
+        // Dirty pages remain in the cache, and the residency then includes them.
         let _ = file::drop_cached(&fd);
         self.is_reader_direct || residency::of_file(&fd).is_ok_and(|found| found.cached_bytes == 0)
     }

@@ -1,5 +1,5 @@
-//! The witness, outside the target. It has the state of all blocks before the current cut, and one
-//! record for each acknowledged write since then.
+//! The witness is stored outside the target. It contains the state of all blocks before the current
+//! cut, and one record for each write that was acknowledged since then.
 //!
 //! A record has 32 bytes, little endian: block u32, generation u32, order of the batch's start u64,
 //! order of its acknowledgement u64, flags u32, CRC-32C u32. If a host was killed, the last record
@@ -21,15 +21,15 @@ const BLOCKS: &str = "blocks.bin";
 const DURING_CUT: u32 = 1;
 const SEEN: u32 = 1;
 
-/// Acknowledged write of one block.
+/// Record of an acknowledged write of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
     pub block: u32,
-    /// Number of writes to the block, this one included.
+    /// Number of writes to the block, including this write.
     pub generation: u32,
     /// Position of the batch's start in the order of all starts and acknowledgements.
     pub begun: u64,
-    /// Position of the acknowledgement in the same order.
+    /// Position of the acknowledgement in the order of all starts and acknowledgements.
     pub acknowledged: u64,
     /// True if the cut command was running at the acknowledgement.
     pub during_cut: bool,
@@ -95,7 +95,7 @@ impl AckWitness {
 pub struct BlockState {
     /// Generation of the newest acknowledged write; 0 if the content is unknown.
     pub acknowledged: u32,
-    /// Newest generation for which a write was begun.
+    /// Newest generation whose write was started.
     pub issued: u32,
     /// True if the acknowledged write was read back after a cut.
     pub seen: bool,
@@ -105,13 +105,13 @@ pub struct BlockState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedBlock {
     pub state: BlockState,
-    /// The newest acknowledgement since the last cut; `None` if there is none.
+    /// The newest acknowledgement since the last cut; `None` if no write was acknowledged.
     pub newest: Option<Acknowledgement>,
 }
 
 impl ExpectedBlock {
     /// Combines the states before a cut with the acknowledgements since then. If the newest issued
-    /// write of a block is unknown, there may be one more write than were acknowledged.
+    /// write of a block is unknown, one write more than the acknowledged ones may have been issued.
     #[must_use]
     pub fn combine(states: &[BlockState], acks: &[Acknowledgement]) -> Vec<Self> {
         let before = |state: &BlockState| Self { state: *state, newest: None };
@@ -137,12 +137,13 @@ fn acks_name(cut: u64) -> String {
 #[derive(Clone, Debug)]
 pub struct Witness {
     files: Arc<dyn WitnessFiles>,
-    /// True if each record is synced: for a host that loses power together with the target.
+    /// True if each record is synced. This is necessary if the host loses power together with the
+    /// target.
     sync: bool,
 }
 
 impl Witness {
-    /// Uses the files of a witness.
+    /// Creates a witness that uses these files.
     #[must_use]
     pub fn new(files: Arc<dyn WitnessFiles>, sync: bool) -> Self {
         Self { files, sync }
@@ -161,8 +162,8 @@ impl Witness {
             bytes.extend((if state.seen { SEEN } else { 0 }).to_le_bytes());
         }
         bytes.extend(crc32c(0, &bytes).to_le_bytes());
-        // The file of acknowledgements is created before the states that it continues: if a host
-        // stops between the two steps, the earlier states and an empty file exist.
+        // The file of acknowledgements is created before the states are replaced. If the host stops
+        // between these two steps, the earlier states and an empty file exist.
         let name = acks_name(cut);
         self.replace(&name, &[])?;
         self.replace(BLOCKS, &bytes)?;
@@ -204,7 +205,7 @@ impl Witness {
         for (number, record) in records.iter().enumerate() {
             match Acknowledgement::decode(record) {
                 Some(ack) => found.push(ack),
-                // Space that a lost host had reserved but not written yet.
+                // This space was reserved, but the host was lost before it wrote there.
                 None if records[number..].iter().all(|r| r.iter().all(|byte| *byte == 0)) => break,
                 None => return Err(damaged(&acks)),
             }
@@ -214,7 +215,7 @@ impl Witness {
 
     /// Removes the acknowledgements of a verified cut.
     pub fn forget(&self, cut: u64) {
-        // A leftover file harms nothing.
+        // A file that could not be removed does no harm.
         let _ = self.files.remove(&acks_name(cut));
     }
 

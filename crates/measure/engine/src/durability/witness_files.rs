@@ -1,4 +1,4 @@
-//! Files of a witness: in a directory of this host, or on another host.
+//! Files of a witness. They are in a directory of this host, or on another host.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -16,22 +16,22 @@ pub trait WitnessFiles: Debug + Send + Sync {
     /// Replaces or creates a file. The new content is durable.
     ///
     /// # Errors
-    /// Errors of the file system or the network.
+    /// Fails on an error of the file system or of the network.
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
     /// Appends to a file, and creates it if it is missing. The bytes are durable if `sync` is true.
     ///
     /// # Errors
-    /// Errors of the file system or the network.
+    /// Fails on an error of the file system or of the network.
     fn append(&self, name: &str, bytes: &[u8], sync: bool) -> io::Result<()>;
     /// Removes a file.
     ///
     /// # Errors
-    /// Errors of the file system or the network.
+    /// Fails on an error of the file system or of the network.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Removes all files and the directory.
     ///
     /// # Errors
-    /// Errors of the file system or the network.
+    /// Fails on an error of the file system or of the network.
     fn remove_all(&self) -> io::Result<()>;
     /// Returns the path of a file, for messages.
     fn path(&self, name: &str) -> PathBuf;
@@ -41,7 +41,7 @@ pub trait WitnessFiles: Debug + Send + Sync {
 #[derive(Debug)]
 pub struct LocalFiles {
     directory: PathBuf,
-    /// File of the last append, which is usually that of the next.
+    /// File of the last append. The next append usually uses the same file.
     appended: Mutex<Option<(String, File)>>,
 }
 
@@ -49,11 +49,13 @@ impl LocalFiles {
     /// Creates the directory if it is missing. Also returns whether it is new.
     ///
     /// # Errors
-    /// The parent does not exist, or another error of the file system.
+    /// Fails if the parent does not exist, or on another error of the file system.
     pub fn create(directory: &Path) -> io::Result<(Self, bool)> {
         let is_new = match fs::create_dir(directory) {
             Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && directory.is_dir() => {
+                false
+            }
             Err(error) => return Err(error),
         };
         let directory = directory.to_path_buf();

@@ -17,7 +17,7 @@ use crate::open_target::HeldTarget;
 use crate::open_target::openat::{directory_in, names_in};
 use crate::step::Stage;
 
-/// Brings the caches into the state that the plan declares and returns the store.
+/// Brings the caches into the planned state and returns the store.
 pub(super) fn prepare(
     run: &mut MailRunState<'_>,
     store: Store,

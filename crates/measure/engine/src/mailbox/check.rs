@@ -1,5 +1,5 @@
-//! `plimsoll verify` of a mail store. The check reads every page and log block and reports each
-//! durably committed change that is missing. It writes nothing.
+//! Implements `plimsoll verify` for a mail store. The check reads every page and every log block,
+//! and reports each durably committed change that is missing. It writes nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,14 +33,14 @@ pub struct StoreCheck {
     pub state: StoreState,
     /// Pages read and checked.
     pub pages_checked: u64,
-    /// Pages checked against the log.
+    /// Pages that were compared with the log.
     pub pages_by_log: u64,
-    /// Pages that are not in the log, checked against the generation map.
+    /// Pages that are not in the log and were compared with the generation map.
     pub pages_by_map: u64,
-    /// Intact pages at their position that are neither in the log nor in the map. Their last
+    /// Intact pages in the correct position that are neither in the log nor in the map. Their last
     /// acknowledged write may be missing.
     pub pages_unknown: u64,
-    /// Databases with a generation map that is missing or may be older than the data. The check
+    /// Number of databases whose generation map is missing or may be older than the data. The check
     /// ignores such a map.
     pub maps_untrusted: u64,
     /// Acknowledged log blocks read and checked.
@@ -49,19 +49,19 @@ pub struct StoreCheck {
     pub log_changes: u64,
     /// Pages with damage of a kind that a crash can cause and the log can repair.
     pub pages_recoverable: u64,
-    /// Commits that the witness recorded as acknowledged.
-    pub commits_expected: u64,
-    /// Commits of other stores in the witness's file, which the check skips.
+    /// Number of commits that the witness recorded as acknowledged. `None` without a witness.
+    pub commits_expected: Option<u64>,
+    /// Number of commits of other stores in the witness's file. The check skips them.
     pub commits_of_others: u64,
-    /// Listed damage: missing and short files, and at most a thousand findings per machine.
+    /// List of damage: missing and short files, and up to a thousand findings per machine.
     pub damage: Vec<Damage>,
-    /// Total number of damages, including damages that are not listed.
+    /// Total number of damaged parts, including parts that are not listed.
     pub damage_count: u64,
-    /// Mismatches that only an untrusted map reports. These findings do not count as damage.
+    /// Mismatches with an untrusted map only. They do not count as damage.
     pub unconfirmed: Vec<String>,
     /// True if the check read everything.
     pub complete: bool,
-    /// First I/O error, if one ended the check.
+    /// The I/O error that ended the check; `None` if there was no error.
     pub io_error: Option<String>,
 }
 
@@ -87,7 +87,7 @@ pub fn check_store(
     let (store_directories, in_place) = StoreDirectories::open(path)?;
     if store_directories.manifest.state == StoreState::Creating {
         return Err(EngineError::Config(format!(
-            "the store at {} was never completed: its run ended while it created the store",
+            "the store at {} is incomplete: the run that created it ended before it had finished",
             path.display()
         )));
     }
@@ -101,8 +101,8 @@ pub fn check_store(
         Some(path) => read_commits(path, store_directories.manifest.store_id)?,
         None => WitnessedCommits::default(),
     };
-    // With a witness, one machine checks the commits of all databases. Otherwise up to one machine
-    // per CPU shares the databases.
+    // With a witness, one machine checks the commits of all databases. Otherwise, the databases are
+    // distributed over machines, at most one machine per CPU.
     let parts = spread(store.config(), if witness.is_some() { 1 } else { cpus });
     let machines: Vec<Verify> = store
         .split(&parts)
@@ -127,7 +127,7 @@ pub fn check_store(
         log_blocks_checked: 0,
         log_changes: 0,
         pages_recoverable: 0,
-        commits_expected: witnessed.count,
+        commits_expected: witness.map(|_| witnessed.count),
         commits_of_others: witnessed.foreign_count,
         damage: Vec::new(),
         damage_count: 0,
@@ -224,7 +224,7 @@ impl StoreCheck {
     }
 }
 
-/// Files of a store that are missing or too short.
+/// Files of a store that are missing or shorter than expected.
 struct AbsentFiles(Vec<(PathBuf, FileSpec, FileState)>);
 
 impl AbsentFiles {
@@ -236,7 +236,7 @@ impl AbsentFiles {
         for spec in store.files() {
             let number = spec.directory as usize;
             let (Some(own), Some(directory)) = (open.get(number), directories.get(number)) else {
-                let says = format!("{} is in a directory that the plan does not name", spec.name);
+                let says = format!("{} is in a directory that the plan does not list", spec.name);
                 return Err(EngineError::Config(says));
             };
             let state = file_state(own, directory, Path::new(&spec.name), spec.size_bytes)?;
@@ -266,7 +266,7 @@ impl AbsentFiles {
             let (kind, says) = match state {
                 FileState::Short(held) => {
                     let of = spec.size_bytes;
-                    ("truncated", format!("truncated: {held} of {of} bytes exist"))
+                    ("truncated", format!("the file is truncated: {held} of {of} bytes exist"))
                 }
                 _ => ("missing", "missing".to_owned()),
             };
@@ -296,5 +296,5 @@ fn fits_memory(config: &MailboxConfig, memory_bytes: Option<u64>) -> Result<(), 
     }
 }
 
-/// Memory for the check's record of one log block, with the block's header.
+/// Memory that the check needs for each log block, including the header of the block.
 const BLOCK_MEMORY_BYTES: u64 = 64;

@@ -5,8 +5,9 @@
 //! the process dies. A crash of the host loses the data that the kernel had not yet written back.
 //!
 //! [`StoredGenerationMap`] therefore trusts a map in two cases only. Either the host was not
-//! restarted since (`store.json` has the boot's identity), or the store was closed. Closing flushes
-//! map and manifest to stable storage and writes the end of the log into both.
+//! restarted since the store was opened (`store.json` contains the identity of the boot), or the
+//! store was closed. Closing flushes map and manifest to stable storage and writes the end of the
+//! log into both.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -20,7 +21,7 @@ use crate::open_target::handles::OwnDirectory;
 use crate::open_target::openat::open_or_create_file;
 use crate::work_dir::maps::read_exactly;
 
-/// Marks of one database, in mapped files.
+/// Generation marks of one database, in mapped files.
 pub struct MappedGenerationMap {
     generations: CellMap<AtomicU32>,
     durable: CellMap<AtomicU64>,
@@ -86,9 +87,11 @@ impl GenerationMap for MappedGenerationMap {
 /// Reason to trust a map on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// The store is in its original place, and the host was not restarted since it was opened.
+    /// The store is in its original place, and the host was not restarted since the store was
+    /// opened.
     SameBoot,
-    /// The store was closed at this log position. A map with the same position is from that close.
+    /// The store was closed at this log position. A map with the same position was written by that
+    /// close.
     ClosedAt(u64),
     /// The map may be older or newer than the data.
     Never,

@@ -1,5 +1,5 @@
-//! The load: warm-up, measurement, close. One machine per thread runs all three phases. The
-//! coordinating thread decides when the next phase starts.
+//! The load phases of a mail store: warm-up, measurement and close. In each thread, one machine
+//! runs all three phases. The coordinating thread decides when the next phase starts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,11 +23,13 @@ use super::witness::CommitWitness;
 use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
 use crate::{EngineError, issue, start_barrier};
 
-/// Counters that are levels, not sums. Their difference over a phase has no meaning.
+/// Counters that contain a current level and not a sum, so that a difference over a phase would be
+/// meaningless.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
 impl MailRunState<'_> {
-    /// Runs warm-up, measurement and close. Returns `None` if the store could not be closed.
+    /// Runs warm-up, measurement and close, and returns the store. Returns `None` if the store
+    /// could not be closed.
     pub(super) fn load(&mut self, store: Store) -> Result<Option<Store>, EngineError> {
         let parts = spread(store.config(), self.threads);
         self.recording.engine.threads = parts.len() as u32;
@@ -104,7 +106,7 @@ impl MailRunState<'_> {
         Ok(Some(store))
     }
 
-    /// Records how long I/Os waited in the generator, and the CPUs of its threads.
+    /// Records the waiting times of I/Os in the generator, and the CPUs of its threads.
     fn note_generator(&mut self, threads: Vec<GeneratorThread>) {
         let recording = &mut self.recording;
         let generator = &mut recording.observed.generator;
@@ -116,8 +118,8 @@ impl MailRunState<'_> {
         }
     }
 
-    /// Records the operations of the workload. Database figures are counted from the issued I/Os;
-    /// log figures are from the store's counters.
+    /// Records the operations of the workload. The figures of databases count issued I/Os. The
+    /// figures of logs come from the store's counters.
     fn access_profile(&mut self, counted: Option<AccessProfiler>) {
         if let Some(profiler) = counted {
             self.recording.observed.workload = profiler.totals();
@@ -133,7 +135,7 @@ impl MailRunState<'_> {
     }
 }
 
-/// State of the coordinating thread: phases, recording, observation.
+/// State of the coordinating thread, which controls phases, recording and observation.
 struct LoadCoordinator<'r, 'a> {
     run: &'r mut MailRunState<'a>,
     control: &'r Control,
@@ -144,14 +146,14 @@ struct LoadCoordinator<'r, 'a> {
     phase: u32,
     phase_started_ns: u64,
     next_sample_ns: u64,
-    /// Upper limit of the threads' delay at the start or end of the measured phase.
+    /// Upper limit for the delay of the threads at the start or end of the measured phase.
     boundary_error_ns: u64,
     /// Counters at the end of each phase, by phase and thread.
     counters: BTreeMap<(u32, u32), Vec<(&'static str, u64)>>,
     measure_phase: Option<u32>,
     /// End of each thread's latest interval in the measured phase.
     measured_to_ns: BTreeMap<u32, u64>,
-    /// Number of whole intervals of the measured phase passed to
+    /// Number of complete intervals of the measured phase that were passed to
     /// [`EndCondition`](crate::end_condition::EndCondition).
     intervals_reported: u64,
     may_end: bool,
@@ -258,8 +260,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    /// Passes the intervals that all threads have reported to the end condition, which decides when
-    /// to stop.
+    /// When all threads have reported an interval, passes it to the end condition, which decides
+    /// when the phase ends.
     fn report_intervals(&mut self) {
         if !self.run.mail.plan.phases.until_steady || self.measured_to_ns.len() < self.classes.len()
         {
@@ -267,8 +269,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
         let interval_ns = self.run.stage.interval_ns;
         let to_ns = self.measured_to_ns.values().min().copied().unwrap_or(0);
-        // A thread's interval ends on its first completion after the grid line, or slightly before
-        // the line.
+        // The interval of a thread ends at the first completion after the boundary of the grid, or
+        // slightly before this boundary.
         let reached_ns = to_ns.saturating_sub(self.phase_started_ns) + interval_ns / 4;
         while !self.may_end && (self.intervals_reported + 1) * interval_ns <= reached_ns {
             let (operations, written_bytes) = self.interval(self.intervals_reported, interval_ns);
@@ -278,8 +280,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     }
 
     /// Returns transactional I/Os and written bytes of interval `number` of the measured phase,
-    /// from the series. A row that crosses a boundary of the grid counts in the interval of its
-    /// midpoint.
+    /// from the series. A row that crosses a boundary of the grid is added to the interval that
+    /// contains its midpoint.
     fn interval(&self, number: u64, interval_ns: u64) -> (u64, u64) {
         let recording = &self.run.recording;
         let start_ns = recording.since_start_ns(self.phase_started_ns);
@@ -302,7 +304,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     }
 
     /// Returns the start of the first row that may belong to interval `number`. Rows of other
-    /// threads can arrive later, but never by two intervals.
+    /// threads can arrive later, but always less than two intervals later.
     fn oldest_row_ns(&self, number: u64, interval_ns: u64) -> u64 {
         let start_ns = self.run.recording.since_start_ns(self.phase_started_ns);
         start_ns + number.saturating_sub(2) * interval_ns
@@ -312,7 +314,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     fn measure(&mut self, from_ns: u64) {
         let ready = self.latest.ready();
         let note = if ready { String::new() } else { self.warm_up_note() };
-        // The work until the switch counts as warm-up.
+        // Work before the switch is part of the warm-up.
         let resident = caches::resident_bytes(&self.run.stage);
         self.run.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
         let instances = self.run.recording.instances.iter();
@@ -335,7 +337,10 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     fn warm_up_note(&self) -> String {
         let progress = self.latest.progress(0, 0);
         let percent = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64 * 100.0;
-        format!("cache and log depth had reached {percent:.0} % at the end of the warm-up")
+        format!(
+            "at the end of the warm-up, the cache and the log depth had reached {percent:.0} \
+            % of their target"
+        )
     }
 
     /// Ends the current phase and requests that the groups close. The groups switch to the next
@@ -373,7 +378,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         self.run.recording.observed = observed;
     }
 
-    /// Records the start of a phase and returns the index of the previous one.
+    /// Records the start of a phase and returns the index of the previous phase.
     fn begin_phase(&mut self, kind: PhaseKind, at_ns: u64) -> u32 {
         let before = self.phase;
         self.phase = self.run.recording.begin(kind, at_ns);

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use plimsoll_evidence::run::Damage;
 use plimsoll_workload::mailbox::{Failure, Finding, MailboxConfig, Place};
 
-/// Paths and configuration of a store, to find the file of each part.
+/// Paths and configuration of a store. They determine the file of each part of the store.
 #[derive(Clone, Debug)]
 pub struct Locator {
-    /// Directories in the store's order.
+    /// Directories of the store, in the order of its numbering.
     pub directories: Vec<PathBuf>,
     /// Configuration of the store.
     pub config: MailboxConfig,
 }
 
 impl Locator {
-    /// Returns the file of a finding, and the byte offset if the finding is at one offset.
+    /// Returns the file of a finding, and its byte offset if the finding has a single offset.
     pub fn locate(&self, finding: &Finding) -> Option<(PathBuf, Option<u64>)> {
         let config = &self.config;
         let database = config.databases.iter().find(|d| d.id == finding.database)?;
@@ -37,7 +37,7 @@ impl Locator {
         Some((path, at))
     }
 
-    /// Describes a finding, with its file.
+    /// Describes a finding and its file.
     pub fn describe(&self, finding: &Finding) -> String {
         match self.locate(finding) {
             Some((path, Some(at))) => format!("{finding} ({} at byte {at})", path.display()),

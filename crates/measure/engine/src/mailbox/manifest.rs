@@ -1,5 +1,5 @@
 //! `store.json`: the description of a mail store on disk. `plimsoll verify` and later runs read it.
-//! Each of the store's directories has the same copy.
+//! Each of the store's directories contains an identical copy.
 
 use std::fs;
 use std::path::Path;
@@ -31,12 +31,12 @@ pub enum StoreState {
     Clean,
 }
 
-/// State of one database while the store is not in use.
+/// State of a database in a store that is not in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// Id of the database.
     pub id: u32,
-    /// Pages that contain, or contained, records.
+    /// Number of pages that contain records now or contained records earlier.
     pub pages_used: u32,
     /// Log position of the next block to write.
     pub next_lsn: u64,
@@ -47,7 +47,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Converts from the store's representation.
+    /// Creates the position from the store's representation.
     pub fn new(id: u32, pages_used: u32, log: LogPosition) -> Self {
         let LogPosition { next_lsn, checkpoint, epoch } = log;
         Self { id, pages_used, next_lsn, checkpoint_lsn: checkpoint, epoch }
@@ -65,7 +65,7 @@ impl Position {
 pub struct Manifest {
     /// Version of the format.
     pub store_version: u32,
-    /// Identity of the store, present in each of its pages and log blocks.
+    /// Identity of the store. Each of its pages and log blocks contains it.
     pub store_id: u64,
     /// Name of the plan that created the store.
     pub plan: String,
@@ -73,7 +73,7 @@ pub struct Manifest {
     pub seed: u64,
     /// Size and settings of the store.
     pub mailbox: Mailbox,
-    /// Absolute paths of the directories, in the store's order: databases first, then logs.
+    /// Absolute paths of the directories: first those for databases, then those for logs.
     pub directories: Vec<String>,
     /// Number of database directories. The remaining directories are for logs.
     pub database_directories: u32,
@@ -116,28 +116,31 @@ impl DataManifest for Manifest {
         let dealt = (1..=all).contains(&self.database_directories);
         if !dealt || all > DIRECTORIES_MAX {
             return Err(format!(
-                "{} of {all} directories for databases",
+                "{} of its {all} directories are for databases, which is not possible",
                 self.database_directories
             ));
         }
         if self.directories.iter().any(|directory| !Path::new(directory).is_absolute()) {
-            return Err("a directory is not absolute".to_owned());
+            return Err("the path of a directory is not absolute".to_owned());
         }
         if databases > DATABASES_MAX || u64::from(databases) * u64::from(log_files) > LOG_FILES_MAX
         {
-            return Err(format!("{databases} databases with {log_files} log files each"));
+            return Err(format!(
+                "{databases} databases with {log_files} log files each are more \
+                than a store can have"
+            ));
         }
         Ok(())
     }
 }
 
-/// Limits above those of any plan.
+/// These limits are higher than those of plans.
 const DIRECTORIES_MAX: u32 = 4096;
 const DATABASES_MAX: u32 = 4096;
 const LOG_FILES_MAX: u64 = 1 << 22;
 
 impl Manifest {
-    /// Reads the manifest in `directory`. Returns `None` if there is none.
+    /// Reads the manifest in `directory`. Returns `None` if there is no manifest.
     ///
     /// # Errors
     /// Fails if the manifest cannot be read or is not valid.
@@ -153,8 +156,8 @@ impl Manifest {
         work_dir::write_manifest(self, held)
     }
 
-    /// Returns true if the store was last opened during this boot. The maps are then as new as the
-    /// data.
+    /// Returns true if the store was last opened during the current boot. The maps are then up to
+    /// date with the data.
     pub fn is_of_this_boot(&self) -> bool {
         !self.boot_id.is_empty() && self.boot_id == boot_id()
     }

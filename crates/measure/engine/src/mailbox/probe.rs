@@ -34,7 +34,7 @@ pub fn written_bytes(
     let own = OwnDirectory::named(directory)
         .map_err(|error| io("opening a directory", directory, &error))?;
     let held = HeldTarget::of_directories(vec![own]);
-    held.create(&path).map_err(|error| EngineError::system("making a file", error))?;
+    held.create(&path).map_err(|error| EngineError::system("creating a file", error))?;
     let result = write(&path, &held, limit_bytes, duration_ns, interrupt);
     for own in held.directories() {
         unlinkat(&own.fd, &name, AtFlags::empty())

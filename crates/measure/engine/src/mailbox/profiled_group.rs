@@ -1,6 +1,6 @@
 //! A group of databases that counts its transactional I/Os when it issues them. The counts show the
-//! real load of the mail store. Maintenance, logs and upkeep do not count, so the working set is
-//! that of the users.
+//! real load of the mail store. Maintenance, logs and upkeep are not counted, so the profile shows
+//! the working set of the users.
 
 use std::sync::Arc;
 
@@ -13,16 +13,18 @@ use plimsoll_workload::step::{
 
 use crate::step::Control;
 
-/// Group with a profiler of the I/Os that it issues in the measured phase.
+/// Group of databases with a profiler, which counts the I/Os that the group issues in the measured
+/// phase.
 pub(super) struct ProfiledGroup {
     pub(super) group: Group,
     profiler: AccessProfiler,
     /// Index of the group's first file among the files of all groups.
     first_file: u32,
-    /// By class: true if the class is transactional.
+    /// For each class: true if the class is transactional.
     counts: Vec<bool>,
     control: Arc<Control>,
-    /// True once the measured phase has started. The I/Os of the warm-up are discarded then.
+    /// True once the measured phase has started. At its start, the counts of the warm-up are
+    /// discarded.
     measures: bool,
 }
 
@@ -38,8 +40,8 @@ impl ProfiledGroup {
                 let counts = group.classes().iter();
                 let counts = counts.map(|class| class.group == ClassGroup::Transactional).collect();
                 let clients = group.files().len();
-                // An I/O that starts at the end of the previous I/O in its file is sequential,
-                // whichever session issues it.
+                // An I/O is sequential if it starts at the end of the previous I/O in its file,
+                // even if another session issued that I/O.
                 let profiler = AccessProfiler::new(&files_bytes, clients, seed);
                 let own_first = first_file;
                 first_file += clients as u32;
@@ -50,12 +52,13 @@ impl ProfiledGroup {
             .collect()
     }
 
-    /// Returns a handle that another thread can read.
+    /// Returns a handle for reading the profile from another thread.
     pub(super) fn live_access(&self) -> LiveAccess {
         self.profiler.live()
     }
 
-    /// Merges the profiles of the measured phase. Returns `None` if that phase never started.
+    /// Merges the profiles of all groups for the measured phase. Returns `None` if this phase never
+    /// started.
     pub(super) fn merge_profiles<'s>(
         all: impl Iterator<Item = &'s Self>,
     ) -> Option<AccessProfiler> {

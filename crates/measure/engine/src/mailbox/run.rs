@@ -25,7 +25,7 @@ use crate::backend::BackendReport;
 use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
 use crate::{EngineError, defect, issue, start_barrier};
 
-/// Maximum number of damages listed in the bundle. Further damages are only counted.
+/// Maximum number of damaged parts that are listed in the bundle. Further damage is only counted.
 const DAMAGE_LISTED_MAX: usize = 100;
 /// Maximum number of times that a thread sends histograms in the measured phase.
 const HISTOGRAM_INTERVALS: u64 = 600;
@@ -89,8 +89,8 @@ impl MailRunState<'_> {
         self.run_machines(PhaseKind::FormatLogs, parts)
     }
 
-    /// Marks the store as clean: every change is in the databases, and the generation maps are
-    /// durable.
+    /// Marks the store as clean after every change was written to the databases and the generation
+    /// maps were made durable.
     fn close(&mut self, store: &Store) -> Result<(), EngineError> {
         let directory = self.mail.store_directories.marks_directory();
         for state in store.databases() {
@@ -150,8 +150,8 @@ impl MailRunState<'_> {
         Ok(())
     }
 
-    /// Drives phase machines in parallel and returns their store, or `None` if a machine did not
-    /// complete.
+    /// Drives the machines of a phase in parallel, and returns the store, or `None` if a machine
+    /// did not complete.
     pub(super) fn run_machines<W: Phase + Send + 'static>(
         &mut self,
         kind: PhaseKind,
@@ -343,7 +343,7 @@ impl MailRunState<'_> {
 /// Latest interval of each thread, for progress reports.
 pub(super) struct LatestSnapshots {
     threads: Vec<Option<IntervalSnapshot>>,
-    /// By thread and class: true if the class counts for rate and latency. Threads that own
+    /// For each thread and class: true if rate and latency include this class. Threads that own
     /// different numbers of databases have different classes.
     counted: Vec<Vec<bool>>,
     rate_ops_per_s: f64,
@@ -352,7 +352,8 @@ pub(super) struct LatestSnapshots {
 }
 
 impl LatestSnapshots {
-    /// Creates an entry for each thread. `counts` selects the classes for rate and latency.
+    /// Creates an entry for each thread. `counts` selects the classes that rate and latency
+    /// include.
     pub(super) fn new(classes: &[Vec<Class>], counts: impl Fn(&Class) -> bool) -> Self {
         let counted = |classes: &Vec<Class>| classes.iter().map(&counts).collect();
         Self {
@@ -412,7 +413,8 @@ fn progress_of<W: Phase>(phase: &W) -> WorkloadProgress {
     }
 }
 
-/// Returns the number of threads: the plan's, or one per CPU, and at most one per database.
+/// Returns the number of threads: the number in the plan, otherwise one per CPU, but at most one
+/// per database.
 fn threads(plan: &ResolvedPlan, mailbox: &Mailbox) -> u32 {
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
     let requested = if plan.engine.workers > 0 { plan.engine.workers } else { cpus };

@@ -20,18 +20,18 @@ pub struct MailRun<'a> {
     pub target: &'a Target,
     /// Settings of the store.
     pub mailbox: &'a Mailbox,
-    /// Directories of the store. The files do not exist yet, or an earlier run left them in a clean
-    /// state ([`StoreDirectories::reuse`]).
+    /// Directories of the store. The files do not exist yet, or an earlier run closed them cleanly
+    /// ([`StoreDirectories::reuse`]).
     pub store_directories: StoreDirectories,
     /// Turns true if the operator interrupts the run.
     pub interrupt: &'a AtomicBool,
     /// Receives progress reports.
     pub watcher: &'a mut dyn Watcher,
-    /// File or pipe that receives each acknowledged durable commit, if any.
+    /// File or pipe that receives each acknowledged durable commit; `None` without a witness.
     pub witness: Option<&'a Path>,
-    /// Decides when a measurement until steady ends.
+    /// Decides when a measurement that lasts until the load is steady ends.
     pub end_condition: &'a mut dyn EndCondition,
-    /// File for older rows and histograms, if any.
+    /// Optional file for older rows and histograms.
     pub spool: Option<Spool>,
 }
 

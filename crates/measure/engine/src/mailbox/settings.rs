@@ -1,4 +1,4 @@
-//! The store that a manifest describes.
+//! Opens the store that a manifest describes.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ fn open_store_with(
     map: impl Fn(u32, u32, Option<&Position>) -> Result<Box<dyn GenerationMap>, EngineError>,
 ) -> Result<Store, EngineError> {
     let config = config_of(manifest)?;
-    // Validation is the first step, because the numbers determine the size of allocations.
+    // The numbers determine the size of allocations, so they are validated first.
     config.validate().map_err(|error| EngineError::Config(error.to_string()))?;
     let mut states = Vec::new();
     for database in &config.databases {
@@ -70,7 +70,7 @@ fn open_store_with(
     Store::new(config, states).map_err(|error| EngineError::Config(error.to_string()))
 }
 
-/// Returns the position of each database.
+/// Returns the log position and page count of each database.
 pub fn positions(store: &Store) -> Vec<Position> {
     let position =
         |state: &DatabaseState| Position::new(state.config.id, state.pages_used, state.log);

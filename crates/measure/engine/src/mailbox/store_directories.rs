@@ -1,9 +1,9 @@
 //! Directories of a mail store: their lock, files and generation maps.
 //!
 //! The store creates its own directory, `plimsoll-NAME`, below each directory that the plan names.
-//! A link with that name, or a directory without a manifest, is someone else's and is rejected.
-//! Files are created with `O_EXCL`, so an existing file is never opened for writing. Removal
-//! deletes only the contents that the manifest lists.
+//! If a link or a directory without a manifest has that name, it does not belong to Plimsoll and is
+//! rejected. Files are created with `O_EXCL`, so an existing file is never opened for writing.
+//! Removal deletes only the contents that the manifest lists.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use crate::work_dir::{
     self, DataManifest, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
 };
 
-/// Directories of a store, locked until this is dropped.
+/// Directories of a store, locked until this value is dropped.
 #[derive(Debug)]
 pub struct StoreDirectories {
     /// Manifest in its current state on the disk.
@@ -36,7 +36,7 @@ pub struct StoreDirectories {
 
 impl StoreDirectories {
     /// Prepares the target's directories for a new store. Removes a store of an earlier run of the
-    /// same plan. With `allowed`, the target must be in one of these directories.
+    /// same plan. If `allowed` is set, the target must be in one of these directories.
     ///
     /// # Errors
     /// Fails if a directory is missing, not allowed, in use by another run, read-only or too small.
@@ -78,13 +78,14 @@ impl StoreDirectories {
         let held = HeldTarget::of_directories(made);
         let store_directories =
             Self { manifest, replaced: !replaced.is_empty(), held, _locks: locks };
-        // Maps of data without a manifest are garbage-collected, so the manifest is written first.
+        // The manifest is written first, because maps whose data has no manifest are
+        // garbage-collected.
         let noted = store_directories.manifest.write(&store_directories.held);
         let noted = noted.and_then(|()| {
             maps::write_locations(&generation_maps, &store_directories.manifest.directories)
         });
         if let Err(error) = noted {
-            // The caller needs the first error. An error of the removal would hide it.
+            // An error of the removal is ignored, so that the caller gets the first error.
             drop(store_directories.remove());
             return Err(error);
         }
@@ -93,11 +94,11 @@ impl StoreDirectories {
 
     /// Opens the store at `path` for reading. `path` is one of the store's own directories or a
     /// directory that a plan names. Creates nothing, so a read-only file system is enough. Also
-    /// returns true if the store is in its original place.
+    /// returns whether the store is in its original location.
     ///
     /// # Errors
-    /// Fails if `path` has no store, several stores or only part of a copy, or if the store is in
-    /// use.
+    /// Fails if `path` contains no store, several stores or only a part of a copy, or if the store
+    /// is in use.
     pub fn open(path: &Path) -> Result<(Self, bool), EngineError> {
         let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
         let recorded: Vec<PathBuf> = manifest.directories.iter().map(PathBuf::from).collect();
@@ -112,15 +113,15 @@ impl StoreDirectories {
         Ok((Self { manifest, replaced: false, held, _locks: locks }, in_place))
     }
 
-    /// Prepares a store that was closed cleanly for the next run. That run may have another number
-    /// of threads and another page cache size. The databases do not change.
+    /// Prepares a store that was closed cleanly for the next run. That run may have a different
+    /// number of threads and a different page cache size. The databases are not changed.
     ///
     /// # Errors
-    /// Fails if the store was not closed cleanly or has another shape.
+    /// Fails if the store was not closed cleanly, or if its settings differ in other ways.
     pub fn reuse(mut self, mailbox: &Mailbox) -> Result<Self, EngineError> {
         if self.manifest.state != StoreState::Clean {
             return Err(EngineError::Config(
-                "the last run did not close its data cleanly: it cannot be used again".into(),
+                "the last run did not close its data cleanly: the data cannot be used again".into(),
             ));
         }
         let shape = |m: &Mailbox| Mailbox {
@@ -132,7 +133,7 @@ impl StoreDirectories {
         };
         if shape(&self.manifest.mailbox) != shape(mailbox) {
             return Err(EngineError::Config(
-                "the data of the last run belongs to another mail store".into(),
+                "the data of the last run is a mail store with other settings".into(),
             ));
         }
         self.manifest.mailbox = mailbox.clone();
@@ -156,10 +157,10 @@ impl StoreDirectories {
         PathBuf::from(&self.manifest.generation_maps)
     }
 
-    /// Creates the store's files and reserves their space.
+    /// Creates the store's files and reserves their disk space.
     ///
     /// # Errors
-    /// `ENOSPC`, or a file that already exists.
+    /// Fails with `ENOSPC` if the disk is full, and also fails if a file already exists.
     pub fn make_files(&self, store: &Store) -> Result<(), EngineError> {
         let directories = self.directories();
         for spec in store.files() {
@@ -167,16 +168,17 @@ impl StoreDirectories {
             if let Some(parent) = path.parent() {
                 self.held
                     .make_directories(parent)
-                    .map_err(|error| EngineError::system("making a directory", error))?;
+                    .map_err(|error| EngineError::system("creating a directory", error))?;
             }
             let doing = || format!("reserving {} bytes", spec.size_bytes);
             let fd = self
                 .held
                 .create(&path)
-                .map_err(|error| EngineError::system("making a file", error))?;
+                .map_err(|error| EngineError::system("creating a file", error))?;
             match file::allocate(&fd, spec.size_bytes) {
                 Ok(()) => {}
-                // Some file systems cannot reserve space. On these, files only get their length.
+                // Some file systems cannot reserve space. On these, only the length of the file is
+                // set.
                 Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
                     file::truncate(&fd, spec.size_bytes)
                         .map_err(|error| EngineError::system(doing(), error.at(&path)))?;

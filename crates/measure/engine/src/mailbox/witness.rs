@@ -6,9 +6,9 @@
 //! size to a pipe is atomic (POSIX, `PIPE_BUF`), so a killed process has written only whole
 //! records.
 //!
-//! Several runs may write to one file; each check selects the records of its own store. Earlier
-//! versions wrote 32 bytes without the identity, and `commit\r\n` at the end. These records apply
-//! to any store.
+//! Several runs may write to one file, and a check selects the records of its store. Earlier
+//! versions wrote 32 bytes without the identity, and `commit\r\n` at the end. These records match
+//! any store.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ pub struct CommitWitness {
 }
 
 impl CommitWitness {
-    /// Opens the file or pipe for the commits of one store.
+    /// Opens the file or pipe, and records the commits of one store in it.
     ///
     /// # Errors
     /// Fails if the path cannot be opened for appending.
@@ -48,7 +48,7 @@ impl CommitWitness {
 
 impl Witness for CommitWitness {
     fn acknowledged(&mut self, commit: &Commit) {
-        // A reader that has closed the pipe is not an error.
+        // It is not an error if the reader has closed the pipe.
         let _ = self.file.write_all(&encode(commit, self.store_id));
     }
 }
@@ -66,8 +66,8 @@ fn encode(commit: &Commit, store_id: u64) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// Decodes the commit at the start of `bytes`. Returns it with its store, if recorded, and the
-/// remaining bytes.
+/// Decodes the commit at the start of `bytes`. Returns the commit, its store if it was recorded,
+/// and the remaining bytes.
 fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
     let u32_at =
         |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -95,7 +95,7 @@ fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
 pub struct WitnessedCommits {
     /// Commits that must be present in the store.
     pub expected: ExpectedCommits,
-    /// Number of commits of the store.
+    /// Number of commits of this store in the file.
     pub count: u64,
     /// Number of commits of other stores, which the check skips.
     pub foreign_count: u64,
@@ -104,7 +104,7 @@ pub struct WitnessedCommits {
 /// Reads the commits of store `store_id` from a witness's file.
 ///
 /// # Errors
-/// Fails if the file cannot be read or has other contents.
+/// Fails if the file cannot be read or contains something other than commits.
 pub fn read_commits(path: &Path, store_id: u64) -> Result<WitnessedCommits, EngineError> {
     let read = || {
         let mut bytes = Vec::new();
@@ -120,7 +120,10 @@ pub fn read_commits(path: &Path, store_id: u64) -> Result<WitnessedCommits, Engi
     while rest.len() >= RECORD_BYTES || decode(rest).is_some() {
         let Some((commit, of, after)) = decode(rest) else {
             let (path, at) = (path.display(), bytes.len() - rest.len());
-            return Err(EngineError::Config(format!("{path}: no commit at byte {at}")));
+            return Err(EngineError::Config(format!(
+                "{path}: there is no valid commit record at \
+                byte {at}"
+            )));
         };
         rest = after;
         if of.is_some_and(|id| id != store_id) {

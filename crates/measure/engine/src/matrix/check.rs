@@ -1,4 +1,4 @@
-//! Verifies the data set of an earlier run: compares every unit with its expected contents.
+//! Verifies the data set of an earlier run by comparing every unit with its expected contents.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,11 +23,11 @@ use crate::work_dir::find_manifest::{FileState, has_manifest};
 /// Result of a check.
 #[derive(Clone, Debug)]
 pub struct DataCheck {
-    /// True if everything was read.
+    /// True if all data was read.
     pub complete: bool,
     /// Number of units checked.
     pub blocks_checked: u64,
-    /// Number of damaged units and of missing or short files.
+    /// Number of damaged units, plus the number of missing or short files.
     pub damage_count: u64,
     /// Missing or short files, and the first damage that each thread detected.
     pub damage: Vec<Damage>,
@@ -63,7 +63,7 @@ pub fn check_data(
     plan.sizes_bytes = file_states.iter().zip(plan.sizes_bytes.iter()).map(held).collect();
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let threads = cpus.len().max(1);
-    // Verification needs the CPU more than the disk.
+    // Verification is limited by the CPU rather than by the disk.
     let place =
         |at: usize| cpus.get(at).map(|cpu| Placement::pinned(*cpu, "a CPU for each thread"));
     let groups = (0..threads).map(|at| {
@@ -118,7 +118,8 @@ fn absent(file: &DataFile, state: FileState) -> Option<Damage> {
     let (kind, says) = match state {
         FileState::Whole => return None,
         FileState::Short(held) => {
-            ("truncated", format!("{path}: truncated: {held} of {} bytes exist", file.size_bytes))
+            let of = file.size_bytes;
+            ("truncated", format!("{path}: the file is truncated: {held} of {of} bytes exist"))
         }
         FileState::Missing => ("missing", format!("{path}: missing")),
     };

@@ -1,6 +1,6 @@
-//! Conditioning: writes before the measurement that bring flash to its long-term state (SNIA SSS
-//! PTS 2.0.2). `fill-twice` writes all data in order, twice. `random-overwrite:until-steady` writes
-//! to random offsets of the working set until the rate is steady or the time limit expires.
+//! Conditioning: before the measurement, writes bring flash to its long-term state (SNIA SSS PTS
+//! 2.0.2). `fill-twice` writes all data in order, twice. `random-overwrite:until-steady` writes to
+//! random offsets of the working set until the rate is steady or the time limit expires.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,14 +18,14 @@ use super::run_state::MatrixRunState;
 use crate::stream::run::{Event, run_with_events};
 use crate::{EngineError, start_barrier};
 
-/// Minimum number of outstanding operations per client during conditioning. Deeper queues bring
-/// flash to its long-term state sooner.
+/// Minimum number of outstanding operations per client during conditioning. With deeper queues,
+/// flash reaches its long-term state sooner.
 const DEPTH_MIN: u32 = 32;
 /// Passes of `fill-twice`.
 const FILLS: u32 = 2;
 
-/// Returns the load of `random-overwrite`. Each stream of the plan becomes random writes to the
-/// same data, at least 32 deep and without a rate limit.
+/// Returns the load of `random-overwrite`. Each stream of the plan becomes a stream of random
+/// writes to the same data, with a queue depth of at least 32 and without a rate limit.
 #[must_use]
 pub fn random_overwrite(matrix: &Matrix) -> Matrix {
     let overwrite = |stream: &Stream| Stream {
@@ -49,7 +49,7 @@ pub fn random_overwrite(matrix: &Matrix) -> Matrix {
 }
 
 impl MatrixRunState<'_> {
-    /// Runs the conditioning that the plan declares. Returns false if it ended early.
+    /// Runs the conditioning that the plan requests. Returns false if it ended early.
     pub(super) fn condition(&mut self) -> Result<bool, EngineError> {
         if self.matrix.data_set.is_null {
             return Ok(true);
@@ -66,7 +66,7 @@ impl MatrixRunState<'_> {
                 Ok(true)
             }
             Condition::RandomOverwrite => {
-                // The streams of the load are set aside during conditioning.
+                // During conditioning, other streams replace the streams of the load.
                 let load = std::mem::replace(&mut self.matrix.matrix, self.matrix.overwriting);
                 let done = self.overwrite();
                 self.matrix.matrix = load;

@@ -1,4 +1,4 @@
-//! Coordination of a running load: phases, rows, observation. It runs on the calling thread.
+//! Coordinates a running load on the calling thread: phases, rows and observation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ use crate::{caches, start_barrier};
 /// Minimum interval between two samples of the system's counters.
 const SAMPLE_NS_MIN: u64 = 200_000_000;
 
-/// State of the coordinating thread: phases, rows, observation.
+/// State of the coordinating thread, which controls phases, rows and observation.
 pub(super) struct LoadCoordinator<'r, 'a> {
     run: &'r mut MatrixRunState<'a>,
     scribe: Scribe,
@@ -30,7 +30,8 @@ pub(super) struct LoadCoordinator<'r, 'a> {
     kind: PhaseKind,
     /// Set to true to end the load.
     stop: &'r AtomicBool,
-    /// True once the end condition permits the end of the measurement, or once the trace is over.
+    /// True once the end condition permits the end of the measurement, or once the whole trace was
+    /// replayed.
     pub(super) may_end: bool,
 }
 
@@ -153,7 +154,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         self.run.matrix.watcher.progress(self.kind, &progress);
     }
 
-    /// Ends the phase after a load that failed to run.
+    /// Ends the phase if the load failed to run.
     pub(super) fn abort(self) {
         let now_ns = monotonic_ns();
         let phase = self.phases.measure;

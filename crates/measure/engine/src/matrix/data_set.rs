@@ -1,4 +1,4 @@
-//! Data set of a run: directories or device, lock, files and expected contents.
+//! Data set of a run: its directories or device, its lock, its files and their expected contents.
 
 use std::fs;
 use std::io::Write;
@@ -32,14 +32,14 @@ use crate::work_dir::{
     sys_error,
 };
 
-/// Data set, locked until this is dropped.
+/// Data set, locked until this value is dropped.
 #[derive(Debug)]
 pub struct DataSet {
     /// Manifest. Lists no files for the null target.
     pub manifest: Manifest,
     /// True if the data of an earlier run was removed to make room for this data.
     pub replaced: bool,
-    /// True once the files have the contents that the plan declares.
+    /// True once the files have the planned contents.
     pub is_created: bool,
     /// Generation of each unit of each file, if tracked.
     pub generations: Option<Arc<[Generations]>>,
@@ -48,11 +48,13 @@ pub struct DataSet {
     /// True for the null target, which discards all data.
     pub is_null: bool,
     device: Option<Device>,
-    /// Open handles of the own directories or the device. Files are opened relative to them.
+    /// Open handles of the data set's own directories or of the device. Files are opened relative
+    /// to them.
     pub held: HeldTarget,
     /// Location of data on servers, if any.
     pub remote: Option<RemoteData>,
-    /// Own directories in the plan's order. Share `s` is in directory `s mod directories`.
+    /// The data set's own directories, in the order of the plan. Share `s` is in directory `s mod
+    /// directories`.
     below: Vec<PathBuf>,
     _locks: Option<Locks>,
 }
@@ -79,7 +81,7 @@ impl DataSet {
             }
             _ => {
                 let kind = target.kind_word();
-                let says = format!("a target of kind {kind} has no files of its own");
+                let says = format!("a target of kind {kind} does not consist of files");
                 Err(EngineError::Config(says))
             }
         }
@@ -148,7 +150,7 @@ impl DataSet {
         configs: &[StreamConfig],
     ) -> Result<Self, EngineError> {
         let names = request.target.database_directories().iter();
-        let needs = "files are made in a directory";
+        let needs = "the run creates its files in a directory";
         let named = work_dir::named_directories(names, needs, request.allowed)?;
         let locks = lock_all(&named)?;
         let own_name = own_name(&request.plan.name);
@@ -181,7 +183,7 @@ impl DataSet {
         let made = data_set.manifest.write(&data_set.held).and_then(|()| data_set.make_files());
         if let Err(error) = made.and_then(|()| data_set.track_generations(request.follow, configs))
         {
-            // The caller needs the first error. An error of the removal would hide it.
+            // An error of the removal is ignored, so that the caller gets the first error.
             drop(data_set.remove());
             return Err(error);
         }
@@ -216,7 +218,7 @@ impl DataSet {
             _locks: None,
         };
         if let Err(error) = data_set.track_generations(request.follow, configs) {
-            // The caller needs the first error. An error of the removal would hide it.
+            // An error of the removal is ignored, so that the caller gets the first error.
             drop(data_set.remove());
             return Err(error);
         }
@@ -257,20 +259,20 @@ impl DataSet {
         Some(Arc::new(Sample::new(units, all, self.manifest.data_id)))
     }
 
-    /// Creates the files, empty.
+    /// Creates empty files.
     fn make_files(&self) -> Result<(), EngineError> {
         let mut made: Option<&Path> = None;
         for data in &self.manifest.files {
-            // Directories of a tree, below the data set's own directory.
+            // Files of a tree are in subdirectories of the data set's own directory.
             if let Some(parent) = data.path.parent().filter(|parent| made != Some(*parent)) {
                 self.held
                     .make_directories(parent)
-                    .map_err(|error| EngineError::system("making a directory", error))?;
+                    .map_err(|error| EngineError::system("creating a directory", error))?;
                 made = Some(parent);
             }
             self.held
                 .create(&data.path)
-                .map_err(|error| EngineError::system("making a file", error))?;
+                .map_err(|error| EngineError::system("creating a file", error))?;
         }
         Ok(())
     }
@@ -295,7 +297,7 @@ impl DataSet {
         }
     }
 
-    /// Returns the bytes of one transfer of a full pass: a multiple of the unit.
+    /// Returns the size of one transfer in a pass over all data. It is a multiple of the unit.
     #[must_use]
     pub fn chunk_bytes(&self) -> u32 {
         let most = self.remote.as_ref().map_or(CHUNK_BYTES, RemoteData::chunk_bytes);
@@ -307,6 +309,13 @@ impl DataSet {
     #[must_use]
     pub fn device_bytes(&self) -> Option<u64> {
         self.device.as_ref().map(|device| device.size_bytes)
+    }
+
+    /// Returns the device to which the run writes: its data stays there.
+    #[must_use]
+    pub fn written_device(&self) -> Option<&Path> {
+        let device = self.device.as_ref().filter(|device| device.is_writable)?;
+        Some(&device.path)
     }
 
     /// Returns the content of a file.
@@ -333,7 +342,7 @@ impl DataSet {
         })
     }
 
-    /// Creates the small files that the streams' clients need at the start.
+    /// Creates the small files that must exist when the streams' clients start.
     ///
     /// # Errors
     /// Fails if a file cannot be created or removed.
@@ -408,11 +417,11 @@ impl DataSet {
     }
 
     /// Opens a data set for reading. The data set is at `path`, or in the only data directory in
-    /// `path`. Returns it with its expected contents, and with the state of each file.
+    /// `path`. Returns the data set with its expected contents, and the state of each file.
     ///
     /// # Errors
-    /// Fails if `path` has no data set or several, or if only a part of a copy exists. Also fails
-    /// if the data set is in use or was not closed.
+    /// Fails if `path` contains no data set or several data sets, or if only a part of a copy
+    /// exists. Also fails if the data set is in use or was not closed.
     pub(crate) fn open_at(path: &Path) -> Result<(Self, Vec<FileState>), EngineError> {
         let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
         let directories = current_directories(&manifest, &found, &manifest.directories)?;
@@ -420,7 +429,7 @@ impl DataSet {
         let locks = lock_shared(&directories.iter().map(above).collect::<Vec<_>>())?;
         if manifest.state != DataState::Clean {
             let says = format!(
-                "the data set at {} was not closed: its expected content is unknown",
+                "the last run did not close the data set at {}: the expected content is unknown",
                 path.display()
             );
             return Err(EngineError::Config(says));
@@ -486,14 +495,15 @@ fn load(manifest: &Manifest, number: usize) -> Result<Generations, EngineError> 
     let units = manifest.files[number].size_bytes / u64::from(manifest.unit_bytes);
     let size_bytes = units * Generations::BYTES_PER_UNIT as u64;
     let directory = &manifest.generations;
-    let bytes = maps::read_exactly(directory, &number.to_string(), size_bytes).ok_or_else(|| {
-        EngineError::Config(format!(
-            "the expected content of {} is unknown: {} does not exist, or has another size. The \
-             host and user whose run wrote the data have it",
-            manifest.files[number].path.display(),
-            directory.join(number.to_string()).display()
-        ))
-    })?;
+    let bytes =
+        maps::read_exactly(directory, &number.to_string(), size_bytes).ok_or_else(|| {
+            EngineError::Config(format!(
+                "the expected content of {} is unknown: {} does not exist, or its size is wrong. \
+             Verify the data on the host, and as the user, that wrote it",
+                manifest.files[number].path.display(),
+                directory.join(number.to_string()).display()
+            ))
+        })?;
     Ok(Generations::load(&bytes))
 }
 
@@ -562,8 +572,8 @@ pub(super) fn check_memory(
     match memory_bytes {
         Some(memory_bytes) if needed_bytes > memory_bytes / 2 => Err(EngineError::Config(format!(
             "tracking the content of {data_bytes} bytes block by block takes {needed_bytes} bytes \
-             of memory, but only {memory_bytes} are available: turn phases.verify, verify_reads \
-             and --keep off, or plan less data"
+             of memory, but only {memory_bytes} are available: turn off phases.verify, \
+             verify_reads and --keep, or plan less data"
         ))),
         _ => Ok(()),
     }

@@ -4,10 +4,10 @@
 //! It opens a device for writing with `O_EXCL`. The kernel then rejects the device if it is mounted
 //! or in exclusive use elsewhere in the kernel (open(2)).
 //!
-//! On any other device, Plimsoll reads these parts:
+//! If neither rejects the device, Plimsoll reads these parts:
 //!
 //! - the first and last 8 MiB, which contain every label that libblkid recognises
-//! - the further superblocks of Btrfs and XFS
+//! - the backup superblocks of Btrfs and XFS
 //! - a thousand samples, spread over the whole device
 //!
 //! If any of these bytes is not zero, Plimsoll rejects the device unless the operator states its
@@ -31,16 +31,17 @@ use crate::open_target::handles::HeldDevice;
 use crate::open_target::resolve::real_path;
 use crate::work_dir::failed;
 
-/// Bytes at each end that are read completely. They include VMFS's label at 2 MiB, LUKS's last
-/// header at 4 MiB and the first labels of the first partition.
+/// Number of bytes at each end of a device that are read completely. They include VMFS's label at 2
+/// MiB, LUKS's last header at 4 MiB and the first labels of the first partition.
 const ENDS_BYTES: u64 = 8 << 20;
-/// Number of samples between the ends. Assume that 1 % of a device has data, scattered in pieces
-/// much smaller than a thousandth of the device. On one in e^10 = 22,000 such devices, all samples
-/// then miss the data.
+/// Number of samples between the ends. If 1 % of a device contains data, scattered in pieces much
+/// smaller than a thousandth of the device, all samples miss the data on one in e^10 = 22,000 such
+/// devices.
 const SAMPLES: u64 = 1000;
 /// Bytes of each sample.
 const SAMPLE_BYTES: u64 = 64 << 10;
-/// Number of samples requested ahead from the kernel, so that a disk can reorder the reads.
+/// Number of samples that are requested in advance from the kernel, so that a disk can reorder the
+/// reads.
 const SAMPLES_AHEAD: usize = 32;
 
 /// Device that a run may use.
@@ -49,13 +50,15 @@ pub struct Device {
     pub path: PathBuf,
     /// Size of the device in bytes.
     pub size_bytes: u64,
+    /// True if the run may write to the device.
+    pub is_writable: bool,
     /// Open handle. With `O_EXCL` it prevents other exclusive use until it is dropped.
     _held: OwnedFd,
 }
 
 impl Device {
     /// Opens the node of a device; the handle stays open. The run uses this device even if its path
-    /// later leads elsewhere.
+    /// later refers to another device.
     ///
     /// # Errors
     /// Fails if the path is missing, is not a block device or is not allowed.
@@ -64,9 +67,9 @@ impl Device {
         allowed: Option<&AllowList>,
     ) -> Result<HeldDevice, EngineError> {
         let found = HeldDevice::open(path)
-            .map_err(|error| failed("taking the device", "stat", path, &error))?;
+            .map_err(|error| failed("claiming the device", "stat", path, &error))?;
         let node = found.ok_or_else(|| {
-            let says = format!("{} is not a block device: name files with `path`", path.display());
+            let says = format!("{} is not a block device: for files, use `path`", path.display());
             EngineError::Config(says)
         })?;
         if let Some(allowed) = allowed {
@@ -91,7 +94,7 @@ impl Device {
         let path = &node.path;
         let system = |call, error: &std::io::Error| {
             let error = SysError::from_io(call, error).at(path);
-            EngineError::system("taking the device", error)
+            EngineError::system("claiming the device", error)
         };
         if let Some(at) = write.then(|| mounts::mount_point(node.number)).flatten() {
             return Err(EngineError::Mounted { path: path.clone(), at });
@@ -107,7 +110,7 @@ impl Device {
                 return Err(EngineError::HasData { path: path.clone(), what });
             }
         }
-        Ok(Self { path: path.clone(), size_bytes, _held: file.into() })
+        Ok(Self { path: path.clone(), size_bytes, is_writable: write, _held: file.into() })
     }
 }
 
@@ -146,8 +149,8 @@ fn first_data_offset(file: &File, size_bytes: u64, seed: u64) -> std::io::Result
     Ok(None)
 }
 
-/// Returns offset and length of each sample. The order is: both ends in pieces of 1 MiB, backup
-/// superblocks, one sample in each of a thousand equal parts.
+/// Returns offset and length of each sample. First come both ends in pieces of 1 MiB, then the
+/// backup superblocks, then one sample in each of a thousand equal parts.
 fn samples(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     const MIB: u64 = 1 << 20;
     let mut samples = Vec::new();
@@ -162,7 +165,7 @@ fn samples(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     (0..ENDS_BYTES / MIB).for_each(|number| add(end + number * MIB, MIB));
     BTRFS_MIRRORS.iter().for_each(|at| add(*at, SAMPLE_BYTES));
     // On a device smaller than 4 TiB without RAID, XFS creates four allocation groups. On a larger
-    // device, groups have 1 TiB. Each group starts with a copy of the superblock (mkfs.xfs(8)).
+    // device, each group has 1 TiB. Each group starts with a copy of the superblock (mkfs.xfs(8)).
     let group = if size_bytes < 4 << 40 { size_bytes / 4 / 4096 * 4096 } else { 1 << 40 };
     (1..4).for_each(|number| add(number * group, SAMPLE_BYTES));
     let part = size_bytes / SAMPLES;
@@ -185,7 +188,7 @@ fn splitmix64(value: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Names the data on a device, given the offset `at` of a non-zero byte.
+/// Returns a name for the data on a device that has a non-zero byte at offset `at`.
 fn label_of(file: &File, size_bytes: u64, at: u64) -> std::io::Result<String> {
     for label in LABELS {
         let Some(offset_bytes) = label.position.offset_bytes(size_bytes) else { continue };
@@ -214,7 +217,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("disk");
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-        // The image is a hole and uses no space.
+        // The image consists of a hole and uses no space.
         file.set_len(SIZE).unwrap();
         file.write_all_at(bytes, at).unwrap();
         (directory, file)
@@ -225,7 +228,7 @@ mod tests {
         find_data(&file, SIZE, 7).unwrap()
     }
 
-    /// Each label alone on an otherwise blank device is detected and named correctly.
+    /// On an otherwise blank device, each label is detected and named correctly.
     #[test]
     fn every_label_is_found_where_it_lies() {
         for label in LABELS {

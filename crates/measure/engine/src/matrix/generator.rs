@@ -1,5 +1,5 @@
-//! Overhead of the generator itself: waiting times of operations in it, CPUs of its threads, and
-//! work that the kernel's threads do for it.
+//! Overhead of the generator itself: the time that operations waited in it, the CPUs of its
+//! threads, and the work of kernel threads for it.
 
 use plimsoll_evidence::observed::{GeneratorThread, Lag};
 use plimsoll_evidence::run::PhaseKind;
@@ -31,13 +31,13 @@ impl MatrixRunState<'_> {
         if workers > 0 {
             let why = &mut self.recording.engine.why;
             why.push_str(&format!(
-                "; the kernel ran operations in {workers} threads of its own, because this file \
-                 system does not accept them without waiting"
+                "; the kernel ran operations in {workers} worker threads, because this file \
+                 system cannot start them without blocking"
             ));
         }
     }
 
-    /// Records the waits of all groups under `tag`, and under `name` in the counters. Returns
+    /// Records the waiting times of all groups as `tag`, and in the counters as `name`. Returns
     /// `None` if no operation waited.
     fn note_lag<'w>(
         &mut self,

@@ -22,9 +22,9 @@ use crate::issue;
 use crate::stream::matrix::{MatrixSource, WriteContent};
 use crate::stream::run::{Group, RunConfig, Target, run_with_events};
 
-/// Time before a scheduled start in which a thread polls the clock instead of sleeping.
+/// Before a scheduled start, a thread polls the clock for this long instead of sleeping.
 const SPIN_NS: u64 = 50_000;
-/// Maximum number of clients with a histogram each.
+/// Maximum number of clients for which each client has its own histogram.
 const CLIENTS_APART_MAX: u32 = 64;
 
 impl MatrixRunState<'_> {
@@ -37,7 +37,7 @@ impl MatrixRunState<'_> {
         let mut parts: Vec<(usize, Box<[u32]>)> = Vec::new();
         for (number, config) in configs.iter().enumerate() {
             if let Some(remote) = &self.matrix.data_set.remote {
-                // All clients of a share are driven by one thread.
+                // One thread drives all clients of a share.
                 let shares = remote.shares(number);
                 let of = threads.min(shares).min(config.clients).max(1);
                 let mine =
@@ -64,7 +64,7 @@ impl MatrixRunState<'_> {
             let (pace, cap) = pace.group(&clients);
             let places = match &pace {
                 Pace::Open { places, .. } => *places,
-                _ => stream.queue_depth.max(1) * clients.len() as u32,
+                _ => stream.queue_depth.max(1).saturating_mul(clients.len() as u32),
             };
             let pace = match self.matrix.gates.get(number).cloned().flatten() {
                 Some(gate) => Pace::Gated { gate, pace: Box::new(pace) },
@@ -101,8 +101,8 @@ impl MatrixRunState<'_> {
         Ok(groups)
     }
 
-    /// Returns the files of this host, with the names for metadata operations if the stream has
-    /// any.
+    /// Returns the files of this host. If the stream has metadata operations, also returns the
+    /// names for them.
     fn local_target(
         &self,
         stream: &plimsoll_plan::Stream,
@@ -226,7 +226,7 @@ fn access_profile_of(sources: &[Option<MatrixSource>]) -> AccessProfile {
     all.totals()
 }
 
-/// Returns the sizes of all files, by their number in the file table.
+/// Returns the sizes of all files, in the order of the file table.
 fn file_sizes(configs: &[StreamConfig]) -> Vec<u64> {
     let mut sizes = Vec::new();
     for config in configs {

@@ -1,6 +1,6 @@
 //! `data.json`: the description of a data set on disk. `plimsoll verify` reads the expected
-//! contents from it. A later run uses it to recognise Plimsoll's own data. Each directory has the
-//! same copy.
+//! contents from it. A later run uses it to recognise Plimsoll's own data. Each directory contains
+//! an identical copy.
 
 use std::path::{Path, PathBuf};
 
@@ -23,9 +23,9 @@ pub const VERSION: u32 = 1;
 pub enum DataState {
     /// The data is being created.
     Creating,
-    /// A run opened the data and did not finish.
+    /// A run opened the data and has not closed it.
     InUse,
-    /// The generation files have the expected generation of each unit.
+    /// The run closed the data: the generation files contain the expected generation of each unit.
     Clean,
 }
 
@@ -49,11 +49,11 @@ pub struct DataFile {
 pub struct Manifest {
     /// Version of the format.
     pub data_version: u32,
-    /// Number of the data set, which is in all content and every stamp.
+    /// Number of the data set. All content and every stamp contain it.
     pub data_id: u64,
     /// Name of the plan that created the data.
     pub plan: String,
-    /// Bytes of a unit. Each unit can have a stamp.
+    /// Size of a unit. Each unit can have a stamp.
     pub unit_bytes: u32,
     /// Absolute paths of the directories that Plimsoll created for the data.
     pub directories: Vec<PathBuf>,
@@ -88,7 +88,7 @@ impl DataManifest for Manifest {
 
     fn check(&self) -> Result<(), String> {
         if !is_unit(self.unit_bytes) {
-            return Err(format!("units of {} bytes", self.unit_bytes));
+            return Err(format!("its unit size of {} bytes is not valid", self.unit_bytes));
         }
         if self.directories.is_empty() || self.directories.iter().any(|path| !path.is_absolute()) {
             return Err("a directory is missing or not absolute".to_owned());
@@ -99,7 +99,12 @@ impl DataManifest for Manifest {
             let sum = all_bytes.checked_add(file.size_bytes).filter(|sum| *sum < 1 << 62);
             match sum {
                 Some(sum) if whole => all_bytes = sum,
-                _ => return Err(format!("{} of {} bytes", file.path.display(), file.size_bytes)),
+                _ => {
+                    let (path, size_bytes) = (file.path.display(), file.size_bytes);
+                    return Err(format!(
+                        "the file {path} has an invalid size of {size_bytes} bytes"
+                    ));
+                }
             }
             if self.place_of(&file.path).is_none() {
                 let says = "is in none of its directories";
@@ -112,7 +117,7 @@ impl DataManifest for Manifest {
 
 impl Manifest {
     /// Returns the directory number of a file and its path relative to that directory. Returns
-    /// `None` if the file is in none of the directories.
+    /// `None` if the file is not in any of the directories.
     pub(crate) fn place_of(&self, path: &Path) -> Option<(usize, PathBuf)> {
         let mut directories = self.directories.iter().enumerate();
         let (number, below) = directories
@@ -120,7 +125,7 @@ impl Manifest {
         openat::is_plain(below).then(|| (number, below.to_path_buf()))
     }
 
-    /// Reads the manifest in `directory`. Returns `None` if there is none.
+    /// Reads the manifest in `directory`. Returns `None` if there is no manifest.
     ///
     /// # Errors
     /// Fails if the manifest cannot be read or is not valid.

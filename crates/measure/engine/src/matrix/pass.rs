@@ -1,5 +1,5 @@
-//! Creation and full verification of the data. All threads together process each byte once, in
-//! order.
+//! Passes over the data: creation, and verification of all data. All threads together process each
+//! byte once, in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use super::manifest::DataFile;
 use crate::stream::source::{Op, Source, SourceCallbacks};
 use crate::{EngineError, blocking_call};
 
-/// Transfers in flight per thread.
+/// Number of transfers that each thread has in flight.
 pub const CHUNKS_IN_FLIGHT: u32 = 8;
 
 /// Kind of a pass over the data.
@@ -30,14 +30,14 @@ pub enum Pass {
     Check,
 }
 
-/// Source of consecutive chunks: one thread's part of a pass.
+/// Source of operations on consecutive chunks: the part of a pass that one thread executes.
 #[derive(Debug)]
 pub struct PassSource {
     pass: Pass,
     sizes_bytes: Arc<[u64]>,
     contents: Arc<[Content]>,
     content_of: Arc<[usize]>,
-    /// Trackers by content. Empty if the pass does not verify.
+    /// Tracker for each kind of content. Empty if the pass does not verify data.
     trackers: Vec<Tracker>,
     file: u32,
     offset_bytes: u64,
@@ -52,19 +52,19 @@ pub struct PassSource {
 pub struct PassPlan {
     /// Kind of the pass.
     pub pass: Pass,
-    /// Sizes of the files, by number.
+    /// Sizes of the files, indexed by file number.
     pub sizes_bytes: Arc<[u64]>,
     /// Distinct kinds of file content.
     pub contents: Arc<[Content]>,
-    /// Index into `contents`, by file.
+    /// For each file: index of its content in `contents`.
     pub content_of: Arc<[usize]>,
-    /// Expected generation of each unit.
+    /// Expected generation of each unit; `None` if generations are not tracked.
     pub generations: Option<Arc<[Generations]>>,
     /// True if the pass writes zeros instead of content.
     pub zeros: bool,
-    /// Bytes processed by all threads.
+    /// Number of bytes that all threads have processed.
     pub done_bytes: Arc<AtomicU64>,
-    /// Bytes of one transfer.
+    /// Size of one transfer.
     pub chunk_bytes: u32,
 }
 
@@ -142,7 +142,7 @@ impl PassPlan {
 }
 
 impl PassSource {
-    /// Advances to chunk `chunks` of the whole data.
+    /// Advances to the chunk with number `chunks`, counted over all files.
     fn skip(&mut self, mut chunks: u64) {
         for size_bytes in self.sizes_bytes.iter() {
             let here = size_bytes.div_ceil(self.chunk_bytes.into());
@@ -155,7 +155,7 @@ impl PassSource {
         }
     }
 
-    /// Returns damage counts and the first finding of the pass.
+    /// Returns the damage counts, and the first finding of the pass.
     #[must_use]
     pub fn found(&self) -> (DamageCounts, Option<Finding>) {
         let (mut counts, mut first) = (DamageCounts::default(), None);
@@ -237,11 +237,11 @@ impl Source for PassSource {
     }
 }
 
-/// Sets the length of the files without writing data: with reserved space (`allocated`) or as a
-/// single hole (`sparse`).
+/// Sets the length of the files without writing data. The space is reserved (`allocated`), or each
+/// file is a single hole (`sparse`).
 ///
 /// # Errors
-/// The `errno` of the call, with the path.
+/// Fails if a call fails. The error contains the `errno` and the path.
 pub fn lay_out(data_set: &DataSet, layout: Layout, stop: &AtomicBool) -> Result<(), EngineError> {
     for data in data_set.files() {
         if stop.load(Ordering::Relaxed) {
@@ -261,7 +261,8 @@ pub fn lay_out(data_set: &DataSet, layout: Layout, stop: &AtomicBool) -> Result<
     Ok(())
 }
 
-/// Reserves a file's space. Only sets its length if the file system cannot reserve space.
+/// Reserves disk space for a file. If the file system cannot reserve space, only sets the file's
+/// length.
 fn reserve(fd: &std::os::fd::OwnedFd, data: &DataFile) -> Result<(), plimsoll_sys::SysError> {
     match file::allocate(fd, data.size_bytes) {
         Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
@@ -274,7 +275,7 @@ fn reserve(fd: &std::os::fd::OwnedFd, data: &DataFile) -> Result<(), plimsoll_sy
 /// Time limit for a flush after the operator's request to stop.
 const FLUSH_TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(20);
 
-/// Returns the time limit for the flush of a file: ten minutes, and a second for each MB.
+/// Returns the time limit for flushing a file: ten minutes plus one second for each MB.
 fn flush_timeout(size_bytes: u64) -> Duration {
     Duration::from_secs(600 + size_bytes / 1_000_000)
 }
@@ -282,7 +283,8 @@ fn flush_timeout(size_bytes: u64) -> Duration {
 /// Flushes all files to stable storage.
 ///
 /// # Errors
-/// The `errno` of `fsync`, with the path. Fails if a flush has no answer within [`flush_timeout`].
+/// The `errno` of `fsync`, with the path. Also fails if a flush does not complete within
+/// [`flush_timeout`].
 pub fn sync(data_set: &DataSet) -> Result<(), EngineError> {
     for data in data_set.files() {
         let fd = data_set.open(data, true)?;

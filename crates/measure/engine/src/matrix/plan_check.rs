@@ -1,11 +1,14 @@
 //! Checks whether a plan's streams can be driven on a kind of target, without touching the target.
 //!
-//! A dry run makes these checks; a run makes them before it reserves its target.
+//! A dry run performs these checks, and a run performs them before it locks its target.
 
 use std::fs;
 use std::path::Path;
 
-use plimsoll_plan::{Matrix, ResolvedPlan, Target, TargetKind};
+use plimsoll_plan::{IoChoice, Matrix, ResolvedPlan, Target, TargetKind};
+use plimsoll_sys::arena::{AlignedBuffer, PAGE_BYTES};
+use plimsoll_sys::pool;
+use plimsoll_sys::ring::{self, Ring, RingConfig};
 use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::StreamPart;
 use plimsoll_workload::planned::pace::StreamPace;
@@ -16,16 +19,18 @@ use crate::s3;
 use crate::stream::matrix::check_content;
 
 /// Checks names, transfer sizes, content, addresses and rates of all streams. The streams of a
-/// block device are checked when it is open, because its size decides.
+/// block device are checked only after the device was opened, because the result depends on its
+/// size.
 ///
 /// # Errors
-/// [`EngineError::Config`]: the reason why the streams cannot be driven.
+/// [`EngineError::Config`] with the reason why the streams cannot be driven.
 pub fn check_plan(
     plan: &ResolvedPlan,
     target: &Target,
     matrix: &Matrix,
 ) -> Result<(), EngineError> {
     check_names(target, matrix)?;
+    check_depth(plan, target, matrix)?;
     if matches!(target.kind, TargetKind::Device { .. }) {
         return Ok(());
     }
@@ -52,7 +57,55 @@ pub fn check_plan(
     Ok(())
 }
 
-/// Rejects metadata operations on a target without names.
+/// Rejects a stream with more operations in flight than the queues of its threads support.
+///
+/// # Errors
+/// [`EngineError::Config`] with the supported number.
+pub fn check_depth(
+    plan: &ResolvedPlan,
+    target: &Target,
+    matrix: &Matrix,
+) -> Result<(), EngineError> {
+    use TargetKind::{Device, Directories, Path};
+    if !matches!(target.kind, Path { .. } | Directories { .. } | Device { .. }) {
+        return Ok(());
+    }
+    let threads = match plan.engine.workers {
+        0 => plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32),
+        requested => requested,
+    };
+    for stream in matrix.streams.iter().filter(|stream| !stream.arrival.is_open()) {
+        let of = threads.min(stream.clients).max(1);
+        let depth = u64::from(stream.queue_depth.max(1)) * u64::from(stream.clients.div_ceil(of));
+        if depth <= u64::from(pool::DEPTH_MAX) {
+            continue;
+        }
+        let ring_max = match plan.engine.io {
+            IoChoice::Threads => None,
+            _ if stream.metadata_percent > 0.0 => None,
+            IoChoice::IoUring => Some(ring::ENTRIES_MAX),
+            IoChoice::Auto => has_ring().then_some(ring::ENTRIES_MAX),
+        };
+        let (kind, most) =
+            ring_max.map_or(("thread engine", pool::DEPTH_MAX), |most| ("io_uring", most));
+        if depth > u64::from(most) {
+            let name = &stream.name;
+            return Err(EngineError::Config(format!(
+                "stream {name} has {depth} operations in flight in one thread, but with {kind} a \
+                 thread supports {most}: use a smaller queue depth or fewer clients"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Returns true if this process can create a ring.
+fn has_ring() -> bool {
+    let arena = AlignedBuffer::new(PAGE_BYTES);
+    arena.is_ok_and(|arena| Ring::new(RingConfig::new(1, Vec::new(), arena)).is_ok())
+}
+
+/// Rejects metadata operations on a target that has no file names.
 pub(super) fn check_names(target: &Target, matrix: &Matrix) -> Result<(), EngineError> {
     use TargetKind::{Directories, Nfs, Path, S3};
     if matches!(target.kind, Path { .. } | Directories { .. } | Nfs { .. } | S3 { .. }) {
@@ -62,8 +115,8 @@ pub(super) fn check_names(target: &Target, matrix: &Matrix) -> Result<(), Engine
         return Ok(());
     };
     let says = format!(
-        "stream {}: metadata operations need directories, NFS exports or a bucket; a target of kind {} has no \
-         names",
+        "stream {}: metadata operations need directories, NFS exports or a bucket; a target of \
+         kind {} has no file names",
         stream.name,
         target.kind_word()
     );

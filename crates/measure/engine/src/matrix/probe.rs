@@ -1,4 +1,4 @@
-//! Checks that a dry run makes in addition to those of the plan: memory for tracked data, and the
+//! Checks of a dry run that the plan alone does not permit: the memory for tracking data, and the
 //! device.
 
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use super::data_set::{check_memory, memory_bytes, writes_layout};
 use super::device::Device;
 use crate::EngineError;
 
-/// Rejects data whose generations need too much memory to be tracked. A run tracks the generations
-/// to verify its data, or to keep the data for later. The size of a device is known only when it is
-/// open ([`probe_device`]).
+/// Rejects data whose generations need too much memory to be tracked. A run tracks generations to
+/// verify its data, or to keep the data for a later run. The size of a device is known only after
+/// it was opened ([`probe_device`]).
 ///
 /// # Errors
-/// [`EngineError::Config`]: the memory that tracking needs.
+/// [`EngineError::Config`] if tracking needs too much memory.
 pub fn check_tracking(
     plan: &ResolvedPlan,
     target: &Target,
@@ -39,12 +39,12 @@ fn tracks(plan: &ResolvedPlan, matrix: &Matrix, keep: bool) -> bool {
     (plan.phases.verify || verified || keep) && stamped
 }
 
-/// Opens a device like a run, searches it for data that the run would destroy, checks the streams
-/// on its size, and closes it. Returns the size in bytes.
+/// Opens a device in the same way as a run, searches it for data that the run would destroy, checks
+/// the streams against its size, and closes it. Returns the size in bytes.
 ///
 /// # Errors
-/// A device that cannot be opened, is in use, or has data although it is not in `destroy`; or
-/// streams that cannot be driven on it.
+/// Fails if the device cannot be opened or is in use, if it contains data and is not in `destroy`,
+/// or if the streams cannot be driven on it.
 pub fn probe_device(
     plan: &ResolvedPlan,
     matrix: &Matrix,

@@ -4,7 +4,7 @@ use plimsoll_record::collect::Interval;
 use plimsoll_record::progress::Progress;
 use plimsoll_workload::step::{Class, ClassGroup};
 
-/// Figures of the latest interval, for progress reports.
+/// Rate and latency of the latest interval, for progress reports.
 pub(super) struct ProgressMeter {
     rate_ops_per_s: f64,
     rate_bytes_per_s: f64,
@@ -46,8 +46,9 @@ impl ProgressMeter {
     }
 }
 
-/// Returns operations and written bytes of a whole interval of the phase. Returns `None` for an
-/// interval before the start or after the stop, and for a supplement to an earlier interval.
+/// Returns the number of operations and the written bytes in a complete interval of the phase.
+/// Returns `None` for an interval before the start or after the stop, and for a supplement to an
+/// earlier interval.
 pub(super) fn interval_totals(row: &Interval, classes: &[Class]) -> Option<(u64, u64)> {
     if row.number < 0 || row.drain || row.supplement {
         return None;

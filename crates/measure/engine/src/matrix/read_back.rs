@@ -1,6 +1,6 @@
 //! Verification of a sample of the writes, if the plan does not verify all data. A write is only
-//! useful if its data can be read again. This phase reads and compares up to 1,024 blocks of the
-//! sample that the run wrote. It takes at most ten seconds.
+//! useful if its data can be read again. This phase reads up to 1,024 sampled blocks that the run
+//! wrote, and compares them with their expected content. It takes at most ten seconds.
 
 use std::sync::Arc;
 
@@ -22,21 +22,22 @@ use crate::stream::source::{Op, Source, SourceCallbacks, UNFOLLOWED};
 
 /// Maximum number of blocks to read. Damage to one block in 300 is detected with 95 % probability.
 const BLOCKS_MAX: usize = 1024;
-/// Maximum number of bytes to read. The limit matters for objects, which are read whole.
+/// Maximum number of bytes to read. This limit is relevant for objects, because an object is always
+/// read completely.
 const BYTES_MAX: u64 = 1 << 30;
 /// Time limit.
 const NS_MAX: u64 = 10_000_000_000;
-/// Minimum size of a read, which direct I/O accepts on all devices.
+/// Minimum size of a read. All devices accept direct I/O of this size.
 const READ_BYTES_MIN: u64 = 4096;
 
-/// Source of reads, one for each place to check.
+/// Source of reads, with one read for each range to check.
 #[derive(Debug)]
 struct ReadBackSource {
-    /// Remaining places: file, offset and size.
+    /// Ranges still to be read: file, offset and size.
     remaining: std::vec::IntoIter<(u32, u64, u32)>,
     /// Samplers, by content.
     samplers: Vec<Sampler>,
-    /// Index into `samplers`, by file.
+    /// For each file: index of its sampler in `samplers`.
     content_of: Arc<[usize]>,
 }
 
@@ -71,7 +72,7 @@ impl Source for ReadBackSource {
     }
 
     fn completed(&mut self, _client: u32, op: &Op, buffer: &mut [u8]) -> bool {
-        // Damage is counted and reported at the end. The other places are still checked.
+        // Damage is counted and reported at the end. The other ranges are still checked.
         if let (Some(sampler), true) = (self.sampler(op.file), op.tag != UNFOLLOWED) {
             let _ = sampler.end_read(InFlight::from_number(op.tag), buffer);
         }
@@ -87,7 +88,7 @@ impl Source for ReadBackSource {
 
 impl MatrixRunState<'_> {
     /// Reads back a sample of the writes. Does nothing if the run wrote nothing, or if operations
-    /// were abandoned: if the target hangs, this phase would block too.
+    /// were abandoned: if the target hangs, this phase would also hang.
     pub(super) fn read_back(&mut self) -> Result<(), EngineError> {
         if self.recording.counters.get("operations_abandoned").is_some_and(|count| *count > 0) {
             return Ok(());
@@ -131,7 +132,7 @@ impl MatrixRunState<'_> {
             Err(_) => SampleCounts::default(),
         };
         let blocks = found.counts.good + found.counts.damaged();
-        let note = format!("a sample of what was written: {blocks} blocks read back");
+        let note = format!("{blocks} blocks, a sample of the written data, were read back");
         self.end_phase(phase, monotonic_ns(), outcome.is_ok(), &note);
         let (report, _) = outcome?;
         self.note_report(&report, false);
@@ -142,7 +143,8 @@ impl MatrixRunState<'_> {
         Ok(())
     }
 
-    /// Returns the addresses of sampled blocks that the run wrote, or `None` if it wrote none.
+    /// Returns reads of the sampled blocks that the run wrote, or `None` if it wrote no sampled
+    /// block.
     fn written_places(&self) -> Result<Option<ReadBackSource>, EngineError> {
         let data_set = &self.matrix.data_set;
         let Some(sample) = &data_set.sample else { return Ok(None) };

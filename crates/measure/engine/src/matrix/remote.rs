@@ -1,4 +1,4 @@
-//! Data on servers: NFS exports or an S3 bucket.
+//! Data of a run on servers, in NFS exports or an S3 bucket.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::{EngineError, stop_request};
 
 /// Returns the first XID of a client of a run. Scattered values make it unlikely that clients use
 /// the same XIDs. They also prevent a server from confusing a call with a call of an earlier run.
-/// (SplitMix64: Steele, Lea and Flood, 2014.)
+/// The function is SplitMix64 (Steele, Lea and Flood, 2014).
 fn xid_seed(run: u64, client: u32) -> u32 {
     let mut z = run.wrapping_add(u64::from(client + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,16 +31,16 @@ pub struct RemoteData {
     data_set: RemoteDataSet,
     /// Number of the data set.
     run: u64,
-    /// Number of NFS clients created, which scatters their XIDs.
+    /// Number of NFS clients created so far. It is used to choose different XIDs for each client.
     clients: AtomicU32,
-    /// Files of each stream.
+    /// Description of the files of each stream.
     files: Vec<FileSet>,
     /// Stability level of each stream's durable writes.
     durable: Vec<Stability>,
     connections: u32,
-    /// Timeout for a server that does not answer.
+    /// Time after which a server that does not respond is given up.
     outage_max_ns: u64,
-    /// True if a server did not answer a call before the timeout.
+    /// True if a server did not respond to a call before the timeout.
     silent: bool,
     nfs_calls: nfs::Calls,
     s3_calls: s3::Calls,
@@ -113,7 +113,7 @@ impl RemoteData {
         })
     }
 
-    /// Returns true if the data of an earlier run was removed to make room for this data.
+    /// Returns true if the data of an earlier run was removed before this data was created.
     #[must_use]
     pub fn replaced(&self) -> bool {
         match &self.data_set {
@@ -127,7 +127,7 @@ impl RemoteData {
         self.files.get(stream).map_or(1, |set| set.shares)
     }
 
-    /// Returns the index range of a stream's shares among the shares of all streams.
+    /// Returns the range of a stream's shares in the list of the shares of all streams.
     fn range(&self, stream: usize) -> Range<usize> {
         let before: usize = self.files.iter().take(stream).map(|set| set.shares as usize).sum();
         before..before + self.shares(stream) as usize
@@ -160,7 +160,7 @@ impl RemoteData {
         }
     }
 
-    /// Returns a thread's target: the shares of a stream that `mine` selects.
+    /// Returns a thread's target, which consists of the shares of a stream that `mine` selects.
     #[must_use]
     pub fn target(&self, stream: usize, mine: impl Fn(u32) -> bool) -> Target {
         let range = self.range(stream);
@@ -210,7 +210,7 @@ impl RemoteData {
         }
     }
 
-    /// Returns the bytes of one transfer of a full pass.
+    /// Returns the size of one transfer in a pass over all data.
     #[must_use]
     pub fn chunk_bytes(&self) -> u32 {
         match &self.data_set {
@@ -219,7 +219,7 @@ impl RemoteData {
         }
     }
 
-    /// Returns the bytes of one read of a sampled block. An object is read whole.
+    /// Returns the size of a read of a sampled block. An object is always read completely.
     #[must_use]
     pub fn read_back_bytes(&self) -> u32 {
         match &self.data_set {
@@ -228,8 +228,8 @@ impl RemoteData {
         }
     }
 
-    /// Returns true if the existing data fits a stream, and false if it must be created again.
-    /// Objects of another size are removed first.
+    /// Returns true if a stream can use the existing data, and false if the data must be created
+    /// again. Existing objects are removed if their size differs.
     ///
     /// # Errors
     /// Fails if the target does not support the stream or if an object cannot be removed.
@@ -260,7 +260,7 @@ impl RemoteData {
         }
     }
 
-    /// Creates the small files that a stream's clients need at the start.
+    /// Creates the small files that must exist when a stream's clients start.
     ///
     /// # Errors
     /// Fails if a call fails.
@@ -281,13 +281,13 @@ impl RemoteData {
         }
     }
 
-    /// Records that a server did not answer a call before the timeout.
+    /// Records that a server did not respond to a call before the timeout.
     pub fn note_silence(&mut self) {
         self.silent = true;
     }
 
-    /// Writes the counters of all calls since the data was created, with the servers' statistics
-    /// for that time. Resets the calls, so that none is counted twice.
+    /// Records the counters of all calls since the data was created, and the statistics of the
+    /// servers for that time. Then resets the counters, so that no call is counted twice.
     pub fn counters(&mut self, into: &mut BTreeMap<String, u64>) {
         match &mut self.data_set {
             RemoteDataSet::Nfs(data_set) => {
@@ -303,8 +303,8 @@ impl RemoteData {
         }
     }
 
-    /// Removes everything that the run created. A server that did not answer before the timeout now
-    /// gets only a short time.
+    /// Removes everything that the run created. For a server that has already timed out, it waits
+    /// only a short time.
     ///
     /// # Errors
     /// Fails if a call fails or if the operator interrupts it.

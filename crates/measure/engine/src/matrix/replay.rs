@@ -1,4 +1,4 @@
-//! Replay of a trace: maps it to the target before the load and records the result afterwards.
+//! Maps a trace to the target before the load, and records the result of the replay after the load.
 
 use plimsoll_record::replay::{Lags, note};
 use plimsoll_workload::matrix::StreamConfig;
@@ -10,7 +10,7 @@ use crate::stream::matrix::MatrixSource;
 use crate::stream::run::RunReport;
 
 impl MatrixRunState<'_> {
-    /// Maps the trace, if there is one, to the file of its stream.
+    /// If the run replays a trace, maps the trace to the file of its stream.
     pub(super) fn map_trace(&mut self, configs: &mut [StreamConfig]) -> Result<(), EngineError> {
         let plan = self.matrix.plan;
         let Some(to_replay) = self.matrix.trace.take() else { return Ok(()) };
@@ -28,7 +28,8 @@ impl MatrixRunState<'_> {
     }
 }
 
-/// Returns the lag of the operations of all threads, caused by the target or by the generator.
+/// Returns how late the operations of all threads started, whether the target or the generator
+/// caused the lag.
 fn lags(report: &RunReport) -> Lags {
     let mut lags = Lags { threads: report.groups.len() as u32, ..Lags::default() };
     for group in &report.collected.groups {

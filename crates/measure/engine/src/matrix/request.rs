@@ -6,13 +6,13 @@ use plimsoll_plan::{Matrix, ResolvedPlan, Target};
 
 use crate::allow_list::AllowList;
 
-/// Bytes of one transfer.
+/// Size of one transfer.
 pub const CHUNK_BYTES: u32 = 1 << 20;
 
 /// Parameters of a new data set.
 #[derive(Clone, Copy, Debug)]
 pub struct DataSetRequest<'a> {
-    /// Plan. With a sweep, the whole plan, because its points share the data.
+    /// Plan. For a sweep, this is the whole plan, because the points of the sweep share the data.
     pub plan: &'a ResolvedPlan,
     pub target: &'a Target,
     /// Matrix of the plan.
@@ -20,10 +20,10 @@ pub struct DataSetRequest<'a> {
     /// State directory, which stores the expected generations.
     pub state_directory: &'a Path,
     pub data_id: u64,
-    /// True if the run tracks the generation of each unit, for verification.
+    /// True if the run tracks the generation of each unit, so that all data can be verified.
     pub follow: bool,
     /// Devices that may be overwritten.
     pub destroy: &'a [PathBuf],
-    /// Places that must contain the target; `None` for no restriction.
+    /// Allow-list that must contain the target; `None` if any target is allowed.
     pub allowed: Option<&'a AllowList>,
 }

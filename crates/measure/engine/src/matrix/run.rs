@@ -67,7 +67,7 @@ impl MatrixRunState<'_> {
         if let (Some(remote), Some(config)) = (&mut self.matrix.data_set.remote, configs.first()) {
             self.matrix.data_set.is_created &= remote.fit(config)?;
         }
-        // A plan that cannot be driven fails at this point, before anything is written.
+        // If a plan cannot be driven, the run fails at this point, before it writes anything.
         let groups = self.groups(&configs)?;
         if !self.matrix.data_set.is_created && !self.create_data()? {
             return Ok(());
@@ -79,7 +79,8 @@ impl MatrixRunState<'_> {
         self.matrix.data_set.reset_small(self.matrix.matrix, &configs)?;
         self.load(&configs, groups)?;
         if self.recording.is_well() && !self.matrix.data_set.is_null {
-            // The recording describes how the load was issued, not how verification was.
+            // The recording describes how the I/O of the load was issued, not the I/O of the
+            // verification.
             let engine = self.recording.engine.clone();
             let checked = if plan.phases.verify { self.verify() } else { self.read_back() };
             self.recording.engine = engine;
@@ -91,7 +92,8 @@ impl MatrixRunState<'_> {
         Ok(())
     }
 
-    /// Returns the time limit for an unresponsive target, during a phase and after its end.
+    /// Returns the time limit for an unresponsive target. It applies during a phase and after the
+    /// end of a phase.
     fn outage_max_ns(&self) -> u64 {
         let plan = self.matrix.plan;
         let target = plan.targets.first();
@@ -105,7 +107,7 @@ impl MatrixRunState<'_> {
         }
     }
 
-    /// Returns the CPUs for the threads of a number of groups.
+    /// Returns the CPUs for the threads of this number of groups.
     pub(super) fn placements(&self, groups: usize) -> Vec<Placement> {
         placement::place_threads(&self.wake_source, groups, &self.cpus)
     }
@@ -166,7 +168,7 @@ impl MatrixRunState<'_> {
             }
         };
         if whole {
-            // On servers, each thread has committed its own writes at its end.
+            // For data on servers, each thread has already committed its writes when it ended.
             if self.matrix.data_set.remote.is_none() {
                 sync(&self.matrix.data_set)?;
             }
@@ -175,7 +177,7 @@ impl MatrixRunState<'_> {
         Ok(whole)
     }
 
-    /// Brings the caches into the state that the plan declares. Returns false if interrupted.
+    /// Brings the caches into the planned state. Returns false if interrupted.
     fn prepare_caches(&mut self) -> Result<bool, EngineError> {
         if self.matrix.data_set.is_null {
             return Ok(true);
@@ -187,7 +189,8 @@ impl MatrixRunState<'_> {
         let phase = self.recording.begin(PhaseKind::Caches, monotonic_ns());
         self.matrix.watcher.begin(PhaseKind::Caches);
         if self.matrix.data_set.remote.is_some() {
-            let note = "this host does not cache the data; the servers' caches are unchanged";
+            let note = "this host does not cache the data; the caches of the servers were not \
+                changed";
             self.end_phase(phase, monotonic_ns(), true, note);
             return Ok(!self.is_interrupted());
         }
@@ -236,7 +239,7 @@ impl MatrixRunState<'_> {
             .streams
             .first()
             .map_or(Direct::Auto, |stream| issue::direct(stream.direct));
-        // Reads that warm the page cache must go through it.
+        // Reads that warm the page cache must not bypass it.
         let direct = if kind == PhaseKind::Caches { Direct::Off } else { direct };
         let places = self.placements(threads as usize);
         let groups: Vec<Group<PassSource>> = (0..threads)
@@ -319,8 +322,8 @@ impl MatrixRunState<'_> {
 
     // Results.
 
-    /// Records the results of the groups and the errors that ended them. With `errors_allowed`,
-    /// failed operations did not end them, and the judge counts them.
+    /// Records the results of the groups and the errors that ended them. If `errors_allowed` is
+    /// true, failed operations did not end the groups, and the judge counts these failures.
     pub(super) fn note_report(&mut self, report: &RunReport, errors_allowed: bool) {
         self.note_groups(&report.groups, errors_allowed);
         if let Some(error) = &report.error {
@@ -334,8 +337,8 @@ impl MatrixRunState<'_> {
     }
 
     fn note_groups(&mut self, groups: &[GroupReport], errors_allowed: bool) {
-        // Reads that warm the page cache use it on purpose. Their mode of I/O is not that of the
-        // load.
+        // Reads that warm the page cache are buffered on purpose. Their I/O mode differs from the
+        // mode of the load.
         let warming = self.recording.phases.last().is_some_and(|p| p.kind == PhaseKind::Caches);
         for group in groups {
             if let (Some(remote), Some(calls)) = (&mut self.matrix.data_set.remote, &group.remote) {
@@ -387,7 +390,7 @@ impl MatrixRunState<'_> {
                     kind: kind.to_owned(),
                     says: says.clone(),
                 });
-                format!("{says} ({damaged} blocks in all)")
+                format!("{says} ({damaged} damaged blocks in total)")
             }
             None => format!("{damaged} blocks are damaged"),
         };
@@ -439,7 +442,7 @@ impl MatrixRunState<'_> {
         self.matrix.data_set.files().iter().map(|file| file.path.clone()).collect()
     }
 
-    /// Returns one instance for each stream.
+    /// Returns the instances for the recording, one for each stream.
     fn instances(&self, configs: &[StreamConfig]) -> Vec<Instance> {
         let remote = self.matrix.data_set.remote.as_ref();
         let remote = remote.and_then(|remote| remote.directories().into_iter().next());

@@ -18,11 +18,11 @@ use crate::placement::WakeSource;
 
 /// Input of a matrix run on files, a device or the null target.
 pub struct MatrixRun<'a> {
-    /// Plan, with one target and one point of a sweep.
+    /// Plan with a single target. For a sweep, it contains a single point.
     pub plan: &'a ResolvedPlan,
     /// Matrix of the plan.
     pub matrix: &'a Matrix,
-    /// Trace to replay, if any.
+    /// Trace to replay; `None` if the plan replays no trace.
     pub trace: Option<ReplayTrace>,
     /// Data set. The run creates the data if it does not exist yet.
     pub data_set: DataSet,
@@ -30,13 +30,14 @@ pub struct MatrixRun<'a> {
     pub interrupt: &'a AtomicBool,
     /// Receives progress reports.
     pub watcher: &'a mut dyn Watcher,
-    /// Decides when conditioning ends, and when a measurement until steady ends.
+    /// Decides when conditioning ends, and when a measurement that lasts until the load is steady
+    /// ends.
     pub end_condition: &'a mut dyn EndCondition,
     /// Load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
     pub overwriting: &'a Matrix,
-    /// Gates of the streams that start at an event, by stream.
+    /// For each stream that starts at an event: its gate.
     pub gates: Vec<Option<Arc<StreamGate>>>,
-    /// File for older rows and histograms, if any.
+    /// Optional file for older rows and histograms.
     pub spool: Option<Spool>,
 }
 
@@ -47,8 +48,8 @@ pub(super) struct MatrixRunState<'a> {
     /// Observed directories or device.
     pub(super) places: Vec<PathBuf>,
     pub(super) cpus: Vec<usize>,
-    /// Resource that the driving threads wait for.
+    /// Source of the wake-ups of the driving threads.
     pub(super) wake_source: WakeSource,
-    /// Description of the replayed trace, set while the trace is mapped to the target.
+    /// Description of the replayed trace. It is set when the trace is mapped to the target.
     pub(super) replay: Option<Replay>,
 }

@@ -3,8 +3,8 @@
 //! A share uses one directory of the plan. Without a tree, its data files are directly in that
 //! directory. With a tree, the share has its own directory. Below that directory are `tree_levels`
 //! levels of directories, each with `tree_fan_out` entries. The files are distributed round-robin
-//! over the last level. Small files (operations on names) have a separate directory next to each
-//! set of data files.
+//! over the last level. The small files, which operations on names use, are in a separate directory
+//! next to the data files of each share.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -25,9 +25,9 @@ use crate::open_target::openat::names_in;
 pub struct Tree<'a> {
     stream: &'a Stream,
     config: &'a StreamConfig,
-    /// Own directories of the data set.
+    /// Directories that only this data set uses.
     below: &'a [PathBuf],
-    /// `STREAM-` if the plan has several streams.
+    /// Prefix of all names: `STREAM-` if the plan has several streams, otherwise empty.
     prefix: String,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Tree<'a> {
         self.below[share as usize % self.below.len().max(1)].clone()
     }
 
-    /// Returns the directory of the last level with this number.
+    /// Returns the directory with this number in the last level.
     fn leaf(&self, share: u32, number: u32) -> PathBuf {
         let set = &self.stream.files;
         let mut path = self.share(share);
@@ -69,7 +69,7 @@ impl<'a> Tree<'a> {
         leaf.join(format!("{}s{share:02}-f{file:03}.data", self.prefix))
     }
 
-    /// Returns the directories for small files of all shares, share by share.
+    /// Returns the directories for small files of all shares, ordered by share.
     #[must_use]
     pub fn small(&self) -> Vec<PathBuf> {
         let leaves = self.stream.files.leaves();
@@ -78,7 +78,8 @@ impl<'a> Tree<'a> {
         each.map(|(share, leaf)| self.leaf(share, leaf).join(name(share))).collect()
     }
 
-    /// Creates the small files that the clients need at the start, and removes all others.
+    /// Creates the small files that must exist when the clients start, and removes all other small
+    /// files.
     ///
     /// # Errors
     /// Fails if a file or directory cannot be created or removed.
@@ -95,7 +96,7 @@ impl<'a> Tree<'a> {
                 let directory = &directories[(client % shares * leaves + leaf) as usize];
                 let path = directory.join(name_text(client, number));
                 held.create(&path)
-                    .map_err(|error| EngineError::system("making a small file", error))?;
+                    .map_err(|error| EngineError::system("creating a small file", error))?;
             }
         }
         Ok(())
@@ -105,7 +106,7 @@ impl<'a> Tree<'a> {
 /// Removes and recreates a directory of small files in one of the data set's own directories.
 fn empty(held: &HeldTarget, directory: &Path) -> Result<(), EngineError> {
     let failed = |error: SysError| {
-        EngineError::system("making a directory of small files", error.at(directory))
+        EngineError::system("creating a directory of small files", error.at(directory))
     };
     let errno = |call, errno: Errno| failed(SysError::new(call, errno.raw_os_error()));
     let (Some(above), Some(name)) = (directory.parent(), directory.file_name()) else {

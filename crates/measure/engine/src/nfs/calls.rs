@@ -1,4 +1,4 @@
-//! Calls of a run, and events of the servers during the run, as counters of the run.
+//! Counters of the calls of a run, and of events of the servers during the run.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,30 @@ use plimsoll_nfs::{Event, Procedure, Stats};
 pub struct Outage {
     /// Time at which the connection was lost (`CLOCK_MONOTONIC`).
     pub start_ns: u64,
-    /// Time until the next connection.
+    /// Time until the connection was established again.
     pub duration_ns: u64,
 }
 
-/// Calls and events of the clients of a run, summed.
+/// Sums of the calls and events of all clients of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
-    /// Per procedure: calls (each XID once) and retransmissions.
+    /// For each procedure: number of calls (each XID is counted once), and number of
+    /// retransmissions.
     procedures: BTreeMap<&'static str, (u64, u64)>,
-    /// Sums of the clients' other counters.
+    /// Sums of all other counters of the clients.
     others: BTreeMap<&'static str, u64>,
-    /// Outages of single connections, in the order of their ends.
+    /// Outages of single connections, sorted by the time at which they ended.
     pub outages: Vec<Outage>,
-    /// Observed changes of a server's write verifier.
+    /// Number of observed changes of a server's write verifier.
     pub restarts: u64,
-    /// Writes that a server lost and the client sent again.
+    /// Number of writes that a server lost and the client sent again.
     pub writes_resent: u64,
-    /// Bytes of those writes.
+    /// Bytes of the writes that were sent again.
     pub resent_bytes: u64,
-    /// COMMITs after a restart, of files with unstable writes.
+    /// Number of COMMITs that were sent after a restart for files with unstable writes.
     pub doubt_commits: u64,
-    /// Unchecked reads: a restarted server might have lost their data at that time.
+    /// Number of reads that were not checked, because a restarted server might have lost the data
+    /// at that time.
     pub reads_unsure: u64,
 }
 
@@ -50,7 +52,7 @@ impl Calls {
         }
     }
 
-    /// Adds the counters of a client at its end.
+    /// Adds the final counters of a client.
     pub fn count(&mut self, stats: &Stats) {
         for procedure in Procedure::ALL {
             let own = stats.procedure(procedure);
@@ -90,8 +92,8 @@ impl Calls {
         self.reads_unsure += other.reads_unsure;
     }
 
-    /// Subtracts an earlier count of the same client. Events need no subtraction: each is reported
-    /// only once.
+    /// Subtracts earlier counters of the same client. Events are not subtracted, because each event
+    /// is reported only once.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         for (name, sums) in &mut self.procedures {
@@ -104,7 +106,7 @@ impl Calls {
         self
     }
 
-    /// Returns the calls of a procedure, each XID once.
+    /// Returns the number of calls of a procedure. Retransmissions of an XID are not counted.
     #[must_use]
     pub fn calls(&self, procedure: Procedure) -> u64 {
         self.procedures.get(procedure.name()).map_or(0, |sums| sums.0)
@@ -116,7 +118,7 @@ impl Calls {
         self.outages.iter().map(|outage| outage.duration_ns).max().unwrap_or(0)
     }
 
-    /// Adds the sums as counters of a run: `nfs.calls.read`, `nfs.outages`, and so on. Leaves out
+    /// Adds the sums to the counters of a run, as `nfs.calls.read`, `nfs.outages` and so on. Omits
     /// procedures without calls.
     pub fn counters(&self, into: &mut BTreeMap<String, u64>) {
         let mut put = |name: String, value: u64| {

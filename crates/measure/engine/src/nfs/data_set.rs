@@ -7,10 +7,10 @@
 //! EXPORT/plimsoll-NAME/s000/small/m…     its small files, for operations on names
 //! ```
 //!
-//! The shares of a plan's streams are numbered one stream after the other.
+//! The shares of all streams of a plan are numbered consecutively, in the order of the streams.
 //!
-//! The run rejects a directory of that name without the manifest as foreign. It creates files with
-//! a guarded CREATE, so that it never opens an existing file for writing.
+//! If a directory has the name but no manifest, it does not belong to Plimsoll, and the run rejects
+//! it. It creates files with a guarded CREATE, so that it never opens an existing file for writing.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -28,11 +28,11 @@ use plimsoll_workload::matrix::{FileSet, name_text};
 use super::{Calls, failed};
 use crate::{EngineError, stop_request};
 
-/// Permissions of data files, also for setattr.
+/// Permissions of data files. Setattr operations set the same permissions.
 pub(super) const MODE: u32 = 0o644;
-/// File that names the owner of a directory.
+/// File that contains the name of a directory's owner.
 const MANIFEST: &str = "plimsoll.json";
-/// Largest transfer of preparation, in bytes.
+/// Maximum size of transfers during preparation, in bytes.
 const BLOCK_BYTES: u32 = 256 * 1024;
 
 /// Exports and files to create.
@@ -42,19 +42,20 @@ pub struct NfsDataSetRequest<'a> {
     pub name: &'a str,
     /// URLs `nfs://…`; export `s mod exports` contains share `s` of a stream.
     pub exports: &'a [String],
-    /// User id of the calls, if the URL has none.
+    /// User id of the calls, if the URL does not contain a user id.
     pub uid: u32,
-    /// Group id of the calls, if the URL has none.
+    /// Group id of the calls, if the URL does not contain a group id.
     pub gid: u32,
-    /// Files of each stream: the shares of a stream follow those of the previous stream.
+    /// Files of each stream. The shares of a stream are numbered after the shares of the previous
+    /// stream.
     pub files: &'a [FileSet],
-    /// First XID: different for each client of a run.
+    /// First XID of the client. It is different for each client of a run.
     pub xid_seed: u32,
-    /// Time without a reply after which a call fails, in ns.
+    /// A call fails after this time without a reply, in ns.
     pub outage_max_ns: u64,
 }
 
-/// Handles of a share.
+/// File handles of the objects in a share.
 #[derive(Clone, Debug)]
 pub struct Share {
     /// Export that contains the share.
@@ -83,7 +84,7 @@ impl fmt::Display for DataName {
     }
 }
 
-/// Returns the name of a share's file `number`: `f` and ten digits.
+/// Returns the name of a share's file with this number. It consists of `f` and ten digits.
 pub(crate) fn data_name(number: u32) -> DataName {
     let mut name = [b'0'; 11];
     name[0] = b'f';
@@ -95,7 +96,7 @@ pub(crate) fn data_name(number: u32) -> DataName {
     DataName(name)
 }
 
-/// Export in the client of the preparation.
+/// Export, with its objects in the client that prepares the data.
 struct MountedExport {
     url: String,
     export: Export,
@@ -103,9 +104,9 @@ struct MountedExport {
     own: ObjectId,
 }
 
-/// Share in the client of the preparation.
+/// Share, with its objects in the client that prepares the data.
 struct OwnShare {
-    /// Index of its export.
+    /// Index of the export that contains the share.
     export: usize,
     data: ObjectId,
     small: ObjectId,
@@ -118,9 +119,9 @@ pub struct NfsDataSet {
     pub(super) client: Client<Monotonic>,
     exports: Vec<MountedExport>,
     own_name: String,
-    /// Shares of all streams, one stream after the other.
+    /// Shares of all streams, in the order of the streams.
     shares: Vec<OwnShare>,
-    /// Calls of this client that were already reported.
+    /// Counters of this client's calls that were already reported.
     reported_calls: Calls,
     /// True if data of an earlier run was removed to make room for this data.
     pub replaced: bool,
@@ -137,11 +138,12 @@ pub(crate) fn has_status(error: &SetupError, status: nfsstat3) -> bool {
 }
 
 impl NfsDataSet {
-    /// Removes files of an earlier run of a plan with this name, and creates the directories and
-    /// empty files.
+    /// Removes files of an earlier run whose plan has the same name, and creates the directories
+    /// and empty files.
     ///
     /// # Errors
-    /// An export can't be mounted, is full or read-only, or contains a foreign object of this name.
+    /// An export can't be mounted, is full or read-only, or contains an object of this name that
+    /// Plimsoll did not create.
     pub fn create(request: &NfsDataSetRequest<'_>) -> Result<Self, EngineError> {
         let config = Config {
             depth_max: 64,
@@ -153,7 +155,7 @@ impl NfsDataSet {
         };
         let mut client = Client::new(config, Monotonic).map_err(|error| {
             let source = SysError::new("epoll_create1", error.raw_os_error());
-            EngineError::system("making an NFS client", source)
+            EngineError::system("creating an NFS client", source)
         })?;
         client.fail_calls_when(stop_request::has_timed_out);
         let mut data_set = Self {
@@ -224,10 +226,10 @@ impl NfsDataSet {
         Ok(())
     }
 
-    /// Removes the files of an earlier run, and rejects other files.
+    /// Removes the files of an earlier run. Fails if there are other files.
     fn clear_old(&mut self, root: ObjectId, url: &str) -> Result<(), EngineError> {
         let name = self.own_name.clone();
-        let setup = |error: SetupError| failed(format!("looking at {name} on {url}"), &error);
+        let setup = |error: SetupError| failed(format!("reading {name} on {url}"), &error);
         let old = match self.client.lookup(root, self.own_name.as_bytes()) {
             Ok(old) => old,
             Err(error) if has_status(&error, nfsstat3::NFS3ERR_NOENT) => return Ok(()),
@@ -243,7 +245,7 @@ impl NfsDataSet {
         if !ours {
             let path = format!("{url}: {}", self.own_name);
             let source = SysError::new("create", libc::EEXIST).at(path.as_ref());
-            return Err(EngineError::system("making the run's directory", source));
+            return Err(EngineError::system("creating the run's directory", source));
         }
         self.client.remove_tree(root, self.own_name.as_bytes()).map_err(setup)?;
         self.replaced = true;
@@ -252,9 +254,9 @@ impl NfsDataSet {
 
     fn make_share(&mut self, export: usize, set: &FileSet) -> Result<(), EngineError> {
         let Some(MountedExport { own, url, .. }) = self.exports.get(export) else {
-            return Err(EngineError::Config("the target names no export".to_owned()));
+            return Err(EngineError::Config("the target has no export".to_owned()));
         };
-        let setup = |error: SetupError| failed(format!("making files on {url}"), &error);
+        let setup = |error: SetupError| failed(format!("creating files on {url}"), &error);
         check_stop()?;
         let name = format!("s{:03}", self.shares.len());
         let data = self.client.make_dirs(*own, name.as_bytes()).map_err(setup)?;
@@ -272,8 +274,8 @@ impl NfsDataSet {
         Ok(())
     }
 
-    /// Creates the small files that a stream's clients have at its start, and removes all others.
-    /// The stream's shares are `shares`.
+    /// Creates the small files that must exist when a stream's clients start, and removes all other
+    /// small files. The stream's shares are `shares`.
     ///
     /// # Errors
     /// A call failed.
@@ -283,7 +285,7 @@ impl NfsDataSet {
         clients: u32,
         names_per_client: u32,
     ) -> Result<(), EngineError> {
-        let setup = |error: SetupError| failed("making small files", &error);
+        let setup = |error: SetupError| failed("creating small files", &error);
         let of = shares.len().max(1);
         let small = self.shares.get(shares).unwrap_or_default().iter().map(|share| share.small);
         for (share, small) in small.enumerate() {
@@ -312,7 +314,7 @@ impl NfsDataSet {
             for file in &share.files {
                 self.client
                     .call(&Op::SetAttr { object: *file, change: &change }, b"file")
-                    .map_err(|error| failed("sizing the data files", &error))?;
+                    .map_err(|error| failed("setting the size of the data files", &error))?;
             }
         }
         Ok(())
@@ -330,11 +332,11 @@ impl NfsDataSet {
                 files: share.files.iter().map(handle).collect(),
             })
         };
-        // Each share was created on an existing export.
+        // The export of each share exists, so no share is omitted.
         self.shares.iter().filter_map(share).collect()
     }
 
-    /// Returns the name of a data file for messages: export, share and file.
+    /// Returns the name of a data file for messages. It contains export, share and file.
     #[must_use]
     pub fn name_of(&self, file: u32) -> String {
         let mut within = file as usize;
@@ -349,7 +351,7 @@ impl NfsDataSet {
         format!("{} file {file}", self.own_name)
     }
 
-    /// Returns the addresses of the servers, each once.
+    /// Returns the addresses of the servers, without duplicates.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let mut all: Vec<SocketAddr> =
@@ -365,7 +367,7 @@ impl NfsDataSet {
         self.exports.iter().map(|export| format!("{} {}", export.url, self.own_name)).collect()
     }
 
-    /// Returns the calls of this client since the last call of this method.
+    /// Returns the calls that this client made since the previous call of this method.
     #[must_use]
     pub fn calls(&mut self) -> Calls {
         let mut counted = Calls::default();
@@ -378,11 +380,11 @@ impl NfsDataSet {
         calls
     }
 
-    /// Removes everything that the run created. Gives up after `timeout_ns` without an answer from
-    /// a server.
+    /// Removes everything that the run created. Gives up if a server does not respond for
+    /// `timeout_ns`.
     ///
     /// # Errors
-    /// A call failed, or the operator shortened the wait.
+    /// Fails if a call fails, or if the operator shortened the wait.
     pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(timeout_ns);
         for export in &self.exports {
@@ -397,12 +399,12 @@ impl NfsDataSet {
 /// Fails after the operator has requested a stop.
 ///
 /// # Errors
-/// [`EngineError::Stopped`] if the operator requests the end of this process.
+/// [`EngineError::Stopped`] if the operator has requested a stop.
 fn check_stop() -> Result<(), EngineError> {
     if stop_request::is_requested() { Err(EngineError::Stopped) } else { Ok(()) }
 }
 
-/// Creates a file that must not exist.
+/// Creates a file. Fails if it exists.
 fn create_guarded(
     client: &mut Client<Monotonic>,
     dir: ObjectId,

@@ -7,20 +7,20 @@ use plimsoll_sys::SysError;
 use super::failed;
 use crate::EngineError;
 
-/// Free space of an export.
+/// Free space of an export, and whether it contains data of an earlier run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExportProbe {
-    /// Free bytes for this user.
+    /// Number of bytes that are free for this user.
     pub free_bytes: u64,
-    /// The export has a directory with this name, whose data a run replaces.
+    /// True if the export has a directory with this name. A run replaces its data.
     pub has_own_directory: bool,
 }
 
-/// Mounts an export like a run of a plan, and reads its free space. `uid` and `gid` are those of
-/// the plan.
+/// Mounts an export in the same way as a run, and reads its free space. `uid` and `gid` are those
+/// of the plan.
 ///
 /// # Errors
-/// The export cannot be mounted, or its server does not answer.
+/// Fails if the export cannot be mounted, or if its server does not respond.
 pub fn probe_export(
     text: &str,
     plan: &str,
@@ -39,7 +39,7 @@ pub fn probe_export(
     };
     let mut client = Client::new(config, Monotonic).map_err(|error| {
         let source = SysError::new("epoll_create1", error.raw_os_error());
-        EngineError::system("making an NFS client", source)
+        EngineError::system("creating an NFS client", source)
     })?;
     let server = client
         .add_server(&export.server(1))

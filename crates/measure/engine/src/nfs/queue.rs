@@ -1,14 +1,14 @@
-//! Queue of the stream engine for a thread's NFS calls in flight.
+//! Queue of the stream engine that contains the NFS calls of a thread in flight.
 //!
 //! | operation | calls |
 //! |---|---|
 //! | read | READ |
-//! | write | WRITE, UNSTABLE; durable: DATA_SYNC or FILE_SYNC according to the plan |
+//! | write | WRITE: UNSTABLE, or for durable writes DATA_SYNC or FILE_SYNC as planned |
 //! | sync | COMMIT of the whole file |
-//! | getattr, access, setattr | the same, of a data file |
+//! | getattr, access, setattr | GETATTR, ACCESS, SETATTR of a data file |
 //! | lookup | LOOKUP of a data file's name |
 //! | readdir | READDIR of the share's directory of small files, from its start, up to 32 KiB |
-//! | create, remove, rename | the same, of a small file |
+//! | create, remove, rename | CREATE, REMOVE, RENAME of a small file |
 
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -32,49 +32,50 @@ use crate::{EngineError, stop_request};
 
 /// Maximum number of this queue's own COMMITs in flight, in addition to its operations.
 const OWN_COMMITS: u32 = 16;
-/// Tokens of those COMMITs: this bit and the file.
+/// Bit in the tokens of these COMMITs. The other bits contain the file number.
 const OWN: u64 = 1 << 63;
-/// Bytes per READDIR request.
+/// Maximum size of a READDIR response.
 const DIR_BYTES: u32 = 32 * 1024;
 /// Rights in an ACCESS request: read, lookup, modify, extend, delete, execute (RFC 1813, 3.3.4).
 const ACCESS_ALL: u32 = 0x3f;
-/// Maximum bytes of calls per send. With more, the first calls would wait. This is one segment over
-/// a local link (RFC 9293: the window and the largest IP packet bound it at 64 KiB).
+/// Maximum number of bytes in one send. In a longer send, the first calls would wait for the
+/// others. This is the size of one segment over a local link (RFC 9293: the window and the largest
+/// IP packet limit a segment to 64 KiB).
 const SEND_BYTES: u32 = 64 * 1024;
-/// Maximum number of calls per send. Parsing a reply and building a call both need about a
-/// microsecond.
+/// Maximum number of calls per send. Parsing a reply takes about a microsecond, and so does
+/// building a call.
 const SEND_CALLS: usize = 16;
-/// Default interval at which a wait without a timeout wakes up, in ns.
+/// Interval at which a wait that has no timeout wakes up by default, in ns.
 const TICK_NS: u64 = 100_000_000;
 
-/// Part of a target that a thread works on.
+/// Part of a target that one thread uses.
 #[derive(Clone, Debug)]
 pub struct NfsTarget {
-    /// Shares of all streams; `None` for shares of other threads.
+    /// Shares of all streams; `None` for a share that another thread drives.
     pub shares: Vec<Option<Share>>,
-    /// Number of files of each share: the numbers of a share's files follow those of the previous
-    /// share.
+    /// Number of files in each share. The files of a share are numbered after the files of the
+    /// previous share.
     pub files: Vec<u32>,
-    /// First share of the stream, from which operations on names count.
+    /// Number of the stream's first share. Share numbers in operations on names are relative to it.
     pub first_share: u32,
-    /// Connections to each export (`nconnect`).
+    /// Number of connections to each export (`nconnect`).
     pub connections: u32,
     /// Stability of durable writes.
     pub durable: Stability,
-    /// Time without a reply after which a call fails, and with it the run, in ns.
+    /// A call, and thus the run, fails after this time without a reply, in ns.
     pub give_up_after_ns: u64,
-    /// First XID: different for each client of a run.
+    /// First XID of the client. It is different for each client of a run.
     pub xid_seed: u32,
 }
 
-/// Share in the client of this queue.
+/// Share, with its objects in the client of this queue.
 #[derive(Clone, Copy, Debug)]
 struct Directories {
     data: ObjectId,
     small: ObjectId,
 }
 
-/// Queue of NFS calls. See the module.
+/// Queue of NFS calls. See the module documentation.
 pub struct NfsQueue {
     client: Client<Monotonic>,
     arena: AlignedBuffer,
@@ -84,7 +85,7 @@ pub struct NfsQueue {
     tick_ns: u64,
     durable: Stability,
     first_share: u32,
-    /// Files by number, with their number in their share; `None` for files of other threads.
+    /// For each file: its object and its number in its share; `None` for files of other threads.
     files: Vec<Option<(ObjectId, u32)>>,
     shares: Vec<Option<Directories>>,
     attributes: sattr3,
@@ -93,7 +94,7 @@ pub struct NfsQueue {
     /// Completed operations, in order of completion.
     ready: VecDeque<Completion>,
     window: UnverifiedWindow,
-    /// By slot: true if the data of the last reaped read can be checked.
+    /// For each slot: true if the data of the last reaped read can be checked.
     verifiable: Vec<bool>,
     calls: Calls,
     first_error: Option<String>,
@@ -109,7 +110,7 @@ impl NfsQueue {
     /// Connects to the exports.
     ///
     /// # Errors
-    /// A server can't be reached.
+    /// Fails if a server can't be reached.
     pub fn open(
         target: &NfsTarget,
         depth: u32,
@@ -126,7 +127,7 @@ impl NfsQueue {
         };
         let mut client = Client::new(config, Monotonic).map_err(|error| {
             let source = SysError::new("epoll_create1", error.raw_os_error());
-            EngineError::system("making an NFS client", source)
+            EngineError::system("creating an NFS client", source)
         })?;
         let mut files = Vec::new();
         let mut shares = Vec::with_capacity(target.shares.len());
@@ -171,9 +172,10 @@ impl NfsQueue {
         })
     }
 
-    /// Commits unstable writes. Returns the calls, the first failed call, and the error of this
-    /// function. A failed COMMIT may lose acknowledged writes. Servers that are disconnected or
-    /// have not answered get a short time to do so. With `cut`, the queue sends no more requests.
+    /// Commits unstable writes. Returns the counters of the calls, the error of the first failed
+    /// call, and the error of this function. If a COMMIT fails, acknowledged writes may be lost.
+    /// Waits only a short time for servers that are disconnected or have not responded. If `abort`
+    /// is true, sends no more requests.
     #[must_use]
     pub fn close(mut self, abort: bool) -> (Calls, Option<String>, Option<EngineError>) {
         self.client.fail_calls_when(stop_request::has_timed_out);
@@ -191,7 +193,7 @@ impl NfsQueue {
             let commit = Op::Commit { file: object, offset_bytes: 0, size_bytes: 0 };
             let name = data_name(number);
             if let Err(why) = self.client.call(&commit, name.as_bytes()) {
-                error = Some(failed("making the last writes stable", &why));
+                error = Some(failed("committing the last writes", &why));
                 break;
             }
         }
@@ -200,8 +202,8 @@ impl NfsQueue {
         (self.calls, self.first_error, error)
     }
 
-    /// Waits for operations still in flight after the drain time. The timeout of a call limits the
-    /// wait.
+    /// Waits for operations that are still in flight after the drain time. The timeout of a call
+    /// limits the wait.
     fn wait_for_outstanding(&mut self) {
         while self.client.core().outstanding() > 0 {
             let polled =
@@ -225,7 +227,7 @@ impl NfsQueue {
         }
     }
 
-    /// Sends COMMITs of files with possibly lost writes, up to the maximum in flight.
+    /// Sends COMMITs for files whose writes may be lost, until the maximum number is in flight.
     fn submit_doubt_commits(&mut self) {
         while let Some(file) = self.window.next_commit() {
             let Some(Some((object, _))) = self.files.get(file as usize).copied() else {
@@ -273,19 +275,19 @@ impl NfsQueue {
     }
 }
 
-/// Returns the number of calls for one send, after they completed together. One send for many small
-/// calls costs the same as one for a single call; with separate sends, the last call would wait for
-/// all earlier sends.
+/// Returns how many calls to send together after their slots completed together. A send of many
+/// small calls costs the same as a send of one call. With separate sends, the last call would wait
+/// for all earlier sends.
 fn calls_per_send(size_bytes_max: u32) -> usize {
     ((SEND_BYTES / size_bytes_max.max(1)) as usize).clamp(1, SEND_CALLS)
 }
 
-/// Converts a failed wait for sockets, which no server can cause.
+/// Converts the error of a failed wait for sockets. A server cannot cause this error.
 fn poll_error(_: plimsoll_nfs::PollError) -> SysError {
     SysError::new("epoll_wait", libc::EIO)
 }
 
-/// Converts a rejected operation to the error of the queue's caller.
+/// Converts the client's rejection of an operation to the error of the queue.
 fn push_error(error: SubmitError, op: &RingOp) -> PushError {
     let (offset_bytes, size_bytes) = (op.buffer_offset_bytes, op.size_bytes);
     match error {
@@ -295,11 +297,11 @@ fn push_error(error: SubmitError, op: &RingOp) -> PushError {
     }
 }
 
-/// Writes the name of a small file like [`plimsoll_workload::matrix::name_text`], without
-/// allocating.
+/// Writes the same name of a small file as [`plimsoll_workload::matrix::name_text`], without
+/// allocating memory.
 fn small_name(client: u32, number: u64, into: &mut [u8; 32]) -> &[u8] {
     let mut rest = &mut into[..];
-    // At most 32 bytes: two numbers of 10 and 20 digits and two letters.
+    // The name has at most 32 bytes: a number of 10 digits, a number of 20 digits and two letters.
     let _ = write!(rest, "m{client:05}-{number:010}");
     let used = 32 - rest.len();
     &into[..used]

@@ -1,33 +1,34 @@
 //! Writes that a restarted server may have lost.
 //!
 //! A server loses acknowledged unstable writes if it restarts before they are committed (RFC 1813,
-//! 3.3.7). The client detects this from the write verifier of the next COMMIT, and sends them
-//! again. Until then a read may return the earlier content, which is not damage. A lost connection
-//! is the first sign of a restart. From then on the queue commits every file with unstable writes
-//! at once. It does not check reads that were submitted before the last of these COMMITs.
+//! 3.3.7). The client detects the loss from the write verifier of the next COMMIT, and sends these
+//! writes again. Until then a read may return the earlier content, which is not damage. A lost
+//! connection is the first sign of a restart. The queue then immediately commits every file with
+//! unstable writes. It does not check reads that were submitted before the last of these COMMITs
+//! completed.
 
-/// Files with unstable writes, and whether the server may still have lost some of them.
+/// Files with unstable writes, and whether the server may have lost some of these writes.
 #[derive(Clone, Debug, Default)]
 pub struct UnverifiedWindow {
-    /// Per file: true if it has unstable writes.
+    /// For each file: true if the file has unstable writes.
     dirty: Vec<bool>,
-    /// Files to commit before reads can be checked again.
+    /// Files that must be committed before reads can be checked again.
     to_commit: Vec<u32>,
     commits_in_flight: u32,
     /// True while writes may be lost.
     is_open: bool,
-    /// Start of checks: reads submitted before this are not checked.
+    /// Time from which reads can be checked: reads that were submitted earlier are not checked.
     verifiable_from_ns: u64,
 }
 
 impl UnverifiedWindow {
-    /// Creates the window of a table of `files` files.
+    /// Creates a closed window for `files` files.
     #[must_use]
     pub fn new(files: usize) -> Self {
         Self { dirty: vec![false; files], ..Self::default() }
     }
 
-    /// Records an unstable write of a file.
+    /// Records an unstable write to a file.
     #[inline]
     pub fn note_write(&mut self, file: u32) {
         if let Some(dirty) = self.dirty.get_mut(file as usize) {
@@ -36,12 +37,12 @@ impl UnverifiedWindow {
     }
 
     /// Returns files with unstable writes. The list may include a file without unstable writes, but
-    /// never omits a file that has some.
+    /// never omits a file with unstable writes.
     pub fn dirty(&self) -> impl Iterator<Item = u32> + '_ {
         (0u32..).zip(&self.dirty).filter(|(_, dirty)| **dirty).map(|(file, _)| file)
     }
 
-    /// Opens the window: a server may have restarted.
+    /// Opens the window, because a server may have restarted.
     pub fn open(&mut self) {
         self.is_open = true;
         self.to_commit = self.dirty().collect();
@@ -58,12 +59,12 @@ impl UnverifiedWindow {
         self.commits_in_flight += u32::from(self.to_commit.pop().is_some());
     }
 
-    /// Records that one of the COMMITs has ended.
+    /// Records that one of the submitted COMMITs has completed.
     pub fn commit_finished(&mut self) {
         self.commits_in_flight = self.commits_in_flight.saturating_sub(1);
     }
 
-    /// Closes the window if all due files are committed and all connections are up.
+    /// Closes the window if all files of the list are committed and all connections are up.
     #[inline]
     pub fn close_if_committed(&mut self, now_ns: u64, connections_down: u32) {
         if self.is_open

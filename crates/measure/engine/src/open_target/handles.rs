@@ -1,4 +1,4 @@
-//! Open directories and device of a target, which stay open while a run uses them.
+//! Open directories or device of a target. They stay open while a run uses them.
 //!
 //! A path is resolved once. After that, everything is opened, created and removed relative to the
 //! open directory. Renaming the directory, or replacing it by a link, does not affect the run.
@@ -20,7 +20,7 @@ use super::openat::{
 use super::resolve::{open_named, real_path, split};
 use super::{DEV_NULL, sys_error};
 
-/// Open directory that a plan names.
+/// Open directory of a plan's target.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetDirectory {
     /// Path at the time of opening, without links.
@@ -30,7 +30,7 @@ pub(crate) struct TargetDirectory {
 }
 
 impl TargetDirectory {
-    /// Opens the directory `path`, which may be reached through links.
+    /// Opens the directory `path`. The path may contain links.
     pub fn open(path: &Path) -> io::Result<Self> {
         let fd = open_named(path)?;
         if FileType::from_raw_mode(fstat(&fd)?.st_mode) != FileType::Directory {
@@ -43,7 +43,7 @@ impl TargetDirectory {
         Ok(Self { path: real, fd: Arc::new(fd) })
     }
 
-    /// Returns device and inode.
+    /// Returns the device number and the inode number of the directory.
     pub fn identity(&self) -> io::Result<(u64, u64)> {
         identity(&self.fd)
     }
@@ -54,10 +54,10 @@ fn identity(fd: &OwnedFd) -> io::Result<(u64, u64)> {
     Ok((stat.st_dev, stat.st_ino))
 }
 
-/// Open directory of Plimsoll's own.
+/// Open directory that Plimsoll created for its data.
 #[derive(Debug)]
 pub(crate) struct OwnDirectory {
-    /// Path as recorded in the manifest.
+    /// Path of the directory, as recorded in the manifest.
     pub path: PathBuf,
     /// Parent directory, or the directory itself if it is only opened for reading.
     pub parent: TargetDirectory,
@@ -66,12 +66,12 @@ pub(crate) struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Returns device and inode.
+    /// Returns the device number and the inode number of the directory.
     pub fn identity(&self) -> io::Result<(u64, u64)> {
         identity(&self.fd)
     }
 
-    /// Opens the directory `path`. Its parent may be reached through links. The directory itself
+    /// Opens the directory `path`. The path of its parent may contain links. The directory itself
     /// must not be a link and must be on its parent's mount.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (above, name) = split(path)?;
@@ -84,8 +84,8 @@ impl OwnDirectory {
         Ok(Self { path: parent.path.join(name), parent: parent.clone(), fd })
     }
 
-    /// Opens a directory that the operator named, for reading its contents. It may be a mount point
-    /// and may be reached through links.
+    /// Opens a directory that the operator gave, for reading its contents. The directory may be a
+    /// mount point, and its path may contain links.
     pub fn named(path: &Path) -> io::Result<Self> {
         let parent = TargetDirectory::open(path)?;
         let fd = parent.fd.try_clone()?;
@@ -100,20 +100,20 @@ impl OwnDirectory {
         new_directory(parent.fd.as_fd(), Path::new(name))?;
         let own = Self::open_in(parent, name)?;
         if !names_in(own.fd.as_fd())?.is_empty() || !own.is_of_this_user()? {
-            let says = "another user replaced the new directory by another one";
+            let says = "another user replaced the new directory";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, says));
         }
         Ok(own)
     }
 
-    /// Returns the name in the parent.
+    /// Returns the name of the directory in its parent.
     pub fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
     }
 
     /// Returns true if no other user can write to the directory. Some file systems have no owners,
-    /// and some servers map root to another user. Then a new file has the same owner as the
-    /// directory.
+    /// and some servers map root to another user. In these cases, it is sufficient if a new file
+    /// has the same owner as the directory.
     fn is_of_this_user(&self) -> io::Result<bool> {
         const OTHERS_WRITE: u32 = 0o022;
         let own = fstat(&self.fd)?;
@@ -129,7 +129,7 @@ impl OwnDirectory {
     }
 }
 
-/// Block device, open with `O_PATH`.
+/// Block device that was opened with `O_PATH`.
 #[derive(Debug)]
 pub(crate) struct HeldDevice {
     /// Path in the plan.
@@ -164,8 +164,8 @@ impl HeldDevice {
     }
 }
 
-/// Open directories or device of a run. Only paths inside them can be opened. An empty target opens
-/// any path, for files that the caller created.
+/// Open directories or device of a run. Only paths inside these directories can be opened. If the
+/// target is empty, any path can be opened: this is used for files that the caller created.
 #[derive(Clone, Debug, Default)]
 pub struct HeldTarget(Arc<TargetHandles>);
 
@@ -189,7 +189,7 @@ impl HeldTarget {
         &self.0.directories
     }
 
-    /// Returns each own directory once, even if it has several paths.
+    /// Returns the run's own directories. A directory with several paths is returned only once.
     pub(crate) fn each_directory(&self) -> impl Iterator<Item = &OwnDirectory> {
         let all = &self.0.directories;
         let is_first = move |at: usize, own: &OwnDirectory| {
@@ -199,7 +199,7 @@ impl HeldTarget {
         all.iter().enumerate().filter(move |(at, own)| is_first(*at, own)).map(|(_, own)| own)
     }
 
-    /// Returns the own directory in which a path is, and the path relative to it.
+    /// Returns the run's directory that contains a path, and the path relative to this directory.
     pub(crate) fn own_directory_of<'p>(
         &self,
         path: &'p Path,

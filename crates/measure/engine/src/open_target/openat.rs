@@ -1,12 +1,13 @@
-//! Opens files and directories inside an open directory only. Rejects links, mount points and
-//! everything except regular files and directories.
+//! Opens files and directories only inside a directory that is already open. Rejects links, mount
+//! points and everything except regular files and directories.
 //!
 //! The kernel resolves the name if it can (`openat2`, Linux 5.6). Otherwise each part of the name
-//! is opened separately, and a change of device ends the walk.
+//! is opened separately, and a part on another device is an error.
 //!
-//! A file to be written is first resolved with `O_PATH`, which does not open it. Only a regular
-//! file with a single name is then opened, by that descriptor. Another file that is renamed over it
-//! in the meantime is therefore never opened.
+//! Before a file is opened for writing, its name is resolved with `O_PATH`, which does not open the
+//! file itself. If it is a regular file with a single name, it is then opened through this
+//! descriptor. If another file is renamed to this name in the meantime, that file is therefore
+//! never opened.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -21,10 +22,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Flags for a directory at which a walk starts. They need no permission to list it.
+/// Flags for opening a directory in which a name is resolved. They need no permission to list the
+/// directory.
 pub(crate) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Permissions of own directories. Other users may not write in the directory, whatever the default
-/// ACL permits.
+/// Permissions of Plimsoll's own directories. Other users must not be able to write there, even if
+/// the default ACL permits it.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
@@ -33,7 +35,7 @@ pub(crate) fn directory_in(directory: BorrowedFd<'_>, below: &Path) -> io::Resul
     open_in(directory, below, DIRECTORY, Mode::empty()).map_err(|errno| explain_error(errno, below))
 }
 
-/// Creates the missing directories of `below` and opens the last one.
+/// Creates the missing directories of the path `below` and opens the last directory.
 pub(crate) fn make_directories(directory: BorrowedFd<'_>, below: &Path) -> io::Result<OwnedFd> {
     let mut at: Option<OwnedFd> = None;
     for part in below.iter().map(Path::new) {
@@ -73,8 +75,8 @@ pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno
     Ok(names)
 }
 
-/// Opens a regular file below `directory` for reading, with `more` flags such as `O_DIRECT`. Any
-/// other type of file is an error; the open call never blocks on it.
+/// Opens a regular file below `directory` for reading, with additional flags in `more`, such as
+/// `O_DIRECT`. Any other type of file is an error; the open call never blocks on it.
 pub(crate) fn file_in(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -89,7 +91,7 @@ pub(crate) fn file_in(
         let says = format!("it is {}, not a file", kind_word(kind));
         return Err(io::Error::new(io::ErrorKind::InvalidInput, says));
     }
-    // `O_NONBLOCK` was for the open only. Reads may block.
+    // `O_NONBLOCK` was needed only for the open call. Reads may block.
     fcntl_setfl(&fd, more & OFlags::DIRECT)?;
     Ok((fd, stat))
 }
@@ -106,8 +108,8 @@ pub(crate) fn new_file(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedF
 /// Opens a regular file below `directory`. The flags may include write access.
 ///
 /// # Errors
-/// `ELOOP` for a link, `EISDIR` for a directory, `ENXIO` for a pipe, socket or device. `EMLINK` for
-/// write access to a file with several names.
+/// `ELOOP` for a link, `EISDIR` for a directory, `ENXIO` for a pipe, socket or device. `EMLINK` if
+/// write access is requested to a file with several names.
 pub(crate) fn existing_file(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -140,7 +142,7 @@ pub(crate) fn existing_file(
     }
 }
 
-/// Opens the file behind an `O_PATH` descriptor.
+/// Opens the file to which an `O_PATH` descriptor refers.
 ///
 /// # Errors
 /// `ENOENT` if `/proc` is not mounted.
@@ -160,7 +162,7 @@ pub(crate) fn open_or_create_file(
             other => return other,
         }
         match existing_file(directory, below, OFlags::RDWR) {
-            // The file was removed in the meantime.
+            // The file was removed after the first attempt.
             Err(Errno::NOENT) => {}
             other => return other,
         }
@@ -213,7 +215,7 @@ fn open_in(
     }
 }
 
-/// Resolves and opens the name part by part.
+/// Resolves the name part by part, and opens it.
 fn open_by_parts(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -238,8 +240,8 @@ fn open_by_parts(
     at.ok_or(Errno::INVAL)
 }
 
-/// For a link to a directory, `openat` returns `ENOTDIR`. This converts it to the `ELOOP` of
-/// `openat2`.
+/// For a link to a directory, `openat` returns `ENOTDIR`. This function converts the error to
+/// `ELOOP`, which `openat2` returns.
 fn link_error(errno: Errno, from: BorrowedFd<'_>, part: &OsStr) -> Errno {
     let stat = rustix::fs::statat(from, part, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
     let is_link = stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Symlink);
@@ -253,7 +255,7 @@ fn invalid_name_error() -> io::Error {
 fn explain_error(errno: Errno, below: &Path) -> io::Error {
     let says = match errno {
         Errno::INVAL if !is_plain(below) => return invalid_name_error(),
-        Errno::LOOP => "it is a link, or is reached through one",
+        Errno::LOOP => "it is a link, or its path contains a link",
         Errno::XDEV => "another file system is mounted there",
         other => return other.into(),
     };

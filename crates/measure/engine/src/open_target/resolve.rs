@@ -1,6 +1,6 @@
-//! Opens a path that the operator named.
+//! Opens a path that the operator gave.
 //!
-//! A target may be reached through links. Each part of the path is resolved once, from the
+//! The path of a target may contain links. Each part of the path is resolved once, relative to the
 //! directory that is already open.
 //!
 //! As root, Plimsoll follows another user's link only to files that this user owns. The owner of
@@ -22,11 +22,11 @@ use super::openat::{DIRECTORY, reopen};
 /// Maximum number of links, equal to the kernel's limit.
 const LINKS_MAX: u32 = 40;
 
-/// Opens `path` with `O_PATH`: a directory, a file or a device, which is not opened for I/O.
+/// Opens a directory, file or device with `O_PATH`, which does not permit I/O.
 ///
 /// # Errors
-/// Fails if a part is missing or if there are too many links. For root, also fails on another
-/// user's link to a target that this user does not own.
+/// Fails if a part is missing or if there are too many links. For root, also fails if the path
+/// contains a link of another user, who does not own the link's target.
 pub(crate) fn open_named(path: &Path) -> io::Result<OwnedFd> {
     open_named_as(path, rustix::process::geteuid().is_root())
 }
@@ -50,7 +50,7 @@ fn open_named_as(path: &Path, is_root: bool) -> io::Result<OwnedFd> {
             return Err(Errno::LOOP.into());
         }
         owners.push(stat.st_uid);
-        // A link in /proc leads to the open file, regardless of its text.
+        // A link in /proc refers to the open file itself, and its text is not relevant.
         if fstatfs(&next)?.f_type == PROC_SUPER_MAGIC {
             at = openat(&at, &part, flags, Mode::empty())?;
             continue;
@@ -66,15 +66,15 @@ fn open_named_as(path: &Path, is_root: bool) -> io::Result<OwnedFd> {
         None => Ok(at),
         Some(uid) => {
             let says = format!(
-                "it is reached through a link of user {uid}, who does not own the link's target: \
-                 name the directory or device itself"
+                "its path contains a link of user {uid}, who does not own the link's target: use \
+                 the path of the directory or device itself"
             );
             Err(io::Error::new(io::ErrorKind::PermissionDenied, says))
         }
     }
 }
 
-/// Opens a file, pipe or character device that the operator named, for appending. Creates a file if
+/// Opens a file, pipe or character device that the operator gave, for appending. Creates a file if
 /// it is missing.
 ///
 /// # Errors
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn root_follows_a_link_of_another_user_only_to_what_that_user_owns() {
         if !rustix::process::geteuid().is_root() {
-            // The restriction applies to root only. All other users follow every link.
+            // The restriction applies only to root. For all other users, every link is followed.
             let root = tempfile::tempdir().unwrap();
             symlink("/", root.path().join("link")).unwrap();
             assert!(open_named_as(&root.path().join("link"), false).is_ok());

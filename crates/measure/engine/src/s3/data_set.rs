@@ -1,4 +1,4 @@
-//! The run's objects: their ownership and removal.
+//! Creates, identifies and removes the objects of a run.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,14 +10,14 @@ use plimsoll_workload::matrix::name_text;
 use super::queue::{Calls, small_prefix};
 use crate::{EngineError, stop_request};
 
-/// Object that names the owner of the objects below the prefix.
+/// Object that contains the name of the owner of the objects below the prefix.
 const MANIFEST: &str = "plimsoll.json";
 /// Maximum number of requests in flight during preparation and removal.
 const CONNECTIONS: u32 = 8;
-/// Names per LIST request.
+/// Maximum number of names per LIST request.
 const NAMES_MAX: u16 = 1000;
 
-/// Bucket and owner of the objects to create.
+/// Bucket of the objects that are created, and their owner.
 #[derive(Clone, Debug)]
 pub struct S3DataSetRequest<'a> {
     /// Name of the plan.
@@ -26,13 +26,13 @@ pub struct S3DataSetRequest<'a> {
     pub url: &'a str,
     /// Address of the store.
     pub endpoint: &'a str,
-    /// Region in the signature.
+    /// Region, which is part of the signature.
     pub region: &'a str,
-    /// Time without an answer after which a request fails, in ns.
+    /// A request fails after this time without a response, in ns.
     pub outage_max_ns: u64,
 }
 
-/// Objects of a run in their bucket.
+/// Objects of a run in a bucket.
 pub struct S3DataSet {
     client: Client,
     address: SocketAddr,
@@ -41,9 +41,9 @@ pub struct S3DataSet {
     url: String,
     /// Requests of this client that were already reported.
     reported_calls: Calls,
-    /// Size of the existing objects; `None` before the first is created.
+    /// Size of the existing objects; `None` before the first object is created.
     pub object_bytes: Option<u32>,
-    /// True if objects of an earlier run were removed to make room for new objects.
+    /// True if objects of an earlier run were removed before the new objects were created.
     pub replaced: bool,
 }
 
@@ -60,7 +60,7 @@ fn failed(doing: String, error: &CallError) -> EngineError {
 }
 
 impl S3DataSet {
-    /// Removes objects of an earlier run of a plan with this name, and claims the prefix
+    /// Removes objects of an earlier run whose plan has the same name, and claims the prefix
     /// `plimsoll-NAME/` of the bucket.
     ///
     /// # Errors
@@ -71,20 +71,21 @@ impl S3DataSet {
         Ok(data_set)
     }
 
-    /// Lists the prefix as [`S3DataSet::create`] does, without any change.
+    /// Lists the prefix like [`S3DataSet::create`], but changes nothing.
     ///
     /// # Errors
     /// Credentials are missing or rejected, the store cannot be reached, the bucket does not exist,
-    /// or the prefix has other objects.
+    /// or the prefix contains objects that Plimsoll did not create.
     pub fn probe(request: &S3DataSetRequest<'_>) -> Result<(), EngineError> {
         Self::connect(request)?.has_own_objects().map(drop)
     }
 
-    /// Connects to the objects of an earlier [`S3DataSet::create`]. `None` if the bucket has no
-    /// object that names their owner.
+    /// Connects to the objects of an earlier [`S3DataSet::create`]. Returns `None` if the object
+    /// with the owner's name does not exist.
     ///
     /// # Errors
-    /// The errors of [`S3DataSet::probe`], except for other objects.
+    /// The errors of [`S3DataSet::probe`], except the error for objects that Plimsoll did not
+    /// create.
     pub fn reopen(request: &S3DataSetRequest<'_>) -> Result<Option<Self>, EngineError> {
         let mut data_set = Self::connect(request)?;
         let (doing, manifest) = (data_set.looking(), data_set.manifest());
@@ -99,7 +100,7 @@ impl S3DataSet {
         Ok(None)
     }
 
-    /// Addresses the objects of a run, without a request.
+    /// Computes the prefix of a run's objects without sending a request.
     pub(crate) fn connect(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
         let S3DataSetRequest { name, url, endpoint, region, outage_max_ns } = *request;
         let target = Target::from_environment(url, endpoint, region)
@@ -126,7 +127,7 @@ impl S3DataSet {
     }
 
     fn looking(&self) -> String {
-        format!("looking at {} in {}", self.prefix, self.url)
+        format!("reading {} in {}", self.prefix, self.url)
     }
 
     fn manifest(&self) -> String {
@@ -147,7 +148,7 @@ impl S3DataSet {
             Err(CallError::Status { status: 404, .. }) => {
                 let path = format!("{}: {prefix}", self.url);
                 let source = SysError::new("create", libc::EEXIST).at(path.as_ref());
-                Err(EngineError::system("making the run's objects", source))
+                Err(EngineError::system("creating the run's objects", source))
             }
             Err(error) => Err(failed(doing, &error)),
         }
@@ -191,7 +192,8 @@ impl S3DataSet {
         }
     }
 
-    /// Creates the small objects that clients have at the start, and removes all others.
+    /// Creates the small objects that must exist when the clients start, and removes all other
+    /// small objects.
     ///
     /// # Errors
     /// A request failed.
@@ -217,7 +219,7 @@ impl S3DataSet {
             let put = |_, key| Op::Put { key, size_bytes: 0, buffer_offset_bytes: 0 };
             let url = &self.url;
             change_each(&mut self.client, &keys, put)
-                .map_err(|error| failed(format!("making small objects in {url}"), &error))?;
+                .map_err(|error| failed(format!("creating small objects in {url}"), &error))?;
         }
         Ok(())
     }
@@ -234,7 +236,7 @@ impl S3DataSet {
         format!("{} {}", self.url, self.prefix)
     }
 
-    /// Returns the requests of this client since the last call.
+    /// Returns the requests that this client sent since the previous call of this method.
     #[must_use]
     pub fn calls(&mut self) -> Calls {
         let mut counted = Calls::default();
@@ -244,11 +246,11 @@ impl S3DataSet {
         calls
     }
 
-    /// Removes everything that the run created. Gives up after `timeout_ns` without an answer from
-    /// the store.
+    /// Removes everything that the run created. Gives up if the store does not respond for
+    /// `timeout_ns`.
     ///
     /// # Errors
-    /// A request failed, or the operator shortened the wait.
+    /// Fails if a request fails, or if the operator shortened the wait.
     pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(timeout_ns);
         self.clear("")
@@ -264,8 +266,9 @@ fn change_each<'k>(
     call_each(client, keys, &mut [], op, |_, result| result.map(drop))
 }
 
-/// Sends one request for each key, with several in flight. `op` receives the number of the key, and
-/// `done` the number and the result. After the first error of `done`, no further request is sent.
+/// Sends one request for each key, with several in flight. `op` receives the number of the key;
+/// `done` receives the number and the result. After the first error of `done`, no more requests are
+/// sent.
 pub(crate) fn call_each<'k>(
     client: &mut Client,
     keys: &'k [String],

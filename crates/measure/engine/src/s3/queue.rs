@@ -1,4 +1,4 @@
-//! Queue of the stream engine for a thread's S3 requests in flight.
+//! Queue of the stream engine that contains the S3 requests of a thread in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -14,9 +14,9 @@ use crate::EngineError;
 use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
 
-/// Default interval at which a wait without a timeout wakes up, in ns.
+/// Interval at which a wait that has no timeout wakes up by default, in ns.
 const TICK_NS: u64 = 100_000_000;
-/// Names per LIST request.
+/// Maximum number of names per LIST request.
 const NAMES_MAX: u16 = 1000;
 
 /// Target of a thread.
@@ -26,22 +26,22 @@ pub struct S3Target {
     pub target: Target,
     /// Prefix of the names of all objects.
     pub prefix: String,
-    /// Files per share; file `f` of share `s` has the number `s * files + f`.
+    /// Number of files per share. File `f` of share `s` has the number `s * files + f`.
     pub files_per_share: u32,
     /// Size of an object.
     pub object_bytes: u32,
-    /// Time without an answer after which a request fails, and with it the run, in ns.
+    /// A request, and thus the run, fails after this time without a response, in ns.
     pub give_up_after_ns: u64,
 }
 
-/// Requests of the clients of a run, summed.
+/// Sums of the requests of all clients of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     sums: BTreeMap<String, u64>,
 }
 
 impl Calls {
-    /// Adds the counters of a client at its end.
+    /// Adds the final counters of a client.
     pub fn count(&mut self, stats: &Stats) {
         let mut add = |name: String, value: u64| *self.sums.entry(name).or_default() += value;
         for (kind, operations) in &stats.operations {
@@ -66,7 +66,7 @@ impl Calls {
         }
     }
 
-    /// Subtracts an earlier count of the same client.
+    /// Subtracts earlier counters of the same client.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {
         for (name, value) in &mut self.sums {
@@ -75,13 +75,13 @@ impl Calls {
         self
     }
 
-    /// Adds the sums as counters of a run: `s3.operations.get`, `s3.retries`, and so on.
+    /// Adds the sums to the counters of a run, as `s3.operations.get`, `s3.retries` and so on.
     pub fn counters(&self, into: &mut BTreeMap<String, u64>) {
         into.extend(self.sums.iter().map(|(name, value)| (format!("s3.{name}"), *value)));
     }
 }
 
-/// Queue of S3 requests. See the module above.
+/// Queue of S3 requests. See the documentation of the module `s3`.
 #[derive(Debug)]
 pub struct S3Queue {
     client: Client,
@@ -95,16 +95,17 @@ pub struct S3Queue {
     /// Completed requests, in order of completion.
     ready: VecDeque<Completion>,
     in_flight: usize,
-    /// Times of the first bytes of completed reads, by user data.
+    /// For each user data: time of the first byte of the completed read.
     first_bytes_ns: Vec<Option<u64>>,
     first_error: Option<String>,
 }
 
 impl S3Queue {
-    /// Creates a queue of `depth` requests over `arena`. The client connects on demand.
+    /// Creates a queue for `depth` requests in flight, with buffers in `arena`. The client connects
+    /// on demand.
     ///
     /// # Errors
-    /// The kernel provides no epoll instance.
+    /// Fails if the kernel does not provide an epoll instance.
     pub fn open(target: S3Target, depth: u32, arena: AlignedBuffer) -> Result<Self, EngineError> {
         let config = Config {
             connections: depth.max(1),
@@ -136,7 +137,7 @@ impl S3Queue {
         (calls, self.first_error)
     }
 
-    /// Writes the name of an object of a data file.
+    /// Formats the name of an object of a data file.
     fn data_key(&mut self, file: u32, object: u64) {
         let per_share = self.target.files_per_share.max(1);
         let (share, within) = (file / per_share, file % per_share);
@@ -153,7 +154,7 @@ impl S3Queue {
         let _ = write!(self.key, "{}{small}{name}", self.target.prefix);
     }
 
-    /// Takes the client's completions.
+    /// Reads the completions of the client.
     fn take_completions(&mut self) {
         for completion in self.out.drain(..) {
             if let Some(first_ns) = self.first_bytes_ns.get_mut(completion.token as usize) {
@@ -295,7 +296,7 @@ impl Queue for S3Queue {
     }
 }
 
-/// Returns the name part between the prefix and a share's small objects.
+/// Returns the part of the name that follows the prefix, for small objects of a share.
 pub(super) fn small_prefix(share: u32) -> String {
     format!("s{share:03}/small/")
 }

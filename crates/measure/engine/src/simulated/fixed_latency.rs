@@ -1,4 +1,4 @@
-//! Device that serves each operation in a fixed time, and none during a stall.
+//! Device that completes each operation after a fixed time, but completes none during a stall.
 
 use super::{Device, SimulatedQueue, VirtualClock};
 
@@ -6,7 +6,7 @@ pub(crate) struct FixedLatencyDevice {
     service_ns: u64,
     /// Start and end of the stall.
     pub(crate) stall: (u64, u64),
-    /// Number of operations after which the next operation is never served.
+    /// After this number of operations, the next operation never completes.
     pub(crate) lost_after: u64,
 }
 

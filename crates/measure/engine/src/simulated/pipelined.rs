@@ -1,11 +1,11 @@
-//! Device that works on many operations at once. Every step of the driving thread takes simulated
-//! time.
+//! Device that processes many operations at the same time. Every step of the driving thread takes
+//! simulated time.
 //!
-//! Each operation passes through a pipe of constant length, and the operations leave the pipe one
-//! after the other, which limits the capacity. The device delays its completion interrupts, like
-//! disks and hypervisors, so many operations complete together. The thread needs time to prepare an
-//! operation, and so does the kernel in the call that submits it. The operations of one call reach
-//! the device when the kernel has processed all of them, like with the block layer's plug.
+//! Each operation passes through a pipe of constant length. The operations leave the pipe one after
+//! the other, which limits the throughput. The device delays its completion interrupts, like disks
+//! and hypervisors, so many operations complete together. The thread needs time to prepare an
+//! operation, and the kernel needs time for it in the call that submits it. The operations of one
+//! call reach the device when the kernel has processed all of them, as with the block layer's plug.
 
 use super::{Costs, Device, SimulatedQueue, VirtualClock};
 
@@ -16,7 +16,7 @@ pub(crate) struct PipelinedDevice {
 }
 
 impl PipelinedDevice {
-    /// Length of the device's pipe, and the share of its capacity that each operation uses.
+    /// Time that an operation takes in the device's pipe.
     pub(crate) const PIPE_NS: u64 = 250_000;
     pub(crate) const SERVICE_NS: u64 = 10_000;
     pub(crate) const COSTS: Costs =
@@ -26,8 +26,8 @@ impl PipelinedDevice {
         SimulatedQueue::new(clock, depth as usize, Self { held_ns, free_ns: 0 })
     }
 
-    /// Returns depths, and two interrupt delays for each: none, and the time until nine tenths of
-    /// the operations in flight have completed.
+    /// Returns pairs of a depth and an interrupt delay. Each depth is combined with no delay, and
+    /// with the time in which nine tenths of the operations in flight complete.
     pub(crate) fn cases() -> impl Iterator<Item = (u32, u64)> {
         [1, 2, 4, 8, 16, 32, 64, 128].into_iter().flat_map(|depth| {
             let held = u64::from(depth) * Self::SERVICE_NS * 9 / 10;

@@ -1,4 +1,4 @@
-//! Device that completes each operation after a drawn service time, and records the drawn times.
+//! Device that completes each operation after a random service time, and records these times.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -8,16 +8,16 @@ use std::rc::Rc;
 use super::law::{Draws, Law};
 use super::{Device, SimulatedQueue, VirtualClock};
 
-/// Device that serves at most `servers` operations at a time, in order of arrival.
+/// Device that serves at most `servers` operations at the same time, in order of arrival.
 pub(crate) struct RandomLatencyDevice {
     draws: Draws,
     free_ns: BinaryHeap<Reverse<u64>>,
-    /// Duration of each operation in the device, including its wait for a server.
+    /// Time of each operation in the device, including its wait for a free server.
     took_ns: Rc<RefCell<Vec<u64>>>,
 }
 
 impl RandomLatencyDevice {
-    /// Creates the queue and the list that records the durations of operations.
+    /// Creates the queue, and the list in which the durations of operations are recorded.
     pub(crate) fn queue(
         clock: &VirtualClock,
         capacity: usize,
@@ -48,7 +48,7 @@ fn assert_close(what: &str, reported: f64, drawn: f64) {
     assert!(error <= most, "{what}: {reported} reported, {drawn} drawn");
 }
 
-/// Compares a sum and percentiles with the drawn times.
+/// Compares the reported sum and percentiles with the recorded service times.
 #[track_caller]
 pub(crate) fn assert_figures_agree(
     law: Law,

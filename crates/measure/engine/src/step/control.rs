@@ -1,4 +1,5 @@
-//! Phase and stop signals from the coordinating thread to the driving threads.
+//! Signals from the coordinating thread to the driving threads: the current phase, and stop
+//! requests.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -8,10 +9,10 @@ const CONTINUE: u8 = 0;
 const STOP: u8 = 1;
 const ABORT: u8 = 2;
 
-/// Start of a phase that has not been set yet.
+/// Start time of a phase whose start has not been set yet.
 const NEVER: u64 = u64::MAX;
 
-/// Start of a phase, once it is set.
+/// Start of a phase. The coordinator sets it during the load.
 #[derive(Debug)]
 struct Mark {
     phase: AtomicU32,
@@ -19,7 +20,7 @@ struct Mark {
 }
 
 impl Mark {
-    /// Initial value of each mark.
+    /// Initial value of each mark: not set.
     #[allow(clippy::declare_interior_mutable_const)]
     const UNSET: Self = Self { phase: AtomicU32::new(0), at_ns: AtomicU64::new(NEVER) };
 
@@ -29,7 +30,7 @@ impl Mark {
         monotonic_ns().saturating_sub(at_ns)
     }
 
-    /// Returns the phase and its start, if it has begun by `now_ns`.
+    /// Returns the phase and its start, if the phase has started at or before `now_ns`.
     #[inline]
     fn started_by(&self, now_ns: u64) -> Option<(u32, u64)> {
         let at_ns = self.at_ns.load(Ordering::Acquire);
@@ -37,12 +38,13 @@ impl Mark {
     }
 }
 
-/// Phases of a stage, and its stop signal. One thread writes them, all threads read them.
+/// Phases of a stage, and its stop signal. One thread writes these values, and all threads read
+/// them.
 ///
 /// A load has three phases: before the measurement, the measurement, and the close. The coordinator
-/// sets the starts of the second and third a little ahead ([`plimsoll_record::drain::AHEAD_NS`]),
-/// so that every thread switches at the same time. A completion counts in the phase that contains
-/// its own time.
+/// sets the starts of the second and third phase a little in advance
+/// ([`plimsoll_record::drain::AHEAD_NS`]), so that every thread switches at the same time. A
+/// completion belongs to the phase that contains the time of the completion.
 #[derive(Debug)]
 pub struct Control {
     phase: u32,
@@ -50,12 +52,12 @@ pub struct Control {
     measure: Mark,
     close: Mark,
     level: AtomicU8,
-    /// Completions that stopping threads saw.
+    /// Number of completions that threads saw after a stop request.
     completions: AtomicU64,
 }
 
 impl Control {
-    /// Creates a control in this phase, which began at `start_ns` on the drivers' clock.
+    /// Creates a control whose first phase, `phase`, started at `start_ns` on the drivers' clock.
     pub fn new(phase: u32, start_ns: u64) -> Self {
         let (level, completions) = (AtomicU8::new(CONTINUE), AtomicU64::new(0));
         Self { phase, start_ns, measure: Mark::UNSET, close: Mark::UNSET, level, completions }
@@ -66,36 +68,36 @@ impl Control {
         (self.phase, self.start_ns)
     }
 
-    /// Starts the measured phase at `at_ns`. Returns the time that had passed before the threads
-    /// could read the boundary; 0 if they could read it in time.
+    /// Starts the measured phase at `at_ns`. Returns the delay after `at_ns` until the threads
+    /// could read this start; 0 if they could read it in time.
     pub fn measure(&self, phase: u32, at_ns: u64) -> u64 {
         self.measure.set(phase, at_ns)
     }
 
-    /// Ends the workload at `at_ns`, and with it the measured phase if it has begun. Returns the
+    /// Ends the workload at `at_ns`, and also the measured phase if it has started. Returns the
     /// same delay as [`Control::measure`].
     pub fn close(&self, phase: u32, at_ns: u64) -> u64 {
         self.close.set(phase, at_ns)
     }
 
-    /// Returns the measured phase and its start, if it has begun.
+    /// Returns the measured phase and its start, if the phase has started.
     #[inline]
     pub fn measured(&self, now_ns: u64) -> Option<(u32, u64)> {
         self.measure.started_by(now_ns)
     }
 
-    /// Returns the phase after the measured phase and its start, if it has begun.
+    /// Returns the closing phase and its start, if the phase has started.
     #[inline]
     pub fn closing(&self, now_ns: u64) -> Option<(u32, u64)> {
         self.close.started_by(now_ns)
     }
 
-    /// Requests the workload to end at once.
+    /// Requests that the workload ends immediately.
     pub fn stop(&self) {
         self.level.fetch_max(STOP, Ordering::Relaxed);
     }
 
-    /// Requests that the driving threads leave at once, even with operations in flight.
+    /// Requests that the driving threads return immediately, even if operations are in flight.
     pub fn abort(&self) {
         self.level.fetch_max(ABORT, Ordering::Relaxed);
     }
@@ -106,17 +108,17 @@ impl Control {
         self.level.load(Ordering::Relaxed) >= STOP || self.closing(now_ns).is_some()
     }
 
-    /// Returns true if the driving threads must leave.
+    /// Returns true if the driving threads must return immediately.
     pub fn aborted(&self) -> bool {
         self.level.load(Ordering::Relaxed) == ABORT
     }
 
-    /// Counts a completion that a stopping thread saw.
+    /// Counts a completion that a thread saw after a stop request.
     pub(super) fn count_completion(&self) {
         self.completions.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of these completions.
+    /// Returns the number of completions that threads saw after a stop request.
     pub(super) fn completions(&self) -> u64 {
         self.completions.load(Ordering::Relaxed)
     }

@@ -1,13 +1,14 @@
-//! Loop of one driving thread: step the workload with a completion, submit its new I/O, record. The
-//! thread waits if no completion has arrived.
+//! Loop of one driving thread: it passes a completion to the workload, submits the workload's new
+//! I/O, and records. If no completion has arrived, the thread waits.
 //!
 //! As in the driver of streams, this thread must never make the device idle. After a wait it
 //! therefore reaps and submits operations one by one. It uses batches (`Batch`) only if operations
-//! complete at once.
+//! are complete when the submitting call returns.
 //!
-//! Without a schedule, the latency of an I/O starts just before the call that submits it. Its delay
-//! in this thread is the generator's lag. The lag is measured from the time at which the thread
-//! first saw the completion that led to the I/O, or from the end of the workload's timed wait.
+//! If an I/O has no scheduled time, its latency starts just before the call that submits it. Its
+//! delay in this thread is the generator's lag. The lag is measured from the time at which the
+//! thread first saw the completion that led to the I/O, or from the end of the workload's timed
+//! wait.
 
 use std::sync::mpsc::Sender;
 
@@ -24,13 +25,13 @@ use crate::EngineError;
 use crate::backend::{AnyQueue, Backend, Batch, Queue};
 use crate::timer::Timer;
 
-/// Longest time between two checks of [`Control`] by a driving thread.
+/// Maximum time between two checks of [`Control`] by a driving thread.
 const POLL_INTERVAL_NS: u64 = 100_000_000;
 
-/// Progress of a workload between two intervals.
+/// Progress of a workload at the end of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadProgress {
-    /// Completed bytes of the phase's total.
+    /// Completed bytes, of the total of the phase.
     pub done_bytes: u64,
     /// Total of the phase; 0 if the phase has no total.
     pub total_bytes: u64,
@@ -38,9 +39,9 @@ pub struct WorkloadProgress {
     pub ready: bool,
 }
 
-/// Arguments of a drive.
+/// Arguments of [`drive`].
 pub struct DriveArgs<'a, W, Q = AnyQueue, T = Clock> {
-    /// Part of the workload that this thread owns.
+    /// Part of the workload that this thread drives.
     pub workload: &'a mut W,
     /// Files, buffers and queue of the part.
     pub backend: &'a mut Backend<Q, T>,
@@ -52,17 +53,17 @@ pub struct DriveArgs<'a, W, Q = AnyQueue, T = Clock> {
     pub thread: u32,
     /// Length of an interval.
     pub interval_ns: u64,
-    /// Length of the interval of histograms.
+    /// Interval at which histograms are sent.
     pub histogram_interval_ns: u64,
-    /// Silence, with I/Os in flight, after which the drive fails.
+    /// If I/Os are in flight and none completes for this time, the thread fails, in ns.
     pub outage_max_ns: u64,
     /// Reads the progress of the workload once per interval.
     pub read_progress: fn(&W) -> WorkloadProgress,
-    /// CPUs that the thread ran on at the ends of intervals.
+    /// CPUs on which the thread was running at the ends of intervals.
     pub ran_on: &'a mut Vec<u32>,
 }
 
-/// I/O between issue and completion.
+/// I/O that was issued and has not completed yet.
 #[derive(Clone, Copy)]
 struct InFlight {
     token: u64,
@@ -71,22 +72,22 @@ struct InFlight {
     size_bytes: u32,
     /// Scheduled start; `None` if the I/O starts as soon as possible.
     intended_ns: Option<u64>,
-    /// Earliest time at which the thread could have submitted it.
+    /// Earliest time at which the thread could have submitted the I/O.
     ready_ns: u64,
-    /// Time at which it was queued, to be submitted at once.
+    /// Time at which the I/O was queued for submission.
     queued_ns: u64,
-    /// True if it was in flight, or due, at the end of the measured phase.
+    /// True if the I/O was in flight or due at the end of the measured phase.
     is_late: bool,
 }
 
-/// Drives until the workload is done.
+/// Drives the workload until it is done.
 ///
-/// The thread counts a failed I/O and passes it to the workload, which decides. The loop ends with
-/// an error only if the queue fails as a whole or stops answering.
+/// The thread counts a failed I/O and passes it to the workload, which decides what to do. The loop
+/// ends with an error only if the queue as a whole fails or stops responding.
 ///
 /// # Errors
-/// [`EngineError`] if the queue fails or rejects an operation of the workload, or if it does not
-/// answer for [`DriveArgs::outage_max_ns`]. Also if one I/O is not answered for
+/// [`EngineError`] if the queue fails or rejects an operation of the workload, or if no I/O
+/// completes for [`DriveArgs::outage_max_ns`]. Also if a single I/O does not complete for
 /// [`one_max_ns`](plimsoll_record::drain::one_max_ns). [`EngineError::Stopped`] after
 /// [`Control::abort`].
 pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
@@ -132,15 +133,16 @@ struct Thread<'a, W, Q, T> {
     recorder: Recorder,
     phase: u32,
     drive_phase: DrivePhase,
-    /// After the measured phase: recorder of its I/Os that had not completed.
+    /// Recorder, after the measured phase, for I/Os of this phase that had not completed at its
+    /// end.
     late: Option<LateRecorder>,
     in_flight: Vec<InFlight>,
     batch: Batch,
-    /// Completions that had arrived at the last check and are not reaped yet.
+    /// Number of completions that had arrived at the last check and are not reaped yet.
     seen: usize,
-    /// Time of that check.
+    /// Time of the last check for completions.
     seen_ns: u64,
-    /// Time since the last completion, or since no I/O was in flight.
+    /// Time since the last completion, or since the last moment without an I/O in flight.
     silence: Silence,
     /// Time of the next check of the oldest I/O in flight.
     next_oldest_check_ns: u64,
@@ -155,7 +157,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         let mut out: Vec<Io> = Vec::with_capacity(depth);
         let mut completions: Vec<Completion> = Vec::with_capacity(depth);
         let mut stopping = false;
-        // End of the workload's wait before it was stepped.
+        // Time from which the workload's next I/O could have been submitted.
         let mut ready_ns = self.args.backend.now_ns();
         loop {
             let now_ns = self.args.backend.now_ns();
@@ -184,8 +186,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             if stopping && !completions.is_empty() {
                 self.args.control.count_completion();
             }
-            // This must precede recording: I/Os that completed after an interval or phase belong to
-            // the next one.
+            // This must happen before recording, because I/Os that completed after the end of an
+            // interval or phase belong to the next interval or phase.
             self.advance_phase(seen_ns.max(now_ns));
             for completion in &completions {
                 self.record(completion);
@@ -193,7 +195,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Queues the I/Os of the workload, and submits all but the last batch.
+    /// Queues the I/Os of the workload, and submits all of them except the last batch.
     fn issue(&mut self, out: &[Io], now_ns: u64, ready_ns: u64) -> Result<(), EngineError> {
         let late_before_ns = self.late.as_ref().map_or(0, LateRecorder::phase_end_ns);
         for io in out {
@@ -215,7 +217,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Submits queued I/Os, and adapts the batch if they complete at once.
+    /// Submits queued I/Os. Adapts the batch if they are complete when the call returns.
     fn submit(&mut self) -> Result<(), EngineError> {
         let backend = &mut *self.args.backend;
         backend.hand_over()?;
@@ -224,7 +226,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Submits the rest. If no completion has arrived, waits for one, or until `until_ns`.
+    /// Submits the remaining I/Os. If no completion has arrived, waits for a completion, but only
+    /// until `until_ns`.
     fn wait(&mut self, now_ns: u64, until_ns: u64) -> Result<(), EngineError> {
         let is_queued = self.args.backend.queued() > 0;
         if is_queued && (self.batch.is_grown() || self.args.backend.arrived() > 0) {
@@ -242,7 +245,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.args.backend.wait(timeout_ns)
     }
 
-    /// Takes a batch of completions. Returns the time at which the completions were reaped.
+    /// Reaps a batch of completions. Returns the time at which the completions were reaped.
     fn take_completions(&mut self, completions: &mut Vec<Completion>) -> u64 {
         let backend = &mut *self.args.backend;
         if self.seen == 0 {
@@ -250,13 +253,13 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
         let most = self.batch.len().min(self.seen);
         backend.reap(most, self.seen_ns, completions);
-        // Entries that completed no operation count too: the next completion is newer than these
-        // entries.
+        // Entries that completed no operation are counted too, because the next completion is newer
+        // than these entries.
         self.seen -= most;
         backend.now_ns()
     }
 
-    /// Records whether a completion has arrived.
+    /// Updates the time since the last completion.
     ///
     /// # Errors
     /// [`EngineError::NoAnswer`] if no I/O completed for [`DriveArgs::outage_max_ns`].
@@ -273,11 +276,11 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Treats one unanswered I/O as an outage too, even while others complete. For example, a file
-    /// system that accepts no writes still answers reads.
+    /// Also treats a single outstanding I/O as an outage, even if other I/Os complete. For example,
+    /// a file system that blocks writes may still complete reads.
     ///
     /// # Errors
-    /// [`EngineError::NoAnswer`] if one I/O has been in flight for
+    /// [`EngineError::NoAnswer`] if a single I/O has been in flight for
     /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn check_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
@@ -298,9 +301,10 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Records a completion under the class that its I/O was issued with.
+    /// Records a completion in the class with which its I/O was issued.
     fn record(&mut self, completion: &Completion) {
-        // Few I/Os are in flight, and most that complete were issued early, so a search is short.
+        // Few I/Os are in flight, and the completed I/O is usually near the start of the list, so
+        // the search is short.
         let Some(at) = self.in_flight.iter().position(|f| f.token == completion.token) else {
             return;
         };
@@ -332,8 +336,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Records the writes that the last flush made durable. Their bytes count with the write
-    /// itself.
+    /// Records the writes that the last flush made durable. Their bytes are already counted in the
+    /// record of the write itself.
     #[inline]
     fn record_durable(&mut self) {
         let Self { args, recorder, late, flushed_ns, .. } = self;
@@ -347,9 +351,9 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         });
     }
 
-    /// Switches to another phase, or to the next interval, if it is due. In all threads, intervals
-    /// count from the start of their phase. A thread that was delayed for long catches up with
-    /// every missed interval.
+    /// Switches to another phase, or to the next interval, if it is due. All threads number the
+    /// intervals from the start of the phase. A thread that was delayed for a long time sends every
+    /// interval that it missed.
     fn advance_phase(&mut self, now_ns: u64) {
         if self.drive_phase == DrivePhase::Before
             && let Some((phase, at_ns)) = self.args.control.measured(now_ns)
@@ -367,7 +371,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.hand_over_intervals(now_ns);
     }
 
-    /// Marks I/Os that are in flight at the end of the measured phase, so that they count in this
+    /// Marks I/Os that are in flight at the end of the measured phase, because they belong to this
     /// phase.
     fn mark_late(&mut self, end_ns: u64) {
         let classes = self.args.workload.classes().len();
@@ -389,8 +393,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Sends the I/Os of the measured phase that had not completed at its end. Called at the end of
-    /// the thread.
+    /// Sends the records of those I/Os of the measured phase that had not completed at its end.
+    /// Called at the end of the thread.
     fn hand_over_unfinished(&mut self, now_ns: u64) {
         let Some(mut late) = self.late.take() else { return };
         for io in self.in_flight.iter().filter(|io| io.is_late) {
@@ -407,11 +411,11 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.args.workload.never_started(&mut |class, intended_ns| {
             late.never_start(class.into(), now_ns.saturating_sub(intended_ns));
         });
-        // A missing receiver is not an error, as below.
+        // A missing receiver is not an error: the run is being aborted.
         let _ = self.args.snapshots.send(late.into_snapshot(self.args.thread, now_ns));
     }
 
-    /// Sends the records up to `end_ns`, which is never before the start of the interval.
+    /// Sends the records until `end_ns`, which is never earlier than the start of the interval.
     fn hand_over_interval(&mut self, end_ns: u64, all: bool) {
         if let Some(cpu) = present_cpu()
             && !self.args.ran_on.contains(&cpu)
@@ -428,7 +432,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         snapshot.progress_bytes = (progress.done_bytes, progress.total_bytes);
         snapshot.ready = progress.ready;
         snapshot.spun_ns = self.args.backend.take_spun_ns();
-        // A missing receiver is fine: the run is aborting.
+        // A missing receiver is not an error: the run is being aborted.
         let _ = self.args.snapshots.send(snapshot);
     }
 }

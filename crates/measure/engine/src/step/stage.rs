@@ -1,8 +1,8 @@
-//! Drives several parts of a workload in parallel, one thread each.
+//! Drives several parts of a workload in parallel, with one thread for each part.
 //!
-//! The threads own the objects that they work on. If a thread waits in a system call that never
-//! returns, for example on a frozen file system, the run can abandon it and still end with a
-//! report.
+//! The threads own the objects that they use. If a thread waits in a system call that never
+//! returns, for example on a frozen file system, the run can therefore abandon this thread and
+//! still end with a report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ const TICK: Duration = Duration::from_millis(100);
 /// Configuration of a stage.
 #[derive(Clone, Debug)]
 pub struct Stage {
-    /// Directories that `FileSpec::directory` counts.
+    /// Directories; `FileSpec::directory` is an index into this list.
     pub directories: Vec<PathBuf>,
     /// Handles of the same directories: the stage opens files relative to them.
     pub held: HeldTarget,
-    /// Missing files that no operation reads.
+    /// Files that are missing. No operation reads them.
     pub missing: Vec<PathBuf>,
     /// Preferred form of queue: io_uring or threads.
     pub prefer: Prefer,
@@ -42,43 +42,43 @@ pub struct Stage {
     pub poll_completions: bool,
     /// Let a kernel thread fetch submissions.
     pub poll_submissions: bool,
-    /// Longest time that a thread polls for completions before it sleeps.
+    /// Maximum time for which a thread polls for completions before it sleeps.
     pub spin_ns: u64,
     /// True if the workload writes files.
     pub write: bool,
     /// Length of an interval.
     pub interval_ns: u64,
-    /// Length of the interval of histograms.
+    /// Interval at which histograms are sent.
     pub histogram_interval_ns: u64,
-    /// Silence after which the storage has failed.
+    /// Time without a completion after which the storage has failed.
     pub outage_max_ns: u64,
 }
 
 /// Event that the coordinating thread receives.
 pub enum Event {
-    /// A thread sends an interval.
+    /// A thread has sent the records of an interval.
     Snapshot(Box<IntervalSnapshot>),
     /// Time has passed.
     Tick,
 }
 
-/// Part after its drive.
+/// Result of driving one part.
 pub struct PartResult<W> {
-    /// The part; `None` if its thread panicked or was abandoned.
+    /// The part of the workload; `None` if its thread panicked or was abandoned.
     pub workload: Option<W>,
-    /// Report of its backend, or the error that stopped it.
+    /// Report of the part's backend, or the error that stopped its thread.
     pub outcome: Result<BackendReport, EngineError>,
-    /// CPU placement of its thread, with the reason. Its CPU time is in its snapshots.
+    /// CPU placement of its thread, and the reason. The thread's CPU time is in its snapshots.
     pub thread: GeneratorThread,
 }
 
 impl<W> PartResult<W> {
-    /// Creates the result of a thread that has only an error.
+    /// Creates the result of a thread that returned only an error.
     fn without(index: usize, error: EngineError) -> Self {
         Self { workload: None, outcome: Err(error), thread: unknown_thread(index) }
     }
 
-    /// Returns true if the stage abandoned an I/O that the target had not answered.
+    /// Returns true if the stage abandoned an I/O that had not completed.
     pub fn is_abandoned(&self) -> bool {
         matches!(self.outcome, Err(EngineError::Abandoned { .. } | EngineError::NoAnswer { .. }))
     }
@@ -113,8 +113,8 @@ pub fn run_stage<W: StepWorkload + Send + 'static>(
     threads.end()
 }
 
-/// Driving threads of a stage. Dropping this value early makes the threads leave, and waits for
-/// them.
+/// Driving threads of a stage. If this value is dropped early, the threads are aborted, and the
+/// drop waits for them.
 struct StageThreads<W> {
     control: Arc<Control>,
     results: Receiver<(usize, PartResult<W>)>,
@@ -153,7 +153,8 @@ impl<W: StepWorkload + Send + 'static> StageThreads<W> {
                 if ended.outcome.is_err() {
                     control.stop();
                 }
-                // If a target does not answer one thread, it does not answer the others either.
+                // If a target does not respond to one thread, it does not respond to the others
+                // either.
                 if let Err(EngineError::Defect(_) | EngineError::NoAnswer { .. }) = ended.outcome {
                     control.abort();
                 }
@@ -172,7 +173,7 @@ impl<W: StepWorkload + Send + 'static> StageThreads<W> {
     }
 }
 
-/// Returns a thread of which only the name is known.
+/// Returns a thread for which only the name is known.
 fn unknown_thread(index: usize) -> GeneratorThread {
     GeneratorThread { name: thread_name(index), spun_ns: Some(0), ..GeneratorThread::default() }
 }
@@ -236,7 +237,7 @@ struct Part<'a, W> {
 }
 
 impl<W: StepWorkload> Part<'_, W> {
-    /// Drives the part from its first I/O to its last.
+    /// Drives the part from its first I/O to its last I/O.
     fn work(self, mut workload: W, snapshots: mpsc::Sender<IntervalSnapshot>) -> PartResult<W> {
         let index = self.index;
         let mut thread = unknown_thread(index);
@@ -246,7 +247,8 @@ impl<W: StepWorkload> Part<'_, W> {
         });
         match result {
             Ok(outcome) => PartResult { workload: Some(workload), outcome, thread },
-            // The panic may have happened while the part was being changed: do not read it.
+            // The part may be inconsistent, because the panic may have happened during a change: do
+            // not read it.
             Err(defect) => PartResult::without(index, defect),
         }
     }
@@ -258,12 +260,12 @@ impl<W: StepWorkload> Part<'_, W> {
         thread: &mut GeneratorThread,
     ) -> Result<BackendReport, EngineError> {
         let stage = self.stage;
-        // A late wake-up delays an operation of an open loop.
+        // A late wake-up would delay an operation of an open loop.
         cpu::set_timer_slack_ns(1);
         let mut backend = Backend::open(config(workload, stage)?)?;
         let mut place = self.place;
         match backend.describe().worker_threads {
-            // A thread that can't be pinned still works, if less steadily.
+            // A thread that can't be pinned still works, but less steadily.
             0 => place.cpu = place.cpu.filter(|cpu| cpu::pin_thread(*cpu).is_ok()),
             workers => place = Placement::with_workers(workers),
         }
@@ -294,7 +296,7 @@ fn config<W: StepWorkload>(workload: &W, stage: &Stage) -> Result<BackendConfig,
     let source = |file: &plimsoll_workload::step::FileSpec| {
         let directory = stage.directories.get(file.directory as usize).ok_or_else(|| {
             EngineError::Config(format!(
-                "{} is in a directory that the plan does not name",
+                "{} is in a directory that the plan does not list",
                 file.name
             ))
         })?;

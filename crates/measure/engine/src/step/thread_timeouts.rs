@@ -5,21 +5,21 @@ use plimsoll_sys::clock::monotonic_ns;
 use super::Control;
 use crate::{defect, stop_request};
 
-/// Progress of the threads.
+/// Progress of the threads, and their timeouts.
 #[derive(Debug)]
 pub(super) struct ThreadTimeouts {
-    /// By thread, time of its last message.
+    /// For each thread: time of its last message.
     last_progress_ns: Vec<u64>,
     silence_max_ns: u64,
     outage_max_ns: u64,
     completions: u64,
-    /// Time at which the stop was noticed, or of the last completion since.
+    /// Time at which the stop was noticed, or of the last completion after that.
     stopping_ns: Option<u64>,
     aborted_ns: Option<u64>,
 }
 
 impl ThreadTimeouts {
-    /// Creates timeouts for threads that send an interval every `interval_ns` and wait at most
+    /// Creates timeouts for threads that send a message every `interval_ns` and wait at most
     /// `outage_max_ns` for storage.
     pub(super) fn new(threads: usize, interval_ns: u64, outage_max_ns: u64) -> Self {
         Self {
@@ -38,9 +38,9 @@ impl ThreadTimeouts {
         }
     }
 
-    /// Aborts the threads if one is stalled, if a close makes no progress, after a panic, or if the
-    /// stop is urgent. Returns true once their grace period is over: the stage then abandons the
-    /// threads that have not ended.
+    /// Aborts the threads if a thread is stalled, if the close makes no progress, if a thread has
+    /// panicked, or if the stop is urgent. Returns true once the grace period is over. The stage
+    /// then abandons the threads that have not ended.
     pub(super) fn abort_stalled_threads(
         &mut self,
         control: &Control,

@@ -1,4 +1,4 @@
-//! Writer's thread: receives the driving threads' snapshots and returns them empty.
+//! The writer's thread: receives the snapshots of the driving threads, and returns the boxes empty.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -9,31 +9,30 @@ use plimsoll_record::snapshot::IntervalRecorder;
 use super::driving_threads::DrivingThreads;
 use super::outbox::SnapshotReturns;
 
-/// Longest time between two events to the listener.
+/// Maximum time between two events to the listener.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Event that the calling thread receives during a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// All threads are ready and would start at this time (`CLOCK_MONOTONIC`). The listener may
-    /// postpone the start.
+    /// All threads are ready to start. The listener may postpone the start.
     Ready {
-        /// Time of the start.
+        /// Time of the start (`CLOCK_MONOTONIC`).
         start_ns: &'a mut u64,
     },
-    /// The start is fixed: the measurement starts at this time (`CLOCK_MONOTONIC`).
+    /// The start is now fixed.
     Starts {
-        /// Time of the start of the measurement.
+        /// Time at which the measurement starts (`CLOCK_MONOTONIC`).
         measure_from_ns: u64,
     },
     /// An interval is complete.
     Row(&'a Interval),
-    /// The tick interval has passed.
+    /// A short time has passed (`TICK`).
     Tick,
 }
 
-/// Receives snapshots until every thread has sent its last one, and reports finished rows and ticks
-/// to `on_event`. Also ends if all threads have ended or are abandoned.
+/// Receives snapshots until every thread has sent its last snapshot, and reports complete rows and
+/// ticks to `on_event`. Also returns if all threads have ended or were abandoned.
 pub(super) fn collect<L: Send + 'static>(
     collector: &mut Collector,
     inbox: &Receiver<Box<IntervalRecorder>>,

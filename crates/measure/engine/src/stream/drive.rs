@@ -1,16 +1,17 @@
-//! Loop of a driving thread: reap a completion, record it, start every due operation, submit it.
-//! The thread waits if no completion has arrived and no start is due.
+//! Loop of a driving thread: it reaps a completion, records it, starts every due operation and
+//! submits these operations. The thread waits if no completion has arrived and no start is due.
 //!
 //! This thread must never make the device idle. After a wait, the loop therefore reaps one
 //! completion, starts the next operation in its slot and submits this operation before it reaps the
-//! next completion. If operations complete at once, the loop reaps them in batches (`Batch`). The
-//! call that waits also submits the last operation before the wait.
+//! next completion. If operations are complete when the submitting call returns, the loop reaps
+//! them in batches (`Batch`). The call that waits also submits the last started operation.
 //!
 //! The loop reads the clock when it checks for completions and just before each call. In a closed
-//! loop, latency begins just before the operation's own call and ends when the loop first saw the
-//! completion. From then until the next submission the slot was ready in this thread: this is the
-//! generator's lag. The loop never allocates or locks, and shares only one stop flag. The loop is
-//! compiled for each kind of queue; `run/group.rs` lists the sources and pacings.
+//! loop, the latency of an operation begins just before the call that submits it, and ends when the
+//! loop first sees the completion. From then until the next submission, the slot is ready in this
+//! thread: this time is the generator's lag. The loop never allocates or locks, and shares only one
+//! stop flag. The loop is compiled for each kind of queue; `run/group.rs` lists the sources and
+//! pacings.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -38,31 +39,33 @@ use plimsoll_record::snapshot::IntervalRecorder;
 pub struct DriveConfig {
     /// Origin of the interval grid: start of the measurement.
     pub measure_from_ns: u64,
-    /// End of the schedule: no operation is intended at or after this time.
+    /// End of the schedule. All intended start times are before this time.
     pub stop_ns: u64,
-    /// Time after the stop to wait for operations in flight.
+    /// Time for which the thread waits, after the stop, for operations in flight.
     pub drain_ns: u64,
-    /// Time after the stop in which arrivals due before it still start.
+    /// Time after the stop during which operations that were due before the stop are still started.
     pub backlog_ns: u64,
     /// Length of an interval.
     pub interval_ns: u64,
-    /// Time before a scheduled start at which the thread stops sleeping and watches the clock.
+    /// The thread stops sleeping this long before a scheduled start, and then polls the clock.
     pub spin_ns: u64,
-    /// Longest time that a wait polls for completions before it sleeps. 0 sleeps at once.
+    /// Maximum time for which a wait polls for completions before it sleeps. With 0, it sleeps
+    /// immediately.
     pub wait_spin_ns: u64,
-    /// Number of operations after which the group ends.
+    /// The group ends after this number of operations.
     pub operations_max: u64,
-    /// Classes that the source uses.
+    /// Number of classes that the source uses.
     pub classes: u32,
-    /// Distance of the slots' buffers in the arena: at least the largest operation.
+    /// Distance between the buffers of two slots in the arena. It is at least the size of the
+    /// largest operation.
     pub buffer_stride_bytes: u64,
-    /// Continue after a failed operation.
+    /// True to continue after a failed operation.
     pub carry_on: bool,
-    /// Silence, with operations in flight, after which the queue has failed.
+    /// The queue has failed if operations are in flight and none completes for this time.
     pub outage_max_ns: u64,
 }
 
-/// Shortest and longest time after which a waiting thread wakes up to send its interval and check
+/// Minimum and maximum time after which a waiting thread wakes up to send its interval and to check
 /// for a stop.
 const TICK_NS_MIN: u64 = 10_000_000;
 const TICK_NS_MAX: u64 = 1_000_000_000;
@@ -70,12 +73,12 @@ const TICK_NS_MAX: u64 = 1_000_000_000;
 /// Flags that may end a drive early.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
-    /// Set by the caller, a little ahead of the present, so that all threads of the run stop at the
-    /// same time. `u64::MAX` if no stop was requested.
+    /// Time of the stop; `u64::MAX` if no stop was requested. The caller sets a time that is
+    /// slightly in the future, so that all threads of the run stop at the same time.
     pub at_ns: &'a AtomicU64,
-    /// Set by a thread whose operation failed, so that the other threads end too.
+    /// Set by a thread whose operation failed, so that the other threads also end.
     pub failed: &'a AtomicBool,
-    /// Set if the threads must not even wait for operations in flight.
+    /// True if the threads must end without waiting for operations in flight.
     pub abort: &'a AtomicBool,
 }
 
@@ -86,39 +89,39 @@ pub struct Failure {
     pub op: Op,
     /// Client of the operation.
     pub client: u32,
-    /// Bytes transferred, or the `errno`. If all bytes were transferred, the content failed its
-    /// check.
+    /// Number of transferred bytes, or the `errno`. If all bytes were transferred, the check of the
+    /// content failed.
     pub result: Result<u32, i32>,
     /// Time at which the thread saw the failure.
     pub at_ns: u64,
 }
 
-/// End of a driving thread.
+/// Final state of a driving thread.
 #[derive(Clone, Debug, Default)]
 pub struct DriveEnd {
-    /// Operations submitted to the target.
+    /// Number of operations that were submitted to the target.
     pub started: u64,
     /// Number of operations that completed, including failed operations.
     pub ended: u64,
-    /// Operations still in flight at the end of the drain. The last snapshot contains their waits
-    /// until then.
+    /// Number of operations that were still in flight at the end of the drain. The last snapshot
+    /// contains their waiting times until then.
     pub abandoned: u64,
-    /// Operations due before the stop and never started. The last snapshot also contains their
-    /// waiting times.
+    /// Number of operations that were due before the stop but never started. The last snapshot also
+    /// contains their waiting times.
     pub never_started: u64,
-    /// Intervals that were extended because the writer was late.
+    /// Number of intervals that were extended because the writer was late.
     pub intervals_merged: u64,
     /// First operation that failed.
     pub failure: Option<Failure>,
-    /// Delay of the last submission after its due time. If some due operations never started, the
-    /// wait of the first of them at the end.
+    /// Delay of the last submission after its due time. If due operations never started, this is
+    /// the final waiting time of the first of them.
     pub lag_end_ns: u64,
-    /// Time at which the thread stopped starting operations: as planned, on request, or at its
-    /// first failure.
+    /// Time after which the thread started no more operations: the planned stop, a requested stop
+    /// or its first failure.
     pub stop_ns: u64,
-    /// End of the thread.
+    /// Time at which the thread ended.
     pub end_ns: u64,
-    /// CPUs that the thread ran on at the ends of intervals, in order of first use.
+    /// CPUs on which the thread was running at the ends of intervals, in order of first use.
     pub ran_on: Vec<u32>,
 }
 
@@ -143,7 +146,7 @@ const IDLE: InFlight = InFlight {
     in_flight: false,
 };
 
-/// State of a driving thread. See the module.
+/// State of a driving thread. See the module documentation.
 struct Driver<'a, Q, S: ?Sized, P, T> {
     queue: &'a mut Q,
     source: &'a mut S,
@@ -155,13 +158,13 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     scheduled: bool,
     /// Operations by slot.
     in_flight: Box<[InFlight]>,
-    /// Slots started since the last call.
+    /// Slots whose operations were started since the last submitting call.
     fresh: Vec<u32>,
     batch: Batch,
     spin: Spin,
-    /// Completions that had arrived at the last check and are not reaped yet.
+    /// Number of completions that had arrived at the last check and are not reaped yet.
     seen: usize,
-    /// Time of that check.
+    /// Time of the last check for completions.
     seen_ns: u64,
     /// Completions whose content the source checks.
     to_check: Vec<(u32, Result<u32, i32>)>,
@@ -173,16 +176,16 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     /// Time since the last completion, or since the queue was last empty.
     silence: Silence,
     oldest: OldestOperation,
-    /// Writes that wait for a flush, if flushes follow the writes.
+    /// Writes that wait for a flush; `None` if no flush follows the writes.
     durable: Option<Box<DurableWrites>>,
 }
 
-/// Drives `source` at `pacing` through `queue` until the stop, and sends snapshots to `outbox`.
+/// Drives `source` with the start times of `pacing` through `queue` until the stop, and sends
+/// snapshots to `outbox`.
 ///
-/// Returns the end together with the error that ended the drive early, if any. The queue itself
-/// failed, rejected an operation of the source, or did not answer for
-/// [`DriveConfig::outage_max_ns`]. A failed operation is not an error of this function: it is in
-/// [`DriveEnd::failure`].
+/// Returns the final state of the thread. Also returns an error if the queue itself failed,
+/// rejected an operation of the source, or completed nothing for [`DriveConfig::outage_max_ns`]. A
+/// failed operation is not an error of this function, but is in [`DriveEnd::failure`].
 pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     queue: &mut Q,
     source: &mut S,
@@ -228,7 +231,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     driver.align_intervals(now_ns);
     let snapshot = &mut outbox.current().snapshot;
     (snapshot.interval, snapshot.start_ns) = (driver.interval, now_ns);
-    // A process that was stopped before the start may resume after the end; then nothing is
+    // If the process was stopped before the start, it may resume after the end; then nothing is
     // measured.
     snapshot.drained = now_ns >= driver.config.stop_ns;
     let result = driver.run(&mut outbox, stop);
@@ -241,7 +244,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         stop.failed.store(true, Ordering::Relaxed);
     }
     if let Err(EngineError::NoAnswer { .. }) = result {
-        // If a target does not answer one thread, it does not answer the others either.
+        // If a target does not respond to one thread, it does not respond to the others either.
         stop.abort.store(true, Ordering::Relaxed);
     }
     driver.end.stop_ns = driver.config.stop_ns.min(driver.clock.now_ns());
@@ -269,7 +272,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             }
             self.start(now_ns)?;
             if self.queue.in_flight() == 0 && self.due_ns(now_ns).is_none() {
-                // Every client has ended, or the run has stopped and all operations have completed.
+                // Either every client has ended, or the run has stopped and all operations have
+                // completed.
                 return Ok(());
             }
             if self.stopping && (self.is_over(now_ns) || stop.abort.load(Ordering::Relaxed)) {
@@ -279,8 +283,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Ends the measurement early, at the present time, if operations are still in flight. They
-    /// completed later, or never.
+    /// If operations are still in flight, ends the measurement early, at the current time. These
+    /// operations complete later, or never.
     fn end_measurement(&mut self, outbox: &mut Outbox) {
         if self.queue.in_flight() > 0 && !outbox.current().snapshot.drained {
             let now_ns = self.clock.now_ns();
@@ -289,7 +293,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Uses the stop if it is earlier.
+    /// Adopts the stop if it is earlier than the planned stop.
     #[inline(always)]
     fn adopt_stop(&mut self, stop: Stop<'_>, now_ns: u64) {
         let mut at_ns = stop.at_ns.load(Ordering::Relaxed);
@@ -302,7 +306,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Aligns the interval grid with `now_ns`.
+    /// Determines the current interval at `now_ns`.
     fn align_intervals(&mut self, now_ns: u64) {
         let since = i128::from(now_ns) - i128::from(self.config.measure_from_ns);
         let length = i128::from(self.config.interval_ns.max(1));
@@ -310,7 +314,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.interval = interval as i64;
         let next = i128::from(self.config.measure_from_ns) + (interval + 1) * length;
         let next_ns = u64::try_from(next).unwrap_or(0);
-        // The stop ends an interval too: operations after it don't count towards the achieved rate.
+        // The stop also ends an interval, because operations after the stop are not part of the
+        // achieved rate.
         let stop_ns = self.config.stop_ns;
         self.interval_end_ns = if now_ns < stop_ns { next_ns.min(stop_ns) } else { next_ns };
     }
@@ -336,7 +341,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Adds the processor time since the last call to the snapshot.
+    /// Adds to the snapshot the processor time since the previous call.
     fn record_cpu_time(&mut self, records: &mut IntervalRecorder) {
         let cpu = thread_time();
         let used = cpu.since(&self.cpu);
@@ -366,9 +371,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             || now_ns >= self.config.stop_ns.saturating_add(self.config.drain_ns)
     }
 
-    /// Records which completions had arrived just before `now_ns`, once the earlier completions are
-    /// reaped. The caller reads the clock after its check, so the recorded time is never before the
-    /// arrival.
+    /// If all earlier completions are reaped, records the number of completions that had arrived
+    /// just before `now_ns`. The caller reads the clock after its check for completions, so the
+    /// recorded time is never earlier than the arrival.
     #[inline(always)]
     fn note_arrivals(&mut self, arrived: usize, now_ns: u64) {
         if self.seen == 0 {
@@ -378,20 +383,20 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
 
     /// Returns the time at which a slot whose operation was reaped at `now_ns` is ready for its
     /// next operation. With a schedule, this is the time at which the thread reaped the operation.
-    /// Otherwise it is when the thread first saw the completion: any later delay is due to this
-    /// thread, which handled earlier completions.
+    /// Without a schedule, this is the time at which the thread first saw the completion: any later
+    /// delay is the thread's own, because it was still processing earlier completions.
     #[inline(always)]
     fn ready_ns(&self, now_ns: u64) -> u64 {
         if self.scheduled { now_ns } else { self.seen_ns }
     }
 
-    /// Returns true if arrivals from before the stop no longer start.
+    /// Returns true if it is too late to start operations that were due before the stop.
     fn is_too_late(&self, now_ns: u64) -> bool {
         now_ns >= self.config.stop_ns.saturating_add(self.config.backlog_ns)
     }
 
-    /// Returns when the next start is due. Returns `None` if it depends on a completion, or if no
-    /// operation starts again.
+    /// Returns the time at which the next start is due. Returns `None` if the next start depends on
+    /// a completion, or if no more operations will start.
     #[inline(always)]
     fn due_ns(&self, now_ns: u64) -> Option<u64> {
         if self.stopping && self.is_too_late(now_ns) {
@@ -447,10 +452,10 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 }
                 pacing.completed(place as u32, ready_ns);
             });
-            // The count includes the ring's own timer, which completes no operation: the next
-            // completion is newer than the counted ones.
+            // The count includes entries of the ring's timer, which complete no operation. The next
+            // completion is newer than the counted entries.
             self.seen -= most;
-            // The check must precede the next start in that slot.
+            // The content must be checked before the next operation starts in that slot.
             if let Some((place, op)) = read_to_sample {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
                 self.source.sample_read(&op, buffer);
@@ -472,7 +477,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
-    /// Reaps like `reap`, for a source that checks each operation and its buffer.
+    /// Does the same as `reap`, for a source that checks each operation and its buffer.
     fn reap_with_content(
         &mut self,
         records: &mut IntervalRecorder,
@@ -490,7 +495,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(taken)
     }
 
-    /// Passes to the source the completions that it follows, before the next start in their slots.
+    /// Records the completions in `to_check`, and passes them to the source before the next
+    /// operations start in their slots.
     #[inline(never)]
     fn check_completions(
         &mut self,
@@ -533,11 +539,11 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
-    /// Treats one unanswered operation as an outage too, even while others complete. After the
-    /// stop, the time limit of the drain applies to this wait.
+    /// Also treats a single outstanding operation as an outage, even if other operations complete.
+    /// After the stop, the time limit of the drain applies to this wait.
     ///
     /// # Errors
-    /// [`EngineError::NoAnswer`] if one operation has been in flight for
+    /// [`EngineError::NoAnswer`] if a single operation has been in flight for
     /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn check_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
@@ -640,7 +646,7 @@ fn record(
     end.ended += 1;
     if result == Ok(issued.op.size_bytes) {
         let service_ns = now_ns.saturating_sub(issued.submitted_ns);
-        // Without a schedule, the submission is the only evidence of the intended start.
+        // Without a schedule, the time of the submission also serves as the intended start.
         let latency_ns =
             if scheduled { now_ns.saturating_sub(issued.intended_ns) } else { service_ns };
         records.record(cell, issued.op.size_bytes.into(), latency_ns, service_ns);

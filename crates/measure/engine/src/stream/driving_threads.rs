@@ -1,8 +1,8 @@
-//! Driving threads of a run of streams, for the coordinator: the flags that they read, their
-//! results, and the timeout for each.
+//! The coordinator's view of the threads that drive streams: the flags that these threads read,
+//! their results, and their timeouts.
 //!
-//! The threads own the objects that they work on. If one waits in a system call that never returns,
-//! the run can abandon it and still end with a report.
+//! The threads own the objects that they use. If a thread waits in a system call that never
+//! returns, the run can therefore abandon this thread and still end with a report.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,23 +16,23 @@ use plimsoll_sys::clock::monotonic_ns;
 use super::drive::Stop;
 use crate::{EngineError, defect, stop_request};
 
-/// Polling interval for threads that have ended.
+/// Interval at which the coordinator polls for threads that have ended.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Maximum time counted between two polls, in ns. While the whole process is stopped, its threads
-/// cannot send messages.
+/// Maximum time that is counted between two polls, in ns. A longer time is not counted, because the
+/// threads cannot send messages while the whole process is stopped.
 const POLL_NS_MAX: u64 = 2 * TICK.as_nanos() as u64;
 
 /// Flags that the threads read.
 #[derive(Debug)]
 pub(super) struct Flags {
-    /// Time at which the run must end; `u64::MAX` if no stop was requested.
+    /// Time at which the run must stop; `u64::MAX` if no stop was requested.
     pub at_ns: AtomicU64,
-    /// Delay from that time until the stop was known.
+    /// Delay from the time of the stop until the threads could read it.
     pub late_ns: AtomicU64,
     /// True if one of the threads failed.
     pub failed: AtomicBool,
-    /// True if the threads must leave, even if operations are in flight.
+    /// True if the threads must end immediately, even if operations are in flight.
     pub abort: AtomicBool,
 }
 
@@ -51,7 +51,7 @@ impl Flags {
         Stop { at_ns: &self.at_ns, failed: &self.failed, abort: &self.abort }
     }
 
-    /// Sets the time of the stop once a stop has been requested.
+    /// Sets the time of the stop if a stop has been requested.
     pub fn forward_stop(&self, stop: &AtomicBool) {
         if !stop.load(Ordering::Relaxed) || self.at_ns.load(Ordering::Relaxed) != u64::MAX {
             return;
@@ -62,7 +62,8 @@ impl Flags {
     }
 }
 
-/// Driving threads. Dropping this value early makes the threads leave, and waits for them.
+/// Driving threads. If this value is dropped early, the threads are aborted, and the drop waits for
+/// them.
 pub(super) struct DrivingThreads<L> {
     pub flags: Arc<Flags>,
     sender: Sender<(usize, Result<L, EngineError>)>,
@@ -74,20 +75,20 @@ pub(super) struct DrivingThreads<L> {
     was_silent: bool,
 }
 
-/// Silence of threads: one that waits in a system call sends no message. Counted in time that the
-/// coordinator was running.
+/// Detects silent threads. A thread that waits in a system call sends no messages. Only time during
+/// which the coordinator was running is counted.
 #[derive(Debug, Default)]
 struct ThreadSilence {
     max_ns: u64,
     polled_ns: u64,
     running_ns: u64,
-    /// By thread, `running_ns` at its last message. `None` after its final one, and for threads
-    /// without a limit.
+    /// For each thread: `running_ns` at its last message. `None` after its final message, and for
+    /// threads without a limit.
     last_message_ns: Vec<Option<u64>>,
 }
 
 impl ThreadSilence {
-    /// Returns true if a running thread has been silent for too long.
+    /// Returns true if a running thread has not sent a message for too long.
     fn poll(&mut self, now_ns: u64, is_running: impl Fn(usize) -> bool) -> bool {
         self.running_ns += now_ns.saturating_sub(self.polled_ns).min(POLL_NS_MAX);
         self.polled_ns = self.polled_ns.max(now_ns);
@@ -113,7 +114,7 @@ impl<L: Send + 'static> DrivingThreads<L> {
         }
     }
 
-    /// Starts a thread. A panic in it becomes its error.
+    /// Starts a thread. If it panics, its result is an error.
     pub fn start(
         &mut self,
         name: &str,
@@ -139,7 +140,7 @@ impl<L: Send + 'static> DrivingThreads<L> {
 }
 
 impl<L> DrivingThreads<L> {
-    /// Aborts the run if a thread sends no message for more than `max_ns`, from `start_ns` on.
+    /// From `start_ns` on, aborts the run if a thread sends no message for more than `max_ns`.
     pub fn limit_silence(&mut self, max_ns: u64, start_ns: u64) {
         let last_message_ns = vec![Some(0); self.finished.len()];
         self.silence =
@@ -153,9 +154,10 @@ impl<L> DrivingThreads<L> {
         }
     }
 
-    /// Collects results. Returns true if all threads have ended, or the grace period of the others
-    /// is over. A panic in any thread abandons operations in flight, and so do a silent thread and
-    /// the operator's request to stop, each after its timeout.
+    /// Collects results. Returns true if all threads have ended, or if the grace period is over.
+    /// Aborts the threads, so that they abandon operations in flight, after a panic in any thread.
+    /// Also aborts them if a thread is silent for too long, or if the timeout after the operator's
+    /// request to stop has passed.
     pub fn poll_finished(&mut self) -> bool {
         for (index, finished) in self.results.try_iter() {
             self.finished[index] = Some(finished);
@@ -216,7 +218,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Polls every 20 ms of these seconds. Returns true if a thread was silent for too long.
+    /// Polls every 20 ms during these seconds. Returns true if a thread was silent for too long.
     fn poll(threads: &mut DrivingThreads<()>, seconds: std::ops::Range<u64>) -> bool {
         let mut times = (seconds.start * 50..seconds.end * 50).map(|tick| tick * SECOND_NS / 50);
         times

@@ -7,8 +7,8 @@ use plimsoll_sys::op::OpKind;
 use super::source::Op;
 use crate::EngineError;
 
-/// Describes `result`, which differs from the transfer that `op` requested, or matches it and
-/// failed its check.
+/// Describes `result`. Either it differs from the transfer that `op` requested, or the transfer was
+/// complete and its content failed the check.
 #[must_use]
 pub fn describe(path: PathBuf, op: &Op, result: Result<u32, i32>) -> EngineError {
     let (offset_bytes, size_bytes) = (op.offset_bytes, op.size_bytes);

@@ -1,6 +1,7 @@
-//! Source of operations for files and devices: the matrix's streams (`plimsoll_workload::matrix`).
+//! Source of operations for files and devices: the streams of a matrix
+//! (`plimsoll_workload::matrix`).
 //!
-//! The workload decides every operation, so that a plan has the same operations here, over NFS and
+//! The workload chooses every operation, so a plan has the same operations on files, over NFS and
 //! on a model. This source passes them to the driver, fills writes and checks reads. Operations on
 //! names and attributes need a target that supports them. Other targets reject them at the start.
 
@@ -19,26 +20,27 @@ use crate::backend::NameOp;
 
 #[derive(Clone, Debug)]
 pub enum WriteContent {
-    /// Content of the uninitialised buffers: incompressible bytes, repeated in every write.
+    /// The initial content of the buffers: incompressible bytes, which are the same in every write.
     Buffers,
-    /// Content that is generated for each write, never repeated and not tracked.
+    /// Content that is generated for each write and not tracked. It is never repeated.
     Made(Content),
-    /// Generated, and tracked for blocks in the sample.
+    /// Generated content that is tracked for the blocks in the sample.
     Sampled {
         /// Generator of the content.
         content: Content,
         /// Sample that all threads share.
         sample: Arc<Sample>,
     },
-    /// Generated and tracked: the generations record the expected content of each unit of a file.
+    /// Generated content that is tracked for all blocks: the generations record the expected
+    /// content of each unit of a file.
     Tracked {
         /// Generator of the content.
         content: Content,
-        /// Generations by file, shared by all threads.
+        /// Generations for each file, shared by all threads.
         generations: Arc<[Generations]>,
-        /// Check every read, to the bit.
+        /// True to check every bit of every read.
         verify_reads: bool,
-        /// Otherwise check reads of the blocks in this sample.
+        /// If `verify_reads` is false, reads of the blocks in this sample are checked.
         sample: Option<Arc<Sample>>,
     },
 }
@@ -60,11 +62,11 @@ pub enum SourceError {
     #[error("stream {0:?}: reads can't be checked without stamps")]
     NoStamps(String),
     /// The generations don't include all blocks of the operations.
-    #[error("stream {stream:?}: generations of file {file} are tracked for {units} units only")]
+    #[error("stream {stream:?}: in file {file}, the generations of only {units} units are tracked")]
     Untracked {
         stream: String,
         file: u32,
-        /// Units of the file that are tracked.
+        /// Number of units of the file that are tracked.
         units: usize,
     },
 }
@@ -76,9 +78,9 @@ pub struct Checks {
     pub counts: DamageCounts,
     /// First damaged unit.
     pub first_finding: Option<Finding>,
-    /// Reads of the measured phase that were checked.
+    /// Number of reads of the measured phase that were checked.
     pub reads: u64,
-    /// Intact units in those reads.
+    /// Number of intact units in these reads.
     pub units: u64,
 }
 
@@ -97,9 +99,9 @@ struct TrackedWork {
     verify_reads: bool,
     sample: Option<Arc<Sample>>,
     unit_bytes: u64,
-    /// Reads of the measured phase that were checked.
+    /// Number of reads of the measured phase that were checked.
     reads: u64,
-    /// Units that were intact before that phase.
+    /// Number of intact units in reads before the measured phase.
     good_before: u64,
 }
 
@@ -114,25 +116,25 @@ impl TrackedWork {
     }
 }
 
-/// Some clients of a stream, for one thread.
+/// Source for those clients of a stream that one thread drives.
 #[derive(Debug)]
 pub struct MatrixSource {
     part: StreamPart,
-    /// Clients, by their numbers in the stream.
+    /// Numbers of the clients in the stream.
     clients: Box<[u32]>,
     first_class: u16,
     work: Work,
-    /// The last operation, if it was one on names or attributes.
+    /// The last operation, if it was an operation on names or attributes.
     names: Option<NameOp>,
-    /// Profiler of the operations, if the run profiles them.
+    /// Profiler of the operations; `None` if the run does not profile operations.
     profiler: Option<Box<AccessProfiler>>,
     /// True if the target supports operations on names.
     has_names: bool,
 }
 
 impl MatrixSource {
-    /// Creates a source for some clients of a stream, by number, with at most `places` operations in
-    /// flight.
+    /// Creates a source for the clients of a stream whose numbers are in `clients`, with at most
+    /// `places` operations in flight.
     ///
     /// # Errors
     /// [`SourceError`]: the stream can't be driven with this content.
@@ -170,14 +172,15 @@ impl MatrixSource {
         Ok(Self { part, clients, first_class: 0, work, names: None, profiler: None, has_names })
     }
 
-    /// Numbers the classes from `first_class`, for several streams that are recorded side by side.
+    /// Sets the number of the first class to `first_class`, so that several streams can be recorded
+    /// together.
     #[must_use]
     pub fn with_first_class(mut self, first_class: u16) -> Self {
         self.first_class = first_class;
         self
     }
 
-    /// Returns the clients, by their numbers in the stream.
+    /// Returns the numbers of the clients in the stream.
     #[must_use]
     pub fn clients(&self) -> &[u32] {
         &self.clients
@@ -248,7 +251,7 @@ pub fn check_content(config: &StreamConfig, content: &Content) -> Result<(), Sou
     Ok(())
 }
 
-/// Checks that the content fits the transfers, and that there are generations for all blocks of the
+/// Checks that the content fits the transfers, and that the generations include all blocks of the
 /// files.
 fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceError> {
     let (content, generations, verify_reads) = match content {

@@ -1,50 +1,52 @@
-//! Passes snapshots from a driving thread to the writer without either waiting for the other.
+//! Passes snapshots from a driving thread to the writer. Neither waits for the other.
 //!
 //! A few boxes circulate. The driver fills a box, sends it at the end of an interval, and continues
 //! with an empty box that the writer has returned. If the writer is late and no empty box is
 //! available, the driver continues to fill its current box: the interval becomes longer, and no
-//! data is lost. The start and the end of the measurement are never delayed in this way. Two boxes
-//! are reserved for these two, so that a late writer cannot mix warm-up, measurement and drain.
-//! Both directions are bounded channels, which never block the driver.
+//! data is lost. The intervals at the start and the end of the measurement are never extended in
+//! this way. Two boxes are reserved for them, so that a late writer cannot mix warm-up, measurement
+//! and drain. Both directions are bounded channels, which never block the driver.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use plimsoll_record::histogram::HistogramTable;
 use plimsoll_record::snapshot::IntervalRecorder;
 
-/// Boxes that circulate per thread: one being filled, one in transit, one spare.
+/// Number of boxes that circulate for each thread: one is being filled, one is in transit, one is
+/// spare.
 const BOXES: usize = 3;
 
-/// Boxes reserved for the start and the end of the measurement.
+/// Number of boxes that are reserved for the start and the end of the measurement.
 const RESERVE: usize = 2;
 
-/// Driver's end.
+/// The driver's end of the channels.
 #[derive(Debug)]
 pub struct Outbox {
     current: Box<IntervalRecorder>,
     filled: SyncSender<Box<IntervalRecorder>>,
     empty: Receiver<Box<IntervalRecorder>>,
-    /// Used at the start of a phase if the writer has returned no box.
-    // Boxes in the form in which they are sent, because the driver must not allocate during a load.
+    /// Boxes that are used at the start of a phase if the writer has not returned an empty box.
+    // They are boxed in advance, because the driver must not allocate memory during a load.
     #[allow(clippy::vec_box)]
     reserve: Vec<Box<IntervalRecorder>>,
-    /// Intervals that were extended because no empty box was available.
+    /// Number of intervals that were extended because no empty box was available.
     merged: u64,
 }
 
-/// Writer's end for one driver.
+/// The writer's end of the channel that returns boxes to one driver.
 #[derive(Clone, Debug)]
 pub struct SnapshotReturns(Sender<Box<IntervalRecorder>>);
 
 impl SnapshotReturns {
     /// Returns an emptied box.
     pub fn return_box(&self, records: Box<IntervalRecorder>) {
-        // A driver that has ended receives nothing.
+        // If the driver has ended, the box is dropped.
         let _ = self.0.send(records);
     }
 }
 
-/// Creates the writer's receiving end and, per group, a driver's end with its return channel.
+/// Creates the receiving end of the writer and, for each group, a driver's end with its return
+/// channel.
 #[must_use]
 pub fn connect(
     cells: &[usize],
@@ -72,9 +74,9 @@ impl Outbox {
         &mut self.current
     }
 
-    /// Sends the current snapshot if an empty one is available. At the start and the end of the
-    /// measurement, always sends it. The next snapshot begins at `now_ns` as interval `next`, after
-    /// the stop if `drain`.
+    /// Sends the current snapshot if an empty box is available. At the start and the end of the
+    /// measurement, always sends it. The next snapshot begins at `now_ns` as interval `next`;
+    /// `drain` is true if it is after the stop.
     pub fn close_interval(&mut self, now_ns: u64, next: i64, drain: bool) {
         let ended = &self.current.snapshot;
         let is_boundary = (ended.interval < 0) != (next < 0) || ended.drained != drain;
@@ -87,7 +89,7 @@ impl Outbox {
         filled.snapshot.end_ns = now_ns;
         let begun = &mut self.current.snapshot;
         (begun.interval, begun.start_ns, begun.drained) = (next, now_ns, drain);
-        // The channel has space for every box. A writer that has ended receives nothing.
+        // The channel has space for every box. If the writer has ended, the snapshot is dropped.
         let _ = self.filled.try_send(filled);
     }
 

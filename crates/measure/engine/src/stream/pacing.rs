@@ -1,8 +1,8 @@
 //! Start times of the operations of a group of clients.
 //!
-//! The driver polls [`Pacing::next`] for due starts and calls [`Pacing::completed`] when a slot has
-//! become free. A *slot* (`place`) is one of the operations that may be in flight; its number
-//! identifies the operation in the whole driver.
+//! The driver polls [`Pacing::next`] for due starts and calls [`Pacing::completed`] when a slot
+//! becomes free. A *slot* (`place`) is one of the operations that may be in flight; its number
+//! identifies the operation everywhere in the driver.
 
 mod any_pacing;
 mod batch_barrier;
@@ -25,45 +25,45 @@ pub struct Start {
     pub place: u32,
     /// Client of the operation.
     pub client: u32,
-    /// Intended start. The latency is measured from this time.
+    /// Intended start time. The latency is measured from this time.
     pub intended_ns: u64,
-    /// True if no slot was free at that time.
+    /// True if no slot was free at the intended start time.
     pub held: bool,
 }
 
-/// Pacing of a group. See the module.
+/// Pacing of a group. See the module documentation.
 pub trait Pacing {
-    /// Returns true if starts follow a schedule, so that lateness has a meaning. Called once.
+    /// Returns true if starts follow a schedule, so that a start can be late. Called once.
     fn is_scheduled(&self) -> bool;
 
     /// Returns the next start that is due at `now_ns`.
     fn next(&mut self, now_ns: u64) -> Option<Start>;
 
-    /// Returns when the next start is due, or `None` if it depends on a completion. Times in the
-    /// past are due now.
+    /// Returns the time at which the next start is due, or `None` if the start depends on a
+    /// completion. If the time is in the past, the start is due now.
     fn due_ns(&self) -> Option<u64>;
 
-    /// Computes later starts in advance, while none is due.
+    /// Computes later starts in advance. Called while no start is due.
     fn prepare(&mut self) {}
 
     /// Reports that the operation in `place` has completed.
     fn completed(&mut self, place: u32, now_ns: u64);
 
-    /// Reports that the client of this start has ended: its slot is not used again.
+    /// Reports that the client of this start has ended. The slot is then not used again.
     fn retire(&mut self, start: Start);
 
-    /// Stops starts from `stop_ns` on. Open loops still return operations that were intended before
-    /// this time.
+    /// Prevents starts that are intended at or after `stop_ns`. Open loops still return operations
+    /// that were intended before this time.
     fn stop(&mut self, stop_ns: u64);
 
-    /// Reports client and intended time of each start that was due before the stop and never
-    /// started. Called once, at the end.
+    /// Calls `each` with client and intended time of each operation that was due before the stop
+    /// and never started. Called once, at the end.
     fn never_started(&mut self, each: &mut dyn FnMut(u32, u64)) {
         let _ = each;
     }
 }
 
-/// Returns the client of each slot: `depth` slots per client, in order.
+/// Returns the client of each slot. Each client has `depth` consecutive slots.
 #[must_use]
 pub fn places_of(depths: &[u32]) -> Vec<u32> {
     let each = depths.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Run of streams: one thread per group of clients, all on one schedule, one writer.
+//! Run of streams: one thread for each group of clients, a common schedule, and one writer.
 
 mod group;
 mod report;
@@ -31,18 +31,18 @@ use group::{ReadySignal, run_group};
 /// Polling interval while threads open their targets.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Length that marks a pass over data, which ends when all data is done.
+/// Value of the length for a pass over data, which ends when all data is processed.
 pub(crate) const UNTIL_DONE_NS: u64 = u64::MAX / 4;
 
-/// Replaces the source, and also returns the old source.
+/// Time from the moment when all threads are ready to the start of the load, in ns.
 const LEAD_NS: u64 = 5_000_000;
 
 /// Target of a group's operations.
 #[derive(Debug)]
 pub enum Target {
-    /// No target: every operation completes at once.
+    /// No target: every operation completes immediately.
     Null,
-    /// Files; the run sets depth and arena.
+    /// Files. The run itself sets queue depth and arena.
     Files(BackendConfig),
     /// NFS exports.
     Nfs(NfsTarget),
@@ -63,18 +63,18 @@ pub struct Group<S> {
     pub clients: u32,
     /// Pacing of the clients.
     pub pace: Pace,
-    /// Rate cap of closed loops: the schedule before which no operation starts.
+    /// Rate cap of closed loops: no operation starts before its time on this schedule.
     pub cap: Option<CapTurns>,
     /// Size of the largest operation.
     pub size_bytes_max: u32,
-    /// Number of operations after which the group ends.
+    /// The group ends after this number of operations.
     pub operations_max: u64,
-    /// Time before a scheduled start at which the thread stops sleeping and watches the clock.
+    /// The thread stops sleeping this long before a scheduled start, and then polls the clock.
     pub spin_ns: u64,
 }
 
 impl<S> Group<S> {
-    /// Replaces the source, and returns the old one too.
+    /// Replaces the source. Returns the new group and the old source.
     fn replace_source<T>(self, source: T) -> (Group<T>, S) {
         let Self { name, place, target, clients, pace, cap, .. } = self;
         let (size_bytes_max, operations_max) = (self.size_bytes_max, self.operations_max);
@@ -98,30 +98,31 @@ impl<S> Group<S> {
 /// Durations and options of a run.
 #[derive(Clone, Debug)]
 pub struct RunConfig {
-    /// Names of the classes; [`super::source::Op::class`] indexes this.
+    /// Names of the classes; [`super::source::Op::class`] is an index into this list.
     pub classes: Vec<String>,
-    /// Length of the warm-up before the measurement, which is recorded separately.
+    /// Length of the warm-up before the measurement. The warm-up is recorded separately.
     pub warm_up_ns: u64,
     /// Length of the measurement.
     pub measure_ns: u64,
-    /// Length of an interval; 10 ms at least.
+    /// Length of an interval, at least 10 ms.
     pub interval_ns: u64,
-    /// Time after the stop to wait for operations in flight ([`drain`]).
+    /// Time for which the threads wait, after the stop, for operations in flight ([`drain`]).
     pub drain_ns: u64,
-    /// Time after the stop in which arrivals due before it still start.
+    /// Time after the stop during which operations that were due before the stop are still started.
     pub backlog_ns: u64,
-    /// Record totals per client too (memory: some hundred KiB per client and class).
+    /// True to also record totals for each client (some hundred KiB of memory per client and
+    /// class).
     pub per_client: bool,
-    /// Continue after a failed operation.
+    /// True to continue after a failed operation.
     pub carry_on: bool,
-    /// Longest time that a thread polls for completions before it sleeps.
+    /// Maximum time for which a thread polls for completions before it sleeps.
     pub spin_ns: u64,
-    /// Time without an answer after which storage of this host has failed.
+    /// Time without a completion after which storage of this host has failed.
     pub outage_max_ns: u64,
 }
 
 impl RunConfig {
-    /// Creates a measurement of `measure_ns` under the given classes, at one-second intervals.
+    /// Creates a measurement of `measure_ns` with the given classes and intervals of one second.
     #[must_use]
     pub fn new(classes: &[&str], measure_ns: u64) -> Self {
         Self {
@@ -146,7 +147,8 @@ pub const INTERVAL_NS_MIN: u64 = 10_000_000;
 /// on the calling thread with the row of each complete interval.
 ///
 /// # Errors
-/// A target can't be opened or a queue fails. A failed operation is in [`GroupReport::failure`].
+/// Fails if a target can't be opened or if a queue fails. A failed operation is in
+/// [`GroupReport::failure`].
 pub fn run<S: Source + Send + 'static>(
     config: &RunConfig,
     groups: Vec<Group<S>>,
@@ -162,12 +164,12 @@ pub fn run<S: Source + Send + 'static>(
     report.error.take().map_or(Ok(report), Err)
 }
 
-/// Runs like [`run`], sends events to `on_event`, and returns the sources of the threads. The
-/// source of a thread that panicked or was abandoned is missing. [`RunReport::error`] has the error
-/// that ended a started run early.
+/// Does the same as [`run`], sends events to `on_event`, and also returns the sources of the
+/// threads. If a thread panicked or was abandoned, its source is missing. [`RunReport::error`]
+/// contains the error that ended a started run early.
 ///
 /// # Errors
-/// A target can't be opened.
+/// Fails if a target can't be opened.
 pub fn run_with_events<S: Source + Send + 'static>(
     config: &RunConfig,
     groups: Vec<Group<S>>,
@@ -206,7 +208,7 @@ pub fn run_with_events<S: Source + Send + 'static>(
     if is_ready {
         on_event(Event::Starts { measure_from_ns });
         for gate in &gates {
-            // A thread that has ended has reported the reason in its result.
+            // If a thread has ended, its result contains the reason.
             let _ = gate.send(start_ns);
         }
         if let Some(silence_max_ns) = silence_max_ns {
@@ -226,8 +228,8 @@ pub fn run_with_events<S: Source + Send + 'static>(
     Ok((report, sources))
 }
 
-/// Returns the longest time between two messages of a thread, or `None` for a server: its client
-/// gives up by itself.
+/// Returns the maximum time between two messages of a thread. Returns `None` for a server, because
+/// its client has its own timeout.
 fn silence_max_ns<S>(config: &RunConfig, groups: &[Group<S>]) -> Option<u64> {
     let is_remote = |group: &Group<S>| matches!(group.target, Target::Nfs(_) | Target::S3(_));
     let interval_ns = config.interval_ns.max(INTERVAL_NS_MIN);
@@ -235,8 +237,8 @@ fn silence_max_ns<S>(config: &RunConfig, groups: &[Group<S>]) -> Option<u64> {
     (!groups.iter().any(is_remote)).then_some(silence_max_ns)
 }
 
-/// Waits until all threads have opened their targets, and returns true then. Returns false if a
-/// thread failed, or shortly after the operator requested a stop.
+/// Waits until all threads have opened their targets, and then returns true. Returns false if a
+/// thread failed, or shortly after the operator has requested a stop.
 fn wait_until_ready<L: Send + 'static>(
     ready: &Receiver<bool>,
     thread_count: usize,
@@ -252,8 +254,7 @@ fn wait_until_ready<L: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {
                 on_event(Event::Tick);
                 threads.flags.forward_stop(stop);
-                // A finished thread has reported its state: it was never ready, or has panicked
-                // since.
+                // A thread that has ended was never ready, or has panicked after it was ready.
                 if threads.poll_finished() || threads.flags.abort.load(Ordering::Relaxed) {
                     return false;
                 }

@@ -20,53 +20,54 @@ pub struct Op {
     pub file: u32,
     /// Byte offset in the file.
     pub offset_bytes: u64,
-    /// Bytes to transfer; 0 for a flush.
+    /// Number of bytes to transfer; 0 for a flush.
     pub size_bytes: u32,
-    /// Tag for the source, which receives the tag again with the completion.
+    /// Tag for the source. The source receives it again with the completion.
     pub tag: u32,
 }
 
 /// Methods of a source that the driver must call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourceCallbacks {
-    /// [`Source::fill`] before each write.
+    /// True to call [`Source::fill`] before each write.
     pub fill: bool,
-    /// [`Source::completed`] or [`Source::failed`] after each operation.
+    /// True to call [`Source::completed`] or [`Source::failed`] after each operation.
     pub completions: bool,
-    /// The same callback, but only for operations whose tag is not [`UNFOLLOWED`].
+    /// True to call them only for operations whose tag is not [`UNFOLLOWED`].
     pub followed: bool,
-    /// [`Source::wants_read_sample`] after each complete read.
+    /// True to call [`Source::wants_read_sample`] after each complete read.
     pub read_samples: bool,
-    /// [`Source::names`] after an operation without data ([`OpKind::Nop`]).
+    /// True to call [`Source::names`] after an operation without data ([`OpKind::Nop`]).
     pub names: bool,
-    /// If flushes follow the writes, the class that records each write up to the end of its flush.
+    /// Class that records the time of each write until the end of its flush; `None` if no flush
+    /// follows the writes.
     pub durable: Option<DurableWriteClass>,
-    /// Class that records first bytes, if the target reports the arrival of a read's first byte.
+    /// Class that records the time to the first byte of reads, if the target reports it.
     pub first_byte: Option<FirstByteClass>,
 }
 
-/// Class of the first bytes of the reads of a source.
+/// Classes for the reads of a source and for their first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstByteClass {
-    /// Class of the reads until their first byte.
+    /// Class that records the time to the first byte.
     pub class: u16,
-    /// Class of the whole reads.
+    /// Class that records complete reads.
     pub reads: u16,
 }
 
 /// Durability of the writes of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DurableWriteClass {
-    /// Class of the writes with their flushes.
+    /// Class that records writes together with their flushes.
     pub class: u16,
-    /// Writes of a client between two flushes.
+    /// Number of writes of a client between two flushes.
     pub every_writes: u32,
 }
 
-/// Operations of a group of clients. Drivers call most sources through a pointer, once per
-/// operation. The methods must not allocate, wait or read a clock.
+/// Operations of a group of clients. Drivers call most sources through a pointer, for each
+/// operation. The methods must not allocate memory, wait or read a clock.
 pub trait Source: Any {
-    /// Returns the methods that the driver must call. Read once.
+    /// Returns the methods that the driver must call. The driver reads this only once.
     fn callbacks(&self) -> SourceCallbacks {
         SourceCallbacks::default()
     }
@@ -74,8 +75,8 @@ pub trait Source: Any {
     /// Returns the next operation of a client, or `None` after the client's end.
     fn next(&mut self, client: u32) -> Option<Op>;
 
-    /// Returns the class of the client's next operation, which was due and will never start. The
-    /// driver does nothing for that operation. Returns `None` after the client's end.
+    /// Returns the class of the client's next operation, which was due but will never start. The
+    /// driver does not issue this operation. Returns `None` after the client's end.
     fn never_started(&mut self, client: u32) -> Option<u16> {
         self.next(client).map(|op| op.class)
     }
@@ -92,7 +93,8 @@ pub trait Source: Any {
     }
 
     /// Receives an operation that transferred all its bytes, with its buffer. Returns `false` if
-    /// the content failed its check: this counts as an error, and the source stores the finding.
+    /// the check of the content failed. The driver then counts an error, and the source stores the
+    /// finding.
     fn completed(&mut self, client: u32, op: &Op, buffer: &mut [u8]) -> bool {
         let _ = (client, op, buffer);
         true
@@ -113,6 +115,6 @@ pub trait Source: Any {
         let _ = (op, buffer);
     }
 
-    /// Marks the start of the measured phase; everything before was warm-up.
+    /// Marks the start of the measured phase. All earlier operations belonged to the warm-up.
     fn begin_measurement(&mut self) {}
 }

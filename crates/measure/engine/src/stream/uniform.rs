@@ -4,7 +4,7 @@ use plimsoll_sys::op::OpKind;
 
 use super::source::{Op, Source};
 
-/// Random 4 KiB operations over 1 TiB, for a driver without a target.
+/// Source of random 4 KiB operations over 1 TiB, for a driver without a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uniform {
     state: u64,

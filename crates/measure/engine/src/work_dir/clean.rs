@@ -19,19 +19,19 @@ use crate::open_target::openat::names_in;
 /// Result of cleaning a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanupReport {
-    /// Removed own directories of killed runs.
+    /// Directories of killed runs that were removed.
     pub removed: Vec<PathBuf>,
     /// Number of interrupted removals that were completed.
     pub finished: usize,
-    /// Own directories that are not removed, because a run kept their data on request.
+    /// Directories of runs that were not removed, because the run had kept its data on request.
     pub kept: Vec<PathBuf>,
 }
 
-/// Removes the data of killed runs. `path` is a target directory or an own directory. With `kept`,
-/// also removes data that a run kept on request.
+/// Removes the data of killed runs. `path` is a target directory, or the own directory of a run. If
+/// `kept` is true, also removes data that a run kept on request.
 ///
 /// # Errors
-/// Fails if a directory is in use, cannot be read, or contains files that are not Plimsoll's.
+/// Fails if a directory is in use, cannot be read, or contains files that Plimsoll did not create.
 pub fn remove_data(
     path: &Path,
     state_directory: &Path,
@@ -67,9 +67,9 @@ pub fn remove_data(
     Ok(cleaned)
 }
 
-/// Returns the names that a failed run of a plan left in a target directory: its lock file, and data
-/// that is not closed or whose removal was interrupted. A name counts too if the file system does not
-/// let the run see what it is.
+/// Returns the names that a failed run of a plan left in a target directory: its lock file, and
+/// data that is not closed or whose removal was interrupted. A name is also returned if the file
+/// system prevents the examination of the directory.
 ///
 /// # Errors
 /// Fails if the directory cannot be read.
@@ -89,7 +89,7 @@ pub fn leftovers(directory: &Path, plan: &str) -> Result<Vec<String>, EngineErro
     Ok(names.iter().filter(is_left).cloned().collect())
 }
 
-/// Returns the names of Plimsoll's directories in `target`.
+/// Returns the names of Plimsoll's own directories in `target`.
 fn own_directories(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
     let mut own = names_in(target.fd.as_fd())?;
     own.retain(|name| {

@@ -1,9 +1,11 @@
-//! Names in an own directory that belong to Plimsoll. Removal deletes no other files.
+//! Recognises the files in a run's own directory that belong to Plimsoll. Removal deletes no other
+//! files.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Names below an own directory that belong to its data. All other names belong to other users.
+/// Names in a run's own directory that belong to the run's data. Files with other names belong to
+/// other users.
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
     /// Names of a mail store: `db03.edb`, `db03-log/0007.log`.
@@ -64,7 +66,8 @@ fn parts(below: &Path) -> Option<Vec<&str>> {
     below.components().map(part).collect()
 }
 
-/// Parses the number in a name. The number is zero-padded to `digits`, or longer if necessary.
+/// Parses the number in a name. The number is padded with zeros to `digits` digits; larger numbers
+/// have more digits.
 fn number(name: &str, before: &str, after: &str, digits: usize) -> Option<u32> {
     let text = name.strip_prefix(before)?.strip_suffix(after)?;
     let number: u32 = text.parse().ok()?;

@@ -1,7 +1,7 @@
-//! The manifest at a path, and the current location of the remaining data.
+//! Finds the manifest at a path, and the current location of the remaining data.
 //!
-//! A manifest records its directories at the time of creation. Plimsoll reads the data at the
-//! requested path, never data elsewhere. It never reads the original to check a copy.
+//! A manifest contains the paths of its directories at the time of creation. Plimsoll reads only
+//! the data at the requested path: to check a copy, it never reads the original.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ use crate::open_target::openat::file_in;
 /// Maximum size of a manifest.
 const MANIFEST_BYTES_MAX: usize = 1 << 30;
 
-/// Reads the manifest in `directory`. Returns `None` if there is none.
+/// Reads the manifest in `directory`. Returns `None` if there is no manifest.
 ///
 /// # Errors
 /// Fails if the manifest cannot be read, is not valid, or is newer than this build.
@@ -62,7 +62,7 @@ pub(crate) fn read_manifest_in<M: DataManifest>(
         serde_json::from_slice(&text).map_err(|error| no_manifest(&error.to_string()))?;
     if manifest.version() > M::VERSION {
         return Err(EngineError::Config(format!(
-            "{} has version {}, and this Plimsoll reads up to {}",
+            "{} has version {}, but this version of Plimsoll reads only versions up to {}",
             path.display(),
             manifest.version(),
             M::VERSION
@@ -72,8 +72,8 @@ pub(crate) fn read_manifest_in<M: DataManifest>(
     Ok(Some(manifest))
 }
 
-/// Returns true if a manifest of this name is at `path` or in an own directory directly below. The
-/// manifest need not be readable.
+/// Returns true if a manifest of this name is in `path`, or in a run's own directory directly below
+/// `path`. The manifest need not be readable.
 pub(crate) fn has_manifest(path: &Path, manifest: &str) -> bool {
     let below = std::fs::read_dir(path).into_iter().flatten().flatten().filter(|entry| {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
@@ -84,8 +84,8 @@ pub(crate) fn has_manifest(path: &Path, manifest: &str) -> bool {
         .any(|path| path.join(manifest).symlink_metadata().is_ok())
 }
 
-/// Returns the manifest at `path` and its directory. If `path` has no manifest, returns the only
-/// manifest in an own directory directly in `path`.
+/// Returns the manifest at `path` and its directory. If `path` has no manifest, looks for a single
+/// manifest in the runs' own directories directly below `path`.
 ///
 /// # Errors
 /// Fails if there is no manifest, if there are several, or if the manifest cannot be read.
@@ -116,14 +116,17 @@ pub(crate) fn find_manifest<M: DataManifest>(path: &Path) -> Result<(PathBuf, M)
         _ => {
             let names: Vec<String> = found.iter().map(|(p, _)| p.display().to_string()).collect();
             let (what, names) = (M::WHAT, names.join(", "));
-            Err(EngineError::Config(format!("name one {what} of {names}")))
+            Err(EngineError::Config(format!(
+                "there are several: give the path of one {what}: \
+                {names}"
+            )))
         }
     }
 }
 
 /// Returns the current location of a manifest's directories, in the manifest's order. `found` is
-/// the directory with the manifest. The recorded locations apply if `found` is one of them. A copy
-/// with a single directory is read from `found`.
+/// the directory with the manifest. If `found` is one of the recorded locations, these are still
+/// valid. A copy with a single directory is read from `found`.
 ///
 /// # Errors
 /// Fails if `found` is a copy of one of several directories. Also fails if a directory is missing
@@ -143,8 +146,9 @@ pub(crate) fn current_directories<M: DataManifest>(
         }
         let names: Vec<String> = distinct.iter().map(|p| p.display().to_string()).collect();
         return Err(EngineError::Config(format!(
-            "{} is a copy of one part of a {} whose {} parts are at {}: it can't be checked alone; \
-             nothing was read. Copy all parts to those directories and verify them there",
+            "{} is a copy of one part of a {} whose {} parts are at {}: it can't be checked \
+             without the other parts, and nothing was read. Copy all parts to those directories \
+             and verify them there",
             found.display(),
             M::WHAT,
             names.len(),
@@ -158,13 +162,14 @@ pub(crate) fn current_directories<M: DataManifest>(
         })?;
         if !metadata.is_dir() {
             let error = SysError::new("open", libc::ENOTDIR).at(directory);
-            return Err(EngineError::system(format!("a part of the {}", M::WHAT), error));
+            return Err(EngineError::system(format!("opening a part of the {}", M::WHAT), error));
         }
         let other =
             read_manifest::<M>(directory)?.filter(|existing| existing.id() != manifest.id());
         if other.is_some() {
             return Err(EngineError::Config(format!(
-                "{} contains a part of another {}, not of the one at {}: nothing was read",
+                "{} does not belong to this {}, which is at {}, but contains a part of another: \
+                 nothing was read",
                 directory.display(),
                 M::WHAT,
                 found.display()
@@ -174,8 +179,8 @@ pub(crate) fn current_directories<M: DataManifest>(
     Ok(recorded.to_vec())
 }
 
-/// Opens the directories of data for reading, each with a single lookup, and verifies that each
-/// contains this data.
+/// Opens the directories of data for reading. Resolves the path of each directory only once, and
+/// verifies that it contains this data.
 ///
 /// # Errors
 /// Fails if a directory cannot be opened, or if its data was replaced in the meantime.
@@ -192,7 +197,10 @@ pub(crate) fn open_directories<M: DataManifest>(
         let existing = read_manifest_in::<M>(&own, directory)?;
         if existing.is_some_and(|existing| existing.id() != manifest.id()) {
             let (path, what) = (directory.display(), M::WHAT);
-            let says = format!("{path} now contains another {what} than before: nothing was read");
+            let says = format!(
+                "{path} now contains another {what} than a moment ago: nothing was \
+                read"
+            );
             return Err(EngineError::Config(says));
         }
         open.push(own);
@@ -211,10 +219,10 @@ pub(crate) enum FileState {
     Missing,
 }
 
-/// Compares a file in an own directory with its expected size, `size_bytes`.
+/// Compares the size of a file in a run's own directory with the expected size, `size_bytes`.
 ///
 /// # Errors
-/// Fails if the file cannot be opened, or if another object has its name, such as a link.
+/// Fails if the file cannot be opened, or if another kind of object has its name, such as a link.
 pub(crate) fn file_state(
     own: &OwnDirectory,
     directory: &Path,

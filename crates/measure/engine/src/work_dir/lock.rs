@@ -1,4 +1,4 @@
-//! Lock that prevents two runs on one target: a file in each directory that a plan names.
+//! Lock that prevents two runs on the same target. It is a file in each directory of a plan.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::open_target::openat::{existing_file, open_or_create_file};
 
 pub(crate) const FILE: &str = ".plimsoll.lock";
 
-/// Locks of the target's directories, with the open lock files.
+/// Locks of the target's directories; contains the open lock files.
 #[derive(Debug)]
 pub(crate) struct Locks {
     held: Vec<(TargetDirectory, OwnedFd)>,
@@ -27,14 +27,14 @@ impl Drop for Locks {
             return;
         }
         for (directory, _) in &self.held {
-            // The file is removed under the lock. A run that acquires the old file's lock checks
-            // the name again.
+            // The file is removed while it is locked. If another run then acquires the lock of the
+            // removed file, that run checks the name again.
             let _ = unlinkat(&directory.fd, FILE, AtFlags::empty());
         }
     }
 }
 
-/// Locks directories for a run. Several paths to one directory count once.
+/// Locks directories for a run. If several paths refer to one directory, it is locked once.
 pub(crate) fn lock_all(directories: &[TargetDirectory]) -> Result<Locks, EngineError> {
     let mut locks = Locks { held: Vec::new(), created: true };
     for directory in sort_unique(directories.to_vec()) {
@@ -58,7 +58,8 @@ pub(crate) fn lock_shared(directories: &[PathBuf]) -> Result<Locks, EngineError>
     Ok(locks)
 }
 
-/// Removes duplicate directories and sorts the others, so that all runs use the same order.
+/// Removes duplicate directories and sorts the remaining ones, so that all runs lock in the same
+/// order.
 fn sort_unique(directories: Vec<TargetDirectory>) -> Vec<TargetDirectory> {
     let mut all: Vec<(Option<(u64, u64)>, TargetDirectory)> =
         directories.into_iter().map(|open| (open.identity().ok(), open)).collect();

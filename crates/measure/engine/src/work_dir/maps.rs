@@ -1,6 +1,6 @@
-//! Expected contents of data, in the state directory. Each store or data set has a directory named
-//! after its identity. The file `places` in it lists the directories of the data. Plimsoll uses it
-//! to recognise maps that are no longer needed.
+//! Maps of the expected contents of data, in the state directory. Each store or data set has a
+//! directory named after its identity. The file `places` in it lists the directories of the data.
+//! Plimsoll uses it to recognise maps that are no longer needed.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -25,7 +25,7 @@ pub(crate) fn directory(state_directory: &Path, id: u64) -> PathBuf {
     state_directory.join(format!("{id:016x}"))
 }
 
-/// Directory of the data that the maps describe.
+/// Directory with the data that the maps describe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct DataLocation {
     directory: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) fn write_locations(maps: &Path, directories: &[String]) -> Result<(),
         replace_file(&create_directory(maps)?, PLACES)?.write_all(&text)
     };
     write().map_err(|error| {
-        EngineError::system("making the state directory", sys_error("write", maps, &error))
+        EngineError::system("creating the state directory", sys_error("write", maps, &error))
     })
 }
 
@@ -67,7 +67,7 @@ fn parent_of(directory: &Path) -> &Path {
     directory.parent().unwrap_or(Path::new("/"))
 }
 
-/// Returns the mount point of `path`: its topmost ancestor on the same device.
+/// Returns the mount point of `path`, which is its topmost ancestor on the same device.
 fn mount_of(path: &Path) -> PathBuf {
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
     let of = device(path);
@@ -138,12 +138,13 @@ pub enum MapGcOutcome {
     Removed(u64),
     /// The data exists at this path.
     Needed(PathBuf),
-    /// The data's existence is unknown, because this path or its mount point is not accessible.
+    /// It is unknown whether the data exists, because this path or its mount point is not
+    /// accessible.
     Unknown(Option<PathBuf>),
 }
 
-/// Removes maps in `state_directory` whose data no longer exists. With `unknown`, also removes maps
-/// whose data may still exist. Returns each directory with the result.
+/// Removes maps in `state_directory` whose data no longer exists. If `unknown` is true, also
+/// removes maps whose data may still exist. Returns each directory of maps and its result.
 ///
 /// # Errors
 /// Fails if the state directory cannot be read or if maps cannot be removed.
@@ -155,7 +156,7 @@ pub fn collect(
     let entries = match fs::read_dir(state_directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(all),
         other => other.map_err(|error| {
-            EngineError::system("looking at maps", sys_error("open", state_directory, &error))
+            EngineError::system("reading maps", sys_error("open", state_directory, &error))
         })?,
     };
     for entry in entries.flatten() {
@@ -183,7 +184,7 @@ pub fn collect(
     Ok(all)
 }
 
-/// Returns the reason to keep maps, or `None` if their data no longer exists.
+/// Returns the reason for which the maps are kept, or `None` if their data no longer exists.
 fn gc_outcome(maps: &Path, id: u64) -> Option<MapGcOutcome> {
     let text = fs::read(maps.join(PLACES)).unwrap_or_default();
     let Ok(places) = serde_json::from_slice::<Vec<DataLocation>>(&text) else {

@@ -1,4 +1,4 @@
-//! Removal of Plimsoll's own data, and of no other data.
+//! Removes Plimsoll's own data, and no other data.
 //!
 //! A removal can be interrupted at any moment. It first renames the directory, so that no run finds
 //! the data. It deletes the manifest last, so that the remaining files can still be identified. The
@@ -28,7 +28,7 @@ use crate::open_target::resolve::split;
 /// Prefix of a directory's name during its removal.
 pub(crate) const REMOVING: &str = ".removing-";
 
-/// Manifests, and their temporary files during a write.
+/// Names of the manifests, and of their temporary files during a write.
 const MANIFESTS: [&str; 2] = ["store.json", "data.json"];
 const UNFINISHED: [&str; 2] = [".store.json.new", ".data.json.new"];
 
@@ -39,10 +39,10 @@ const HIDDEN_PREFIXES: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// State of the name of an own directory.
+/// What exists under the name of a run's own directory.
 enum DirectoryState {
     Absent,
-    /// The directory is empty or has only an unfinished manifest.
+    /// The directory is empty, or contains only an unfinished manifest.
     Empty(OwnDirectory),
     Owned(OwnDirectory, DataIdentity),
 }
@@ -76,7 +76,7 @@ fn directory_state(parent: &TargetDirectory, name: &OsStr) -> Result<DirectorySt
         Err(Errno::NOENT) => return Ok(DirectoryState::Absent),
         Err(errno) => {
             return Err(EngineError::system(
-                "looking",
+                "examining",
                 sys_error("stat", directory, &errno.into()),
             ));
         }
@@ -98,7 +98,8 @@ fn directory_state(parent: &TargetDirectory, name: &OsStr) -> Result<DirectorySt
     match names.iter().find(|name| !UNFINISHED.iter().any(|unfinished| *name == *unfinished)) {
         None => Ok(DirectoryState::Empty(own)),
         Some(name) => {
-            let says = format!("it contains {} but no manifest", name.to_string_lossy());
+            let name = name.to_string_lossy();
+            let says = format!("it contains {name} but no manifest of Plimsoll");
             Err(foreign_error(directory, &says))
         }
     }
@@ -119,21 +120,21 @@ fn read_identity<M: DataManifest>(
     Ok(Some(DataIdentity::of(&manifest)))
 }
 
-/// Returns true if the directory is one of Plimsoll's own: with a manifest, or as a run leaves it
-/// that is killed before it wrote one.
+/// Returns true if Plimsoll created the directory: it has a manifest, or looks like the directory
+/// of a run that was killed before it had written a manifest.
 pub(crate) fn is_own_directory(directory: &Path) -> bool {
     let open = |(above, name)| TargetDirectory::open(above).map(|parent| (parent, name));
     let opened = split(directory).and_then(open);
     opened.is_ok_and(|(parent, name)| is_own_directory_in(&parent, name))
 }
 
-/// Does the same as [`is_own_directory`] for a name in an open directory.
+/// Does the same as [`is_own_directory`] for a name inside an open directory.
 pub(crate) fn is_own_directory_in(parent: &TargetDirectory, name: &OsStr) -> bool {
     is_own_if_known(parent, name) == Some(true)
 }
 
-/// Does the same as [`is_own_directory_in`]; `None` if the directory exists and an error of the file
-/// system prevents its examination.
+/// Does the same as [`is_own_directory_in`]; returns `None` if the directory exists but an error of
+/// the file system prevents its examination.
 pub(crate) fn is_own_if_known(parent: &TargetDirectory, name: &OsStr) -> Option<bool> {
     match directory_state(parent, name) {
         Ok(DirectoryState::Owned(..)) => Some(true),
@@ -144,7 +145,7 @@ pub(crate) fn is_own_if_known(parent: &TargetDirectory, name: &OsStr) -> Option<
         }
         Ok(DirectoryState::Absent) => Some(false),
         Err(EngineError::System { source, .. }) => {
-            // This user may not open it, or it contains something else.
+            // This user has no permission to open the directory, or it contains something else.
             let is_others = matches!(source.errno, libc::EACCES | libc::EPERM | libc::EEXIST);
             is_others.then_some(false)
         }
@@ -152,8 +153,8 @@ pub(crate) fn is_own_if_known(parent: &TargetDirectory, name: &OsStr) -> Option<
     }
 }
 
-/// Creates and opens a store's own directory. Removes the data of an earlier run first and returns
-/// its identity.
+/// Creates and opens a run's own directory. First removes the data of an earlier run, and returns
+/// the identity of this data.
 pub(crate) fn create_own(
     parent: &TargetDirectory,
     name: &OsStr,
@@ -176,16 +177,16 @@ pub(crate) fn create_own(
         }
     };
     let own = OwnDirectory::make(parent, name)
-        .map_err(|error| failed("making a directory", "mkdir", directory, &error))?;
+        .map_err(|error| failed("creating a directory", "mkdir", directory, &error))?;
     Ok((own, was))
 }
 
-/// Removes an own directory with the contents that its manifest lists. Returns the identity of the
-/// data.
+/// Removes a run's own directory and the contents that its manifest lists. Returns the identity of
+/// the data.
 ///
 /// # Errors
-/// Fails if the directory contains other files. Plimsoll's own files are removed even then, and the
-/// error names one of the other files.
+/// Fails if the directory contains other files. Plimsoll's own files are removed even in this case,
+/// and the error contains the name of one of the other files.
 pub(crate) fn remove_own(
     parent: &TargetDirectory,
     name: &OsStr,
@@ -200,8 +201,9 @@ pub(crate) fn remove_own(
     Ok(identity.map(|identity| identity.id))
 }
 
-/// Completes interrupted removals in `directory`: of the directory `name`, or of all if `name` is
-/// `None`. Returns the identities of the removed data. Files of others stay.
+/// Completes interrupted removals in `directory`: the removal of the directory `name`, or all
+/// removals if `name` is `None`. Returns the identities of the removed data. Files that Plimsoll
+/// did not create are not removed.
 pub(crate) fn finish_removals(directory: &TargetDirectory, name: Option<&str>) -> Vec<u64> {
     let names: Vec<OsString> = match name {
         Some(name) => vec![format!("{REMOVING}{name}").into()],
@@ -214,11 +216,11 @@ pub(crate) fn finish_removals(directory: &TargetDirectory, name: Option<&str>) -
     names.into_iter().filter_map(|name| remove_own(directory, &name).ok().flatten()).collect()
 }
 
-/// Removes an open own directory, and in it the files that `contents` lists.
+/// Removes a run's own directory, which is open, and the files in it that `contents` lists.
 ///
 /// # Errors
-/// Fails if the directory contains other files. Plimsoll's own files are removed even then, and the
-/// error names one of the other files.
+/// Fails if the directory contains other files. Plimsoll's own files are removed even in this case,
+/// and the error contains the name of one of the other files.
 pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), EngineError> {
     let (directory, name, parent) = (&own.path, own.name(), &own.parent);
     let mut hidden = OsString::from(REMOVING);
@@ -250,12 +252,12 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
     }
 }
 
-/// Removes own directories. If one cannot be removed, it still removes the others. Several paths may
-/// lead to one directory, which is removed once: on some file systems, calls on a removed
-/// directory fail.
+/// Removes own directories. If one directory cannot be removed, the others are still removed. If
+/// several paths refer to the same directory, it is removed only once, because calls on a removed
+/// directory fail on some file systems.
 ///
 /// # Errors
-/// The first directory that could not be removed.
+/// The error of the first directory that could not be removed.
 pub(crate) fn remove_each<'a>(
     directories: impl Iterator<Item = &'a OwnDirectory>,
     contents: &Contents,
@@ -331,9 +333,9 @@ fn clear(
                     Ok(inner) => clear(inner.as_fd(), &at, contents, depth + 1, foreign_files)?,
                     Err(error) => match error.raw_os_error() {
                         Some(libc::ENOENT) => continue,
-                        // Without its manifest, the rest could never be removed.
+                        // Without the manifest, the remaining files could never be removed.
                         Some(errno) => return Err(Errno::from_raw_os_error(errno)),
-                        // A link, or another file system.
+                        // The entry is a link, or another file system is mounted there.
                         None => foreign_files.add(at.clone()),
                     },
                 }
@@ -355,8 +357,8 @@ fn is_hidden(name: &OsStr) -> bool {
     HIDDEN_PREFIXES.iter().any(|stem| name.as_bytes().starts_with(stem))
 }
 
-/// Waits until the file system has dropped files that were removed before their last `close` was
-/// processed. Returns the files that remain after the timeout.
+/// Waits until the file system has really deleted files that were removed before their last `close`
+/// was processed. Returns the files that remain after the timeout.
 fn wait_for_closes(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
     let mut waited = Duration::ZERO;
     loop {

@@ -1,4 +1,4 @@
-//! Free and required space of a plan, per file system.
+//! Space that a plan requires, and free space, for each file system.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,16 +11,16 @@ use plimsoll_plan::{ResolvedPlan, Target, TargetKind};
 use super::{is_own_directory, own_name};
 use crate::EngineError;
 
-/// Required and free space on one file system.
+/// Required space and free space on one file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
     /// First directory of the plan on this file system.
     pub path: PathBuf,
     /// Bytes that all directories of the plan on this file system require.
     pub needed_bytes: u64,
-    /// Free bytes. `None` if the directory is missing or its free space is unknown.
+    /// Number of free bytes. `None` if the directory is missing or its free space is unknown.
     pub free_bytes: Option<u64>,
-    /// Bytes that become free if an earlier data set of the same plan is replaced.
+    /// Number of bytes that become free if an earlier data set of the same plan is replaced.
     pub reused_bytes: u64,
 }
 
@@ -39,8 +39,8 @@ impl Space {
     }
 }
 
-/// Returns the space of a plan's directories, one entry for each file system. Returns nothing for
-/// targets without directories.
+/// Returns the required and free space for a plan's directories, with one entry for each file
+/// system. Returns nothing for targets without directories.
 #[must_use]
 pub fn space(plan: &ResolvedPlan, target: &Target) -> Vec<Space> {
     if !matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. }) {
@@ -58,22 +58,24 @@ pub fn space(plan: &ResolvedPlan, target: &Target) -> Vec<Space> {
         let sum = needs.entry(key).or_insert_with(empty);
         sum.needed_bytes = sum.needed_bytes.saturating_add(need.bytes);
     }
-    let seen = |space: Space| {
-        let reused_bytes = occupied_bytes(&space.path.join(own_name(&plan.name)));
-        let short_bytes = space.needed_bytes.saturating_sub(reused_bytes);
-        let read = || free_bytes(&space.path);
-        let free_bytes = match frees_late(&space.path) {
-            true => freed_bytes(short_bytes, read, &mut std::thread::sleep),
-            false => read(),
-        };
-        Space { free_bytes, reused_bytes, ..space }
-    };
-    needs.into_values().map(seen).collect()
+    needs.into_values().map(|space| seen(&plan.name, space.path, space.needed_bytes)).collect()
 }
 
-/// Longest wait for the space of removed files.
+/// Returns the free space of a directory for the data of a plan of this name.
+pub(crate) fn seen(plan: &str, path: PathBuf, needed_bytes: u64) -> Space {
+    let reused_bytes = occupied_bytes(&path.join(own_name(plan)));
+    let short_bytes = needed_bytes.saturating_sub(reused_bytes);
+    let read = || free_bytes(&path);
+    let free_bytes = match frees_late(&path) {
+        true => freed_bytes(short_bytes, read, &mut std::thread::sleep),
+        false => read(),
+    };
+    Space { path, needed_bytes, free_bytes, reused_bytes }
+}
+
+/// Maximum time to wait until the space of removed files is free.
 const FREED_WAIT: Duration = Duration::from_secs(30);
-/// Time without newly freed space after which the wait ends.
+/// The wait ends if no space has become free for this time.
 const FREED_IDLE: Duration = Duration::from_secs(3);
 const FREED_POLL: Duration = Duration::from_millis(100);
 /// Magic number of XFS (statfs(2)).
@@ -85,7 +87,7 @@ fn frees_late(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|statistics| statistics.f_type as u64 == XFS_MAGIC)
 }
 
-/// Returns the free bytes, after a wait if they are fewer than needed and become more.
+/// Returns the number of free bytes. If it is less than needed, waits as long as it increases.
 fn freed_bytes(
     needed_bytes: u64,
     read: impl Fn() -> Option<u64>,
@@ -103,7 +105,7 @@ fn freed_bytes(
     Some(free_bytes)
 }
 
-/// Returns the free bytes. Returns `None` for file systems without a size, such as ramfs.
+/// Returns the number of free bytes, or `None` for file systems without a size, such as ramfs.
 fn free_bytes(path: &Path) -> Option<u64> {
     let statistics = rustix::fs::statvfs(path).ok().filter(|s| s.f_blocks > 0)?;
     Some(statistics.f_bavail.saturating_mul(statistics.f_frsize))
@@ -114,7 +116,7 @@ pub(crate) fn check_space(plan: &ResolvedPlan, target: &Target) -> Result<(), En
     space(plan, target).iter().find_map(Space::lacking).map_or(Ok(()), Err)
 }
 
-/// Returns the bytes that become free if an earlier store is replaced.
+/// Returns the number of bytes that become free if an earlier store is replaced.
 fn occupied_bytes(own: &Path) -> u64 {
     if !is_own_directory(own) {
         return 0;

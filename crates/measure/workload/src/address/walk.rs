@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn an_alignment_larger_than_every_region_is_refused() {
-        let walks = |align| AddressWalks::new(&Pattern::Uniform, &one(1 << 22), &[4096], align, 1);
+        let walks = |align| AddressWalks::new(&Pattern::Random, &one(1 << 22), &[4096], align, 1);
         assert!(walks(1 << 22).is_ok());
         let align_bytes = (1 << 22) + 512;
         assert_eq!(walks(align_bytes).err(), Some(AddressError::OneAddress { align_bytes }));

@@ -1,4 +1,4 @@
-//! Copy of the team's runs in the local index, so that lists work while the server is unavailable.
+//! Copy of the team's runs in the local index. With it, lists work while the server is unavailable.
 
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -17,16 +17,16 @@ impl Catalogue {
         rows.collect::<Result<_, _>>().map_err(index_error)
     }
 
-    /// Starts a transaction that acquires the write lock at once. A transaction that reads first
-    /// and then writes would fail if another process wrote in between.
+    /// Starts a transaction that acquires the write lock immediately. If a transaction read before
+    /// it acquired the lock, it would fail if another process wrote in between.
     fn begin_write(&mut self) -> Result<Transaction<'_>, CatalogueError> {
         self.connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(index_error)
     }
 
-    /// Returns the number of the last change copied from this database. Runs copied from another
-    /// database are deleted.
+    /// Returns the number of the last change that was copied from this database. Deletes runs that
+    /// were copied from another database.
     pub(crate) fn begin_mirror(&mut self, identity: &str) -> Result<i64, CatalogueError> {
         let work = self.begin_write()?;
         let known: Option<i64> = work
@@ -60,7 +60,7 @@ impl Catalogue {
                 is_under_way: false,
                 ..entry.clone()
             };
-            // This host's ledger does not have the runs of other users.
+            // The runs of other users are not in this host's ledger.
             entry.mark_unverified();
             runs.put(origin, &entry.run_id, &entry, "").map_err(index_error)?;
         }

@@ -16,10 +16,10 @@ const AUTHORITY: &str = "sslrootcert";
 #[derive(Clone)]
 pub struct Address {
     pub(super) config: Config,
-    /// Certificate authorities that replace those of the host.
+    /// File with certificate authorities that are used instead of those of the host.
     pub(super) authority: Option<PathBuf>,
     display: String,
-    /// Whether the address itself has the password.
+    /// True if the address contains the password.
     has_password: bool,
 }
 
@@ -57,7 +57,7 @@ impl FromStr for Address {
             config.password(password);
         }
         config.connect_timeout(CONNECT_TIMEOUT).application_name("plimsoll");
-        // Use TLS for hosts other than this one, unless the address disables it: evidence and
+        // TLS is used for all other hosts, unless the address disables it. Otherwise evidence and
         // passwords would be readable on the network.
         let is_near = config.get_hosts().iter().all(|host| match host {
             Host::Unix(_) => true,
@@ -75,7 +75,7 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// Returns whether the address itself has the password.
+    /// Returns true if the address contains the password.
     #[must_use]
     pub fn has_password(&self) -> bool {
         self.has_password

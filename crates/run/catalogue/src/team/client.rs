@@ -13,18 +13,18 @@ use crate::entry::Entry;
 use crate::error::CatalogueError;
 use crate::index::Catalogue;
 
-/// Maximum time to wait for a server that became unavailable during an upload. A restart of the
-/// server takes less time.
+/// Maximum time to wait for a server that became unavailable during an upload. It is longer than a
+/// restart of the server takes.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Access of this host's user to a team's catalogue.
+/// Client with which this host's user accesses a team's catalogue.
 #[derive(Clone, Debug)]
 pub struct TeamClient {
     address: Address,
     /// File with the identity of this user's runs.
     origin: PathBuf,
-    /// Directory for unpacked bundles of other users.
+    /// Directory in which bundles of other users are unpacked.
     cache: PathBuf,
 }
 
@@ -50,8 +50,8 @@ impl TeamClient {
         self.address.without_password()
     }
 
-    /// Uploads this host's runs that `select` accepts and that are missing or outdated in the
-    /// team's catalogue. Then copies other users' runs into the index.
+    /// Uploads those of this host's runs that `select` accepts and that are missing or outdated in
+    /// the team's catalogue. Then copies other users' runs into the index.
     ///
     /// # Errors
     /// The server cannot be reached or stays unavailable for more than 30 s, or a bundle cannot be
@@ -78,7 +78,7 @@ impl TeamClient {
                     team.upload(&origin, &entry, &stamp, &archive)
                 })
             });
-            // The run is uploaded, or the archive is created again next time.
+            // The run has been uploaded, or the archive will be created again next time.
             let _ = fs::remove_file(&archive);
             put?;
             report.pushed.push(entry.run_id);
@@ -105,8 +105,8 @@ impl TeamClient {
         Team::connect(&self.address)?.fetch(&origin, &entry.run_id, &into)
     }
 
-    /// Repeats an operation while the server is unavailable. Operations are idempotent, so a
-    /// repeated upload has no further effect.
+    /// Repeats an operation while the server is unavailable. The operations are idempotent, so
+    /// repeating an upload does no harm.
     fn retry_while_down<T>(
         &self,
         team: &mut Team,
@@ -124,7 +124,7 @@ impl TeamClient {
             std::thread::sleep(RETRY_INTERVAL);
             match Team::connect(&self.address) {
                 Ok(again) if again.identity() == team.identity() => *team = again,
-                // The address now leads to another database.
+                // The address now refers to another database.
                 Ok(_) => return Err(error),
                 Err(_) => {}
             }
@@ -166,19 +166,19 @@ impl TeamClient {
         let io = |error| CatalogueError::io("create", &self.cache, error);
         fs::create_dir_all(&self.cache).map_err(io)?;
         let archive = self.cache.join(format!(".{run_id}-{}.tar.gz", std::process::id()));
-        // A killed process with the same id may have left this file.
+        // An earlier process with the same id, which was killed, may have left this file.
         let _ = fs::remove_file(&archive);
         Ok(archive)
     }
 
-    /// Returns the identity of this user's runs. It is created at random on first use.
+    /// Returns the identity of this user's runs. It is a random value that is created on first use.
     fn own_origin(&self) -> Result<String, CatalogueError> {
         let read = || fs::read_to_string(&self.origin).map(|text| text.trim().to_owned());
         match read() {
             Ok(origin) if is_name(&origin) => return Ok(origin),
             Ok(_) => {
                 let reason = std::io::Error::other(
-                    "not a valid name; delete the file, and a new one is created",
+                    "the file has no valid name; delete it, and Plimsoll will create a new file",
                 );
                 return Err(CatalogueError::io("use", &self.origin, reason));
             }

@@ -1,4 +1,4 @@
-//! Connects to PostgreSQL, without TLS on this host and with TLS to other hosts.
+//! Connects to PostgreSQL: with TLS to other hosts, and without TLS to a server on this host.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::error::CatalogueError;
 /// Connects to the server.
 ///
 /// # Errors
-/// The server cannot be reached, has no valid certificate, or refuses this user.
+/// The server cannot be reached, has no valid certificate, or rejects this user.
 pub(super) fn connect(address: &Address) -> Result<Connection, CatalogueError> {
     let failed =
         |reason: String| CatalogueError::Team { address: address.without_password(), reason };
     let config = &address.config;
-    // A hung server accepts the connection and then sends nothing, so there is a timeout over all
-    // hosts.
+    // A server that hangs accepts the connection but sends nothing, so there is a timeout for all
+    // hosts together.
     let timeout =
         CONNECT_TIMEOUT * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
     let connection = match config.get_ssl_mode() {

@@ -1,5 +1,5 @@
-//! A PostgreSQL connection with one query at a time and a timeout for each query. With a hung
-//! server, or a network that drops packets, the connection stays open but no answer arrives.
+//! A PostgreSQL connection with one query at a time and a timeout for each query. If the server
+//! hangs or the network drops packets, the connection stays open, but no response arrives.
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
-/// Timeout of a query, which transfers at most 4 MiB of a bundle.
+/// Timeout of a query. A query transfers at most 4 MiB of a bundle.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of a connection check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -49,11 +49,13 @@ impl ConnectionError {
 /// Parameters of a query.
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A connection. Its asynchronous work runs only during a query, on the calling thread.
+/// A connection. The asynchronous work of the connection runs only during a query, on the calling
+/// thread.
 pub(super) struct Connection {
     runtime: Runtime,
     client: Client,
-    /// True after a query timed out: the next answer on the connection would belong to that query.
+    /// True after a query timed out: the next response on the connection would belong to that
+    /// query.
     is_out_of_sync: bool,
 }
 
@@ -72,7 +74,7 @@ impl Connection {
         let client = runtime.block_on(async {
             let connected = tokio::time::timeout(timeout, connect).await;
             let (client, driven) = connected.map_err(|_| ConnectionError::TimedOut(timeout))??;
-            // The client notices when this task ends.
+            // When this task ends, the client detects it.
             drop(tokio::spawn(driven));
             Ok::<_, ConnectionError>(client)
         })?;
@@ -99,8 +101,8 @@ impl Connection {
         }
     }
 
-    /// Returns whether the connection is lost. A server that is shutting down may not have closed
-    /// it yet, so this sends a check.
+    /// Returns true if the connection is lost. Sends a query as a check, because a server that is
+    /// shutting down may not have closed the connection yet.
     pub(super) fn is_disconnected(&mut self) -> bool {
         self.client.is_closed()
             || self
@@ -108,7 +110,7 @@ impl Connection {
                 .is_err()
     }
 
-    /// Returns all rows of the answer.
+    /// Returns all rows of the response.
     pub(super) fn rows(
         &mut self,
         sql: &str,
@@ -117,12 +119,12 @@ impl Connection {
         self.run_query(QUERY_TIMEOUT, async |client| client.query(sql, values).await)
     }
 
-    /// Returns the only row of the answer.
+    /// Returns the only row of the response.
     pub(super) fn row(&mut self, sql: &str, values: Values<'_>) -> Result<Row, ConnectionError> {
         self.run_query(QUERY_TIMEOUT, async |client| client.query_one(sql, values).await)
     }
 
-    /// Returns the only row of the answer; `None` if the answer has no row.
+    /// Returns the only row of the response; `None` if the response has no row.
     pub(super) fn row_if_any(
         &mut self,
         sql: &str,
@@ -141,7 +143,7 @@ impl Connection {
         self.run_query(QUERY_TIMEOUT, async |client| client.batch_execute(sql).await)
     }
 
-    /// Runs `work` in a transaction, and rolls back if it fails.
+    /// Runs `work` in a transaction, and rolls the transaction back if `work` fails.
     ///
     /// # Errors
     /// Errors of `work` and of the connection.
@@ -153,7 +155,7 @@ impl Connection {
         let done = work(self);
         match &done {
             Ok(_) => self.execute_all("COMMIT")?,
-            // If the connection is lost, the server rolls back without a request.
+            // If the connection is lost, the server rolls back by itself.
             Err(_) => drop(self.execute_all("ROLLBACK")),
         }
         done

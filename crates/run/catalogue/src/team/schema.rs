@@ -4,8 +4,8 @@ use super::connection::{Connection, ConnectionError};
 use super::failed;
 use crate::error::CatalogueError;
 
-/// Advisory lock for migrations, since two hosts may connect at once. The bytes of "plimsoll" as a
-/// number.
+/// Advisory lock for migrations, because two hosts may connect at the same time. The number
+/// consists of the bytes of "plimsoll".
 pub(super) const LOCK: i64 = i64::from_be_bytes(*b"plimsoll");
 
 /// Each step migrates the tables to the next version. A released step is never changed.
@@ -28,7 +28,7 @@ const STEPS: [&str; 2] = [
         bytes BYTEA NOT NULL,
         PRIMARY KEY (run, number)
     );",
-    // 2: numbers for changes, so that clients read only new changes, and checksums of bundles.
+    // 2: checksums of bundles, and numbers of changes, with which clients read only new changes.
     "CREATE SEQUENCE plimsoll.changes;
     ALTER TABLE plimsoll.runs ADD COLUMN change BIGINT, ADD COLUMN archive_sha256 TEXT;
     UPDATE plimsoll.runs SET change = nextval('plimsoll.changes'), archive_sha256 = (
@@ -58,8 +58,8 @@ pub(super) fn migrate(
 fn steps(connection: &mut Connection) -> Result<Result<String, String>, ConnectionError> {
     let version = STEPS.len();
     connection.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
-    // A user without the right to create tables must be able to connect, so the code only creates
-    // tables that do not exist.
+    // A user without the right to create tables must also be able to connect, so tables are created
+    // only if they do not exist.
     let is_there: bool =
         connection.row("SELECT to_regclass('plimsoll.about') IS NOT NULL", &[])?.try_get(0)?;
     if !is_there {
@@ -74,7 +74,8 @@ fn steps(connection: &mut Connection) -> Result<Result<String, String>, Connecti
     let found = usize::try_from(found).unwrap_or(usize::MAX);
     if found > version {
         return Ok(Err(format!(
-            "its tables have version {found}, and this build supports up to {version}: install a newer Plimsoll"
+            "its tables have version {found}, but this build supports only versions up to \
+             {version}: install a newer Plimsoll"
         )));
     }
     for step in STEPS.iter().skip(found) {

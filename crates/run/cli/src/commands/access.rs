@@ -1,4 +1,4 @@
-//! A fleet's server: its address, or the file that `plimsoll fleet init` wrote.
+//! Access to a fleet's server: its address, or the file that `plimsoll fleet init` created.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::keys::{self, Sign};
 use crate::places::Places;
 
 /// Returns a fleet's server from an address or a `fleet.toml`, and Plimsoll's directories with the
-/// signing key. Only a file has credentials.
+/// signing key. Only the file contains credentials.
 ///
 /// # Errors
-/// An unreadable file or key.
+/// The file or the key cannot be read.
 pub fn reached(named: &str, sign: &Sign) -> Result<(Server, Places), CliError> {
     if !named.ends_with(".toml") {
         let server = Server { url: named.to_owned(), ..Server::default() };

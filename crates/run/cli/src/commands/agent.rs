@@ -1,4 +1,4 @@
-//! `plimsoll agent`: runs plans that are signed by a trusted key, on allowed targets.
+//! `plimsoll agent`: runs plans that a trusted key has signed, on allowed targets only.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,28 +26,30 @@ use crate::notes;
     /mnt/test\n\n`plimsoll run PLAN --fleet nats://10.0.0.5 --sign fleet.key` runs a plan on all agents."
 )]
 pub struct Options {
-    /// File that `plimsoll fleet init` wrote for this host: server, name, keys, certificate,
+    /// File that `plimsoll fleet init` created for this host: server, name, keys, certificate,
     /// trusted keys, allowed directories.
     #[arg(value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print a hardened systemd unit that runs the agent with this file, and exit.
     #[arg(long, requires = "config")]
     print_unit: bool,
-    /// The NATS server with JetStream, nats://host:4222 or tls://host:4222.
+    /// The NATS server with JetStream: nats://host:4222 or tls://host:4222.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     server: Option<String>,
-    /// Name of this agent in the fleet, instead of the host's. It replaces {host} in plans.
+    /// Name of this agent in the fleet; by default the name of the host. It replaces {host} in
+    /// plans.
     #[arg(long)]
     name: Option<String>,
-    /// Label for selection by plans, such as rack=1. May be given several times.
+    /// Label by which plans can select this agent, such as rack=1. May be given several times.
     #[arg(long)]
     label: Vec<String>,
-    /// Accept plans signed by this public key: the key or its file. May be given several times.
+    /// Accept plans signed with this public key: the key itself or its file. May be given several
+    /// times.
     #[arg(long, value_name = "KEY", required_unless_present = "config")]
     trust: Vec<String>,
     #[command(flatten)]
     allowed: Allowed,
-    /// Stop a waiting run if the coordinator is silent for this time; 10m by default. Its evidence
+    /// Stop a waiting run if the coordinator is silent for this time (default: 10m). Its evidence
     /// is kept.
     #[arg(long, value_name = "TIME")]
     alone_max: Option<DurationNs>,
@@ -61,7 +63,7 @@ pub struct Options {
 /// Runs the agent until a signal stops it.
 ///
 /// # Errors
-/// An unreachable server, or an invalid key or directory.
+/// The server is unreachable, or a key or directory is invalid.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let config = options.config.as_deref().map(FleetAccess::read).transpose()?;
     if let (Some(file), Some(config), true) = (&options.config, &config, options.print_unit) {

@@ -1,4 +1,4 @@
-//! Targets that other users' plans may use: on an agent, or through the page.
+//! Targets that plans of other users may use, on an agent or through the web page.
 
 use std::path::PathBuf;
 
@@ -10,23 +10,24 @@ use crate::error::CliError;
 /// Options for allowed targets.
 #[derive(Clone, Debug, Args)]
 pub struct Allowed {
-    /// Directory that other users' plans may use; links that lead out of it are rejected. Without
-    /// this option and the next three, no plan that writes is accepted. May be given several times.
+    /// Directory that plans of other users may use; links that lead out of it are rejected. Without
+    /// this option and the next three, all plans that write are rejected. May be given several
+    /// times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
     /// Block device that such plans may use. A device with data is still rejected.
     #[arg(long, value_name = "DEVICE")]
     allow_device: Vec<PathBuf>,
-    /// NFS export that such plans may use, nfs://host/export, with the port, uid and gid of the
-    /// plans.
+    /// NFS export that such plans may use: nfs://host/export, with the port, uid and gid that the
+    /// plans use.
     #[arg(long, value_name = "EXPORT")]
     allow_nfs: Vec<String>,
-    /// Bucket or prefix that such plans may use, https://host:port/bucket/prefix. Credentials come
-    /// from this process's environment.
+    /// Bucket or prefix that such plans may use: https://host:port/bucket/prefix. The credentials
+    /// are read from the environment of this process.
     #[arg(long, value_name = "BUCKET")]
     allow_s3: Vec<String>,
-    /// Command that the events of such plans may run, word for word: "ssh bmc-3 power off". Without
-    /// it, plans with commands are rejected.
+    /// Command that the events of such plans may run, with exactly these arguments: "ssh bmc-3
+    /// power off". Without it, plans with commands are rejected.
     #[arg(long, value_name = "COMMAND")]
     allow_event: Vec<String>,
 }
@@ -35,12 +36,12 @@ impl Allowed {
     /// Returns the allowed targets.
     ///
     /// # Errors
-    /// A missing directory or device, or an invalid export or bucket.
+    /// A directory or device is missing, or an export or bucket is invalid.
     pub fn read(&self) -> Result<Allow, CliError> {
         self.read_with(&[])
     }
 
-    /// Like [`Self::read`], with further directories from a file.
+    /// Like [`Self::read`], but adds directories from a file.
     ///
     /// # Errors
     /// The errors of [`Self::read`].

@@ -1,4 +1,4 @@
-//! Runs several targets of a plan in turns and compares them.
+//! Runs the targets of a plan in turns and compares the results.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +17,8 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::StderrProgress;
 
-/// Runs every target as often as the plan says, and compares them. `accept`: accepted differences.
+/// Runs every target as often as the plan requires, and compares them. `accept` are the accepted
+/// differences.
 ///
 /// # Errors
 /// The errors of [`run_arms_for`], or the plan has too few runs.
@@ -39,10 +40,10 @@ pub fn run_arms(
     run_arms_for(plan, after, taken, earlier, &show, common, progress, interrupt)
 }
 
-/// Rejects a plan with too few runs per target, before any time is spent on it.
+/// Rejects a plan with too few runs per target before the first run.
 ///
 /// # Errors
-/// The required number of runs.
+/// The plan has too few runs; the error states the required number.
 pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
     let runs = plan.resolve().repeat.runs as usize;
     if runs >= RUNS_MIN {
@@ -51,18 +52,22 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
     let name = plan.source_name();
     let often = if runs == 1 { "once".to_owned() } else { format!("{runs} times") };
     let says = format!(
-        "{name} runs each target {often}: fewer than {RUNS_MIN} runs of each cannot distinguish a difference from noise"
+        "{name} runs each target {often}, but with fewer than {RUNS_MIN} runs of each no difference is significant"
     );
     Err(CliError::usage(says)
-        .hint(format!("run each {RUNS_MIN} times or more: --runs {RUNS_MIN}, or `[repeat] runs = {RUNS_MIN}` in the plan"))
+        .hint(format!(
+            "use at least {RUNS_MIN} runs per target: --runs {RUNS_MIN}, or `[repeat] \
+            runs = {RUNS_MIN}` in the plan"
+        ))
         .hint(
-            "`plimsoll compare PLAN --few` runs it anyway: these runs are enough for a verdict on \
-             a requirement",
+            "`plimsoll compare PLAN --few` runs the plan anyway: these runs are enough for a \
+             verdict on a requirement",
         ))
 }
 
-/// Like [`run_arms`], with any number of runs, with the compared factors, and optionally after an
-/// interrupted comparison. `show` prints the comparison and returns its exit code.
+/// Like [`run_arms`], but with any number of runs, with the factors that are compared, and
+/// optionally as a continuation of an interrupted comparison. `show` prints the comparison and
+/// returns its exit code.
 ///
 /// # Errors
 /// A target is unusable, or a bundle cannot be written.
@@ -80,7 +85,7 @@ pub fn run_arms_for(
     let resolved = plan.resolve();
     after.refuse_with_fleet()?;
     let runs = after.preflight(&resolved);
-    if !after.hosts.check(&resolved, &runs, progress)? {
+    if !after.hosts.check(&resolved, &runs, common, progress)? {
         return Ok(Exit::Ok);
     }
     let carried = after.hosts.select(&resolved, &after.sign, progress, interrupt)?;
@@ -94,7 +99,8 @@ pub fn run_arms_for(
     for directory in &compared.kept {
         progress.say(&format!("the data was kept in {directory}"));
     }
-    // A failed run is more important than the comparison. A FAIL of one side is a result.
+    // The exit code of a failed run has priority over that of the comparison. A FAIL of one side is
+    // not a failed run.
     Ok(match worst(&compared.finished) {
         exit @ (Exit::Defect | Exit::Interrupted | Exit::Corruption | Exit::Environment) => exit,
         _ => exit,

@@ -1,5 +1,5 @@
-//! `plimsoll audit`: judges results of other tools and claims without a file, and explains the
-//! rules.
+//! `plimsoll audit`: judges results of other tools, and claims for which there is no file; explains
+//! the rules.
 
 mod claim;
 mod declaration;
@@ -23,30 +23,30 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
-    after_help = "Examples:\n  plimsoll audit result.json              what fio, vdbench, elbencho, \
-    diskspd and others wrote\n  plimsoll audit results/ --table         every result below a \
-    directory, or in an archive\n  plimsoll audit --iops 1e6 --size 4KiB --latency 0.25ms \
-    --depth 256 --link 25Gb/s\n  plimsoll audit table.csv --outstanding 480 --link \
-    5GB/s\n  plimsoll audit --explain holes-read\n  plimsoll audit --rules --claim \
-    tail-latency\n\nPlimsoll detects the form from the content; docs/audit.md lists all \
-    forms. Exit code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone \
-    (tier T3) never shows the source of reads, sustained rates,\nsurvival of a power loss, \
-    or the tail. `plimsoll observe -- CMD` shows more."
+    after_help = "Examples:\n  plimsoll audit result.json              a result of fio, vdbench, \
+        elbencho, diskspd or another tool\n  plimsoll audit results/ --table         all results \
+        in a directory or archive\n  plimsoll audit --iops 1e6 --size 4KiB --latency 0.25ms \
+        --depth 256 --link 25Gb/s\n  plimsoll audit table.csv --outstanding 480 --link 5GB/s\n  \
+        plimsoll audit --explain holes-read\n  plimsoll audit --rules --claim \
+        tail-latency\n\nPlimsoll detects the format from the content; docs/audit.md lists all \
+        formats. Exit code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone \
+        (tier T3) cannot show where reads came from, whether a rate can be\nsustained, whether \
+        writes survive a power loss, or the tail latency. `plimsoll observe -- CMD` can show more."
 )]
 pub struct Options {
     /// Results: files, directories or archives (tar, tar.gz, zip).
     #[arg(value_name = "PATH", group = "claimed")]
     paths: Vec<PathBuf>,
-    /// List the rules; with `--claim`, those that affect it.
+    /// List the rules; with `--claim`, only the rules that affect this claim.
     #[arg(long, conflicts_with_all = ["paths", "explain"], group = "claimed")]
     rules: bool,
-    /// Explain a rule: its meaning, its method and what to do.
+    /// Explain a rule: its meaning, its method, and what to do if it fails.
     #[arg(long, value_name = "RULE", conflicts_with = "paths")]
     explain: Option<String>,
-    /// Print one row per result.
+    /// Print a table with one row per result.
     #[arg(long, requires = "paths")]
     table: bool,
-    /// Order of the rows.
+    /// Sort the rows by this figure.
     #[arg(long, value_name = "COLUMN", default_value = "verdict")]
     sort: sort::Sort,
     /// Write the report as an HTML page to this file.
@@ -55,11 +55,11 @@ pub struct Options {
     /// Write the rows as CSV to this file.
     #[arg(long, value_name = "FILE", requires = "paths")]
     csv: Option<PathBuf>,
-    /// The claim of the figure; by default the one that its operations suggest.
+    /// Claim that the figure should support; by default the claim that fits its operations.
     #[arg(long, value_name = "CLAIM", requires = "claimed")]
     claim: Vec<String>,
-    /// Operations in flight over all clients, if the result does not state them.
-    #[arg(long, visible_alias = "depth", value_name = "COUNT")]
+    /// Total operations in flight of all clients, if the result does not state them.
+    #[arg(long, visible_alias = "depth", value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     outstanding: Option<u64>,
     /// Rate of the slowest link, such as 5GB/s or 25Gb/s.
     #[arg(long, value_name = "RATE")]
@@ -67,23 +67,23 @@ pub struct Options {
     /// Size of the storage system's caches.
     #[arg(long, value_name = "SIZE")]
     array_cache: Option<String>,
-    /// Total memory of the hosts.
+    /// Memory of all hosts together.
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     /// Kind of media: hdd, ssd, nvme, hybrid or memory.
     #[arg(long, value_name = "MEDIA")]
     media: Option<String>,
     /// Number of drives that store the data.
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     drives: Option<u32>,
     #[command(flatten)]
     stated: claim::ClaimedFigures,
 }
 
-/// Judges the named results, or shows the rules.
+/// Judges the given results, or shows the rules.
 ///
 /// # Errors
-/// An unreadable file, an unknown format, or an invalid option.
+/// A file cannot be read, a format is unknown, or an option is invalid.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if options.rules {
         return rules::list(&declaration::claims(&options.claim)?, common);
@@ -96,9 +96,9 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         return study::one(&reported, &declared.reported(), options, common);
     }
     match &options.paths[..] {
-        [] => Err(CliError::usage("nothing to audit")
-            .hint("name a result's file or a directory of results")
-            .hint("or state a claim: --iops, --bandwidth, --latency, --size, --depth")),
+        [] => Err(CliError::usage("there is no result to audit")
+            .hint("pass the file of a result, or a directory with results")
+            .hint("or state a claim with --iops, --bandwidth, --latency, --size, --depth")),
         [file] if !options.table && is_run_result(file) => {
             one::carry_out(file, &declared, options, common)
         }

@@ -1,4 +1,4 @@
-//! Shared functions for bundles: find, judge, show.
+//! Functions for bundles that several commands use: find, judge, show.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::error::CliError;
 use crate::notes;
 use crate::places::Places;
 
-/// Width of a report that does not go to a terminal.
+/// Width of a report if the output is not a terminal.
 const COLUMNS: usize = 100;
 
-/// Returns a bundle's directory from a path or the name of a run.
+/// Returns the directory of a bundle from a path or the name of a run.
 ///
 /// # Errors
 /// Neither exists.
@@ -28,7 +28,7 @@ pub fn find(name: &str) -> Result<PathBuf, CliError> {
         return Ok(path.to_path_buf());
     }
     let places = Places::from_environment()?;
-    // A full name is found without the index.
+    // A complete name can be found without the index.
     if !name.contains('/')
         && let Some(catalogued) = catalogued(&places.runs, name)
     {
@@ -36,7 +36,7 @@ pub fn find(name: &str) -> Result<PathBuf, CliError> {
     }
     if name.contains('/') {
         return Err(CliError::usage(format!("no bundle {name}"))
-            .hint("name a bundle's directory, or a run as `plimsoll runs` lists them"));
+            .hint("use the directory of a bundle, or a run from `plimsoll runs`"));
     }
     catalogue::find(&places, name)
 }
@@ -70,7 +70,7 @@ pub fn show(
         text.push_str(&format!("\nreport: {}\n", report.display()));
     } else {
         let again = directory.display();
-        text.push_str(&format!("\nreport: none; `plimsoll judge {again}` writes it\n"));
+        text.push_str(&format!("\nreport: none; `plimsoll judge {again}` creates it\n"));
     }
     print(&text)
 }
@@ -92,7 +92,7 @@ pub fn verdict_json(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliErr
     }
 }
 
-/// Prints doubts about the evidence: below a report for people, and on stderr for programs.
+/// Prints doubts about the evidence: after the report for users, on stderr for programs.
 ///
 /// # Errors
 /// Stdout that cannot be written.
@@ -105,22 +105,22 @@ pub fn print_custody(lines: &[String], common: &Globals) -> Result<(), CliError>
     print(&text)
 }
 
-/// Returns the style of text: the terminal's width, and colour if enabled.
+/// Returns the style of text: the width of the terminal, and colour if it is enabled.
 pub fn style(common: &Globals) -> Style {
     let terminal = std::io::stdout().is_terminal();
     let required = common::colour(common, terminal);
     let size = terminal.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok()).flatten();
-    // A serial console reports a width of 0.
+    // A serial console may report a width of 0.
     let columns = size.map_or(0, |size| usize::from(size.ws_col));
     let width = if columns == 0 { COLUMNS } else { columns };
     Style { colour: required, width, ..Style::default() }
 }
 
-/// Prints text to stdout. If that fails, the command continues and ends with code 5
+/// Prints text to stdout. If this fails, the command continues and ends with code 5
 /// ([`notes::write_result`]).
 ///
 /// # Errors
-/// None. The command finishes its work first.
+/// This function never fails: the command finishes its work first.
 pub fn print(text: &str) -> Result<(), CliError> {
     print_bytes(notes::without_control(text).as_bytes())
 }

@@ -1,5 +1,5 @@
-//! `plimsoll calibrate`: measures this host's ceilings. If the rate of a run is close to one of
-//! them, the load generator limited it, not the storage.
+//! `plimsoll calibrate`: measures the highest rates that this host can generate. If the rate of a
+//! run is close to such a ceiling, the load generator was the limit, not the storage.
 
 use clap::Args;
 use plimsoll_engine::calibrate::QueueFigures;
@@ -14,11 +14,9 @@ use crate::progress::StderrProgress;
 
 /// Options of `calibrate`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll calibrate\n  plimsoll calibrate --json | jq .score.score\n\nRuns \
-    measure the ceilings once per boot and write them into each bundle. With\n\
-    PLIMSOLL_CALIBRATE=never they are unknown."
-)]
+#[command(after_help = "Examples:\n  plimsoll calibrate\n  plimsoll calibrate --json | jq \
+        .score.score\n\nRuns measure these ceilings once per boot and store them in each bundle. \
+        With\nPLIMSOLL_CALIBRATE=never, runs do not measure them.")]
 pub struct Options {}
 
 /// Measures the host.
@@ -45,7 +43,7 @@ fn describe(ceilings: &Ceilings) -> String {
         let system_ns = figures.system_ps as f64 / 1000.0;
         (
             format!("{:.2} million ops/s", figures.operations_per_s as f64 / 1e6),
-            format!("{user_ns:.1} ns user, {system_ns:.1} ns system an operation"),
+            format!("CPU time per operation: {user_ns:.1} ns user, {system_ns:.1} ns system"),
         )
     };
     let bandwidth = |bytes_per_s: u64| format!("{:.1} GB/s", bytes_per_s as f64 / 1e9);
@@ -71,7 +69,7 @@ fn describe(ceilings: &Ceilings) -> String {
     row("checksum (CRC-32C)", (bandwidth(found.checksum_bytes_per_s), nothing()));
     let clock = &found.clock;
     let note = format!(
-        "{}, steps of {} ns, at most {} ns from the kernel's",
+        "{}, steps of {} ns, at most {} ns from the kernel's clock",
         clock.source, clock.resolution_ns, clock.error_ns_max
     );
     row("reading the clock", (format!("{:.1} ns", clock.cost_ps as f64 / 1e3), note));
@@ -79,7 +77,7 @@ fn describe(ceilings: &Ceilings) -> String {
     row("single-core score", (format!("{:.0}", ceilings.score.score), note));
     let wide = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
     let wide_figure = rows.iter().map(|(_, figure, _)| figure.len()).max().unwrap_or(0);
-    let mut text = "One processor of this host can do at most:\n\n".to_owned();
+    let mut text = "Highest rates of one processor of this host:\n\n".to_owned();
     for (name, figure, note) in rows {
         let line = format!("  {name:<wide$}  {figure:>wide_figure$}  {note}");
         text.push_str(line.trim_end());

@@ -18,23 +18,25 @@ use crate::places::Places;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll clean                  generation maps whose data is \
-    gone\n  plimsoll clean /mnt/db1         what killed runs left there, too\n  plimsoll \
-    clean /mnt/db1 --kept  data that runs kept there, too\n\nRemoves only files that \
-    Plimsoll made, and directories that are then empty. Bundles and the ledger stay."
+        gone\n  plimsoll clean /mnt/db1         also the data that killed runs left there\n  \
+        plimsoll clean /mnt/db1 --kept  also the data that runs kept there\n\nRemoves only files \
+        that Plimsoll created, and directories that are empty afterwards. Bundles and the ledger \
+        are never removed."
 )]
 pub struct Options {
-    /// Directories of plans, or subdirectories of runs in them (plimsoll-NAME).
+    /// Directories that plans use as targets, or a run's subdirectory in such a directory
+    /// (plimsoll-NAME).
     paths: Vec<PathBuf>,
     /// Also remove data that was kept on purpose.
     #[arg(long)]
     kept: bool,
-    /// Also remove generation maps whose data cannot be checked: on a file system that is not
-    /// mounted, or of an earlier version of Plimsoll.
+    /// Also remove generation maps whose data cannot be checked: the file system is not mounted, or
+    /// an earlier version of Plimsoll created the map.
     #[arg(long)]
     unknown: bool,
 }
 
-/// Result, as `--json` prints it.
+/// Result, as printed with `--json`.
 #[derive(Debug, Default, Serialize)]
 struct CleanReport {
     data_removed: Vec<PathBuf>,
@@ -44,14 +46,14 @@ struct CleanReport {
     maps_removed_bytes: u64,
     maps_needed: u64,
     maps_unknown: u64,
-    /// Directories with data of running or killed runs, or with kept data.
+    /// Directories that contain data of running or killed runs, or data that was kept on purpose.
     data_found: BTreeSet<PathBuf>,
 }
 
 /// Removes the leftovers.
 ///
 /// # Errors
-/// A directory in use, or data that cannot be removed.
+/// A directory is in use, or data cannot be removed.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let stores = Places::from_environment()?.stores();
     let mut report = CleanReport::default();
@@ -87,11 +89,11 @@ fn describe(report: &CleanReport) -> String {
         text.push_str(&format!("removed {}\n", path.display()));
     }
     if report.removals_finished > 0 {
-        text.push_str(&format!("finished {} interrupted removals\n", report.removals_finished));
+        text.push_str(&format!("completed {} interrupted removals\n", report.removals_finished));
     }
     for path in &report.data_kept {
         text.push_str(&format!(
-            "{} stays: the data was kept on purpose (--kept removes it)\n",
+            "{} was not removed, because its data was kept on purpose (--kept removes it)\n",
             path.display()
         ));
     }
@@ -102,13 +104,14 @@ fn describe(report: &CleanReport) -> String {
     for data in &report.data_found {
         let place = data.display();
         text.push_str(&format!(
-            "data at {place}: of a running or killed run, or kept on purpose; `plimsoll clean \
-             {place}` removes the data of killed runs\n"
+            "{place} contains data of a running or killed run, or data kept on purpose; `plimsoll \
+             clean {place}` removes the data of killed runs\n"
         ));
     }
     if *maps_unknown > 0 {
         text.push_str(&format!(
-            "{maps_unknown} generation maps stay: it is unknown here whether their data still exists (--unknown)\n"
+            "{maps_unknown} generation maps were not removed, because it is unknown whether their \
+             data still exists (--unknown removes them)\n"
         ));
     }
     text

@@ -22,35 +22,35 @@ use crate::{error::CliError, exit::Exit, keys::Sign};
 /// Options of `compare`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll compare EXPERIMENT-A EXPERIMENT-B\n  plimsoll compare old=12 \
-    new=last --factor mount-options\n  plimsoll compare before/ after/ --accept \
-    kernel\n  plimsoll compare firmware/\n  plimsoll compare ext4-against-btrfs.toml \
-    --dry-run\n  plimsoll compare oltp --target ext4=/mnt/a --target btrfs=/mnt/b --runs \
-    4\n  plimsoll compare --path /mnt/a --path /mnt/b --size 8KiB --reads 70 --for \
-    1m\n  plimsoll compare SWEEP-A SWEEP-B --html cells.html\n  plimsoll compare baseline/ \
-    new/ --fail-if-worse 10%\n  plimsoll compare baseline/ new/ --fail-if-worse \
-    rate=5%,read_p99=20% --junit gate.xml\n\nA side is an experiment or run as `plimsoll \
-    runs` lists it, or a directory that holds bundles; NAME=SIDE names it. One directory is \
-    compared within itself: its directories of repeats, or its runs by plan. If a plan names \
-    several targets, all are run in turns, in random order. Two sweeps are compared cell by \
-    cell; a directory with several sweeps of one plan is one side. Runs of fleets are \
-    compared by the totals of all hosts. Directories, files or archives of results of other \
-    tools are compared by workload, with the scatter of their repeats.\nExit code 3: \
-    conditions differ that were not accepted, so no winner is called.\nWith --fail-if-worse: \
-    1 if a figure is shown to be worse by more than its allowance, 0 if none is, 3 if the \
-    runs do not decide."
+    after_help = "Examples:\n  plimsoll compare EXPERIMENT-A EXPERIMENT-B\n  plimsoll compare \
+        old=12 new=last --factor mount-options\n  plimsoll compare before/ after/ --accept \
+        kernel\n  plimsoll compare firmware/\n  plimsoll compare ext4-against-btrfs.toml \
+        --dry-run\n  plimsoll compare oltp --target ext4=/mnt/a --target btrfs=/mnt/b --runs 4\n  \
+        plimsoll compare --path /mnt/a --path /mnt/b --size 8KiB --reads 70 --for 1m\n  plimsoll \
+        compare SWEEP-A SWEEP-B --html cells.html\n  plimsoll compare baseline/ new/ \
+        --fail-if-worse 10%\n  plimsoll compare baseline/ new/ --fail-if-worse \
+        rate=5%,read_p99=20% --junit gate.xml\n\nA side is an experiment or run from `plimsoll \
+        runs`, or a directory with bundles; NAME=SIDE sets its name. If only one directory is \
+        given, the sides are its subdirectories of repeats, or its runs grouped by plan. If a \
+        plan has several targets, all of them are run in turns, in random order. Two sweeps are \
+        compared cell by cell; a directory with several sweeps of one plan is one side. Fleet \
+        runs are compared by the totals of all hosts. Results of other tools (directories, files \
+        or archives) are compared by workload; repeats show how much they vary.\nExit code 3: \
+        conditions differ that were not accepted, so there is no winner.\nWith --fail-if-worse: 1 \
+        if a figure is significantly worse by more than its allowance, 0 if no figure is, 3 if \
+        the runs cannot decide this."
 )]
 pub struct Options {
     /// Experiments, runs or directories of bundles; or one plan with several targets. Without
-    /// sides, the flags describe the load, and --path or --target name the sides.
+    /// sides, the flags describe the load, and --path or --target set the sides.
     #[arg(required_unless_present_any = ["target", "path"], value_name = "SIDE")]
     sides: Vec<String>,
-    /// Accept that this condition differs, by its name in the comparison: `kernel`, or `plan` for
+    /// Accept that this condition differs. Use its name in the comparison: `kernel`, or `plan` for
     /// all differences of the plans. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     accept: Vec<String>,
-    /// Factor under comparison, by its name in the comparison: `mount-options`. Its difference is
-    /// accepted. May be given several times.
+    /// Factor whose effect is compared. Use its name in the comparison: `mount-options`. Its
+    /// difference is accepted. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     factor: Vec<String>,
     /// Write the report as an HTML page to this file.
@@ -67,7 +67,7 @@ pub struct Options {
 /// Compares the sides.
 ///
 /// # Errors
-/// A missing side, fewer than two sides, or a plan that cannot be run.
+/// A side is missing, there are fewer than two sides, or the plan cannot be run.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.sides[..] {
         [] => return targets::run_plan(None, options, common),
@@ -77,7 +77,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     options.gate.check(None)?;
     if let Some(flag) = options.run.first_flag() {
         let says = format!("{flag} can be used only with a plan, and no side is a plan");
-        return Err(CliError::usage(says).hint("plimsoll compare PLAN runs the targets of a plan"));
+        return Err(CliError::usage(says).hint("to run a plan: plimsoll compare PLAN"));
     }
     let (compared, read) = match &options.sides[..] {
         [one] => compare_within(&bundle::find(one)?, accepted_of(options))?,

@@ -1,4 +1,4 @@
-//! `plimsoll compare RUN_A RUN_B` of fleets: compares the sums of all hosts.
+//! `plimsoll compare RUN_A RUN_B` for fleet runs: compares the totals of all hosts.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ fn fleets_in(directory: &Path) -> Vec<PathBuf> {
 /// Compares sides that are fleet runs or directories of fleet runs; `None` if no side is.
 ///
 /// # Errors
-/// Mixed sides, or evidence that is unreadable or changed.
+/// Only some of the sides are fleet runs, or evidence is unreadable or was changed.
 pub fn compare(
     given: &[NamedSide],
     taken: &Exemptions<'_>,
@@ -33,8 +33,8 @@ pub fn compare(
         return Ok(None);
     }
     if let Some(other) = found.iter().position(Vec::is_empty) {
-        let says = format!("{} is not a fleet run, and another side is one", given[other].argument);
-        return Err(CliError::usage(says).hint("compare fleets with fleets, and runs with runs"));
+        let says = format!("{} is not a fleet run, but another side is one", given[other].argument);
+        return Err(CliError::usage(says).hint("fleet runs can only be compared with fleet runs"));
     }
     let all = |paths: &Vec<PathBuf>| -> Result<Vec<FleetBundle>, CliError> {
         paths.iter().map(|path| read(path)).collect()

@@ -1,4 +1,4 @@
-//! `plimsoll compare BEFORE AFTER` of results of other tools: files, directories or archives.
+//! `plimsoll compare BEFORE AFTER` for results of other tools: files, directories or archives.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Returns true for an existing path without bundles: a file, archive or directory of results.
+/// Returns true if a path exists and contains no bundles: a file, archive or directory of results.
 pub fn is_foreign(path: &str) -> bool {
     let path = Path::new(path);
     path.is_file() || path.is_dir() && !holds_bundles(path, 3)
 }
 
-/// Returns true if there is a bundle in the directory, down to this depth.
+/// Returns true if the directory contains a bundle within this number of levels.
 fn holds_bundles(directory: &Path, depth: usize) -> bool {
     let marks = ["run.json", "experiment.json", "all/fleet.json"];
     if marks.iter().any(|mark| directory.join(mark).is_file()) {
@@ -35,7 +35,7 @@ fn holds_bundles(directory: &Path, depth: usize) -> bool {
 /// Compares the two sides.
 ///
 /// # Errors
-/// A side without results, or output that cannot be written.
+/// A side contains no results, or the output cannot be written.
 pub fn carry_out(
     named: [(Option<&str>, &str); 2],
     html: Option<&Path>,
@@ -69,7 +69,7 @@ pub fn carry_out(
     Ok(exit_of(&sides))
 }
 
-/// There is no verdict if the sides have no common figure, or if a result is impossible.
+/// There is no verdict if the sides have no figure in common, or if a result is impossible.
 fn exit_of(sides: &Sides) -> Exit {
     let mut pairs = sides.rows.iter().flat_map(|row| &row.pairs).peekable();
     let told = pairs.peek().is_some() && pairs.all(|pair| pair.says != Difference::Impossible);

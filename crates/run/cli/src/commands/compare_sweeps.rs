@@ -12,10 +12,10 @@ use crate::custody::RunSet;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Shows a comparison of sweeps, writes its page, and returns the exit code.
+/// Shows a comparison of sweeps, writes its HTML page, and returns the exit code.
 ///
 /// # Errors
-/// A page or stdout that cannot be written.
+/// The page or stdout cannot be written.
 pub fn show_comparison(
     (compared, read): &(SweepComparison, Vec<RunSet>),
     html: Option<&Path>,

@@ -1,4 +1,5 @@
-//! `plimsoll completions SHELL`: shell completions of options, runs, models and experiments.
+//! `plimsoll completions SHELL`: prints shell completions for options, runs, models and
+//! experiments.
 
 mod candidates;
 
@@ -9,19 +10,22 @@ use clap_complete::env::{CompleteEnv, Shells};
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Variable by which a shell's script requests candidates.
+/// Environment variable with which the shell's script requests candidates.
 const VARIABLE: &str = "PLIMSOLL_COMPLETE";
 
 /// Options of `completions`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  plimsoll completions bash > /etc/bash_completion.d/plimsoll\n\nThe script \
-    calls plimsoll for its candidates: runs, models, experiments and options of the \
-    installed version."
+    after_help = "Example:\n  plimsoll completions bash > /etc/bash_completion.d/plimsoll\n\nThe \
+        script runs plimsoll to get its candidates: runs, models, experiments and the options of \
+        the installed version."
 )]
 pub struct Options {
     /// The shell.
     shell: Shell,
+    /// Hides the option of all commands: a script for a shell has no JSON form.
+    #[arg(long, hide = true)]
+    json: bool,
 }
 
 /// Prints the script for a shell.
@@ -32,17 +36,17 @@ pub fn carry_out(options: &Options) -> Result<Exit, CliError> {
     let name = options.shell.to_string();
     let shells = Shells::builtins();
     let Some(shell) = shells.completer(&name) else {
-        return Err(CliError::usage(format!("no completions for {name}")));
+        return Err(CliError::usage(format!("there are no completions for {name}")));
     };
     let mut text = Vec::new();
-    shell
-        .write_registration(VARIABLE, "plimsoll", "plimsoll", "plimsoll", &mut text)
-        .map_err(|error| CliError::new(Exit::Defect, format!("the completions: {error}")))?;
+    shell.write_registration(VARIABLE, "plimsoll", "plimsoll", "plimsoll", &mut text).map_err(
+        |error| CliError::new(Exit::Defect, format!("cannot print the completions: {error}")),
+    )?;
     super::bundle::print_bytes(&text)?;
     Ok(Exit::Ok)
 }
 
-/// Answers a request for completion candidates and exits; does nothing without such a request.
+/// Prints completion candidates and exits if the shell requested them; otherwise does nothing.
 pub fn answer(command: fn() -> Command) {
     CompleteEnv::with_factory(move || candidates::with(command()))
         .var(VARIABLE)

@@ -1,4 +1,4 @@
-//! `plimsoll durability`: cuts a target off and checks that each acknowledged write is there.
+//! `plimsoll durability`: cuts a target off and checks that each acknowledged write is still there.
 
 mod flags;
 mod place;
@@ -27,11 +27,11 @@ use crate::{interrupt, notes};
 /// Runs the test.
 ///
 /// # Errors
-/// An unusable target or witness, or a failed command.
+/// The target or the witness cannot be used, or a command failed.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if let Some(directory) = &options.serve_witness {
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
-        // Without its peer, the server can report an error to no one.
+        // If its peer is gone, the witness server cannot report an error to anyone.
         let _ = durability::serve_witness(directory, input, output);
         return Ok(Exit::Ok);
     }
@@ -54,7 +54,7 @@ fn ask_user(text: &str, stop: &AtomicBool) -> bool {
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = std::io::stdin().lock().read_line(&mut text);
-        // After a signal, the receiver no longer exists.
+        // After a signal, the receiver may no longer exist.
         let _ = sender.send(read.is_ok_and(|bytes| bytes > 0));
     });
     loop {

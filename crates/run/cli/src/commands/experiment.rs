@@ -30,7 +30,7 @@ pub struct Options {
 enum ExperimentCommand {
     /// List the built-in experiments.
     List,
-    /// Show an experiment: the published work, its arms and its questions.
+    /// Show an experiment: the publication that it repeats, its arms and its questions.
     Show(show::Options),
     /// Run all arms, and compare the results with the published ones.
     Run(Box<run::Options>),
@@ -39,7 +39,7 @@ enum ExperimentCommand {
 /// Runs a subcommand.
 ///
 /// # Errors
-/// An invalid experiment, plan or target.
+/// The experiment, a plan or a target is invalid.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
         ExperimentCommand::List => list::carry_out(common),
@@ -51,7 +51,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
 /// Shows an analysis.
 ///
 /// # Errors
-/// Stdout that can't be written.
+/// Stdout cannot be written.
 fn show_analysis(
     analysis: &Analysis,
     around: &Surroundings,

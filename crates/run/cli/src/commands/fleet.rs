@@ -17,9 +17,11 @@ use crate::keys::Sign;
 /// Options of `fleet`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll fleet init ./fleet --server-name nats.example --agents node1,node2\n  plimsoll fleet \
-    add ./fleet node3\n  plimsoll fleet status ./fleet/coordinator/fleet.toml\n  plimsoll fleet drain ./fleet/coordinator/fleet.toml node2\n  plimsoll fleet check \
-    ./fleet/coordinator/fleet.toml plan.toml\n\nA fleet is named by the fleet.toml that `init` wrote, or by its NATS server's address."
+    after_help = "Examples:\n  plimsoll fleet init ./fleet --server-name nats.example --agents \
+        node1,node2\n  plimsoll fleet add ./fleet node3\n  plimsoll fleet status \
+        ./fleet/coordinator/fleet.toml\n  plimsoll fleet drain ./fleet/coordinator/fleet.toml \
+        node2\n  plimsoll fleet check ./fleet/coordinator/fleet.toml plan.toml\n\nTo select a \
+        fleet, pass the fleet.toml that `init` created, or the address of its NATS server."
 )]
 pub struct Options {
     #[command(subcommand)]
@@ -28,16 +30,16 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
-    /// Write keys, certificates, the NATS server's configuration and a file for each host.
+    /// Create keys, certificates, the NATS server's configuration and a file for each host.
     Init(init::Options),
-    /// Add hosts to a fleet: a file for each, and a new list of the server's users.
+    /// Add hosts to a fleet: creates a file for each host, and a new list of the server's users.
     Add(hosts::Add),
-    /// Remove hosts from a fleet permanently: the server rejects their keys once it has the new
+    /// Remove hosts from a fleet permanently: the server rejects their keys once it uses the new
     /// list of users.
     Remove(hosts::HostSelection),
     /// List the agents: host, allowed targets, current run, clock error.
     Status(FleetArgument),
-    /// Draining agents finish their current run and get no new ones.
+    /// Drain agents: they finish their current run and get no new runs.
     Drain {
         #[command(flatten)]
         of: FleetArgument,
@@ -47,11 +49,11 @@ enum FleetCommand {
         /// All connected agents.
         #[arg(long, conflicts_with = "agents")]
         all: bool,
-        /// Undo: give them runs again.
+        /// Undo this: send runs to these agents again.
         #[arg(long)]
         undo: bool,
     },
-    /// Show for each agent whether it would accept a plan, and why not. Runs nothing.
+    /// Show for each agent whether it would accept a plan, and the reason if not. Runs nothing.
     Check {
         #[command(flatten)]
         of: FleetArgument,
@@ -67,7 +69,7 @@ enum FleetCommand {
 /// The fleet.
 #[derive(Debug, Args)]
 pub struct FleetArgument {
-    /// The fleet.toml that `plimsoll fleet init` wrote, or the NATS server's address.
+    /// The fleet.toml that `plimsoll fleet init` created, or the NATS server's address.
     #[arg(value_name = "FLEET")]
     fleet: String,
 }
@@ -75,7 +77,7 @@ pub struct FleetArgument {
 /// Runs a subcommand.
 ///
 /// # Errors
-/// The fleet cannot be reached, or cannot be set up.
+/// The fleet cannot be reached or set up.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
         FleetCommand::Init(options) => init::carry_out(options, common),

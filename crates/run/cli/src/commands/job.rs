@@ -1,4 +1,5 @@
-//! A fio job instead of a plan: reads its file and includes, and converts its streams to a plan.
+//! A fio job in place of a plan: reads its file and the included files, and converts its streams to
+//! a plan.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,20 +11,20 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::notes;
 
-/// Extensions of job files.
+/// File name extensions of job files.
 const ENDINGS: [&str; 3] = ["fio", "job", "ini"];
 
-/// Returns true if the name is that of a fio job.
+/// Returns true if the name is the name of a fio job.
 pub fn is_job(name: &str) -> bool {
     let path = Path::new(name);
     let ending = path.extension().and_then(|ending| ending.to_str());
     path.is_file() && ending.is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-/// Reads a job with includes and environment variables expanded; `-` is stdin.
+/// Reads a job, with its includes and environment variables expanded. `-` means stdin.
 ///
 /// # Errors
-/// An unreadable file, or an undefined variable.
+/// The file cannot be read, or a variable is undefined.
 pub fn read(job: &Path) -> Result<String, CliError> {
     let text = if job == Path::new("-") {
         let mut text = String::new();
@@ -42,7 +43,7 @@ pub fn read(job: &Path) -> Result<String, CliError> {
         .map_err(|says| CliError::usage(format!("{}: {says}", job.display())))
 }
 
-/// Returns the name of a job: its file without extension.
+/// Returns the name of a job: its file name without the extension.
 pub fn name(job: &Path) -> String {
     let stem = job.file_stem().filter(|_| job != Path::new("-"));
     stem.map_or("job".to_owned(), |stem| stem.to_string_lossy().into_owned())
@@ -55,10 +56,10 @@ pub fn report(imported: &FioImport, common: &Globals) {
     }
 }
 
-/// Converts a job whose sections all run at the same time to a plan.
+/// Converts a job to a plan if all its sections run at the same time.
 ///
 /// # Errors
-/// An unreadable job, or inside: options that cannot be converted.
+/// The job cannot be read. The inner error: its options cannot be converted.
 pub fn plan(job: &Path) -> Result<Result<Plan, PlanErrors>, CliError> {
     let text = read(job)?;
     Ok(import_fio(&text, &name(job)).map(|imported| imported.plan))

@@ -16,17 +16,17 @@ use crate::exit::Exit;
 #[command(after_help = "Examples:\n  plimsoll judge 20261121-093000-quickstart-7f3a\n  \
     plimsoll judge ./bundle --json")]
 pub struct Options {
-    /// A bundle's directory, or a run as `plimsoll runs` lists them.
+    /// The directory of a bundle, or a run from `plimsoll runs`.
     bundle: String,
-    /// Write verdict and report again even if the existing files were changed.
+    /// Overwrite the verdict and the report even if the existing files were changed.
     #[arg(long, alias = "anew")]
     rewrite: bool,
 }
 
-/// Judges the bundle again and rewrites its verdict and report.
+/// Judges the bundle again, and rewrites its verdict and report.
 ///
 /// # Errors
-/// The directory is not a bundle, or its bundle is of a later version or was changed.
+/// The directory is not a bundle, or a later version created it, or it was changed.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
     if is_fleet(&directory) {

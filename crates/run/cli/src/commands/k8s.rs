@@ -1,4 +1,4 @@
-//! `plimsoll k8s`: writes Kubernetes Jobs that judge the volumes of storage classes.
+//! `plimsoll k8s`: writes Kubernetes Jobs that test the volumes of storage classes.
 
 use std::path::PathBuf;
 
@@ -13,48 +13,47 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Default image: users must replace the registry.
+/// Default image; users must replace the registry.
 const IMAGE: &str = concat!("registry.example.com/plimsoll:", env!("CARGO_PKG_VERSION"));
 
 /// Options of `k8s`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll k8s --storage-class fast --plan postgres --image registry.local/plimsoll:1 > \
-    job.yaml\n  plimsoll k8s --storage-class fast --storage-class slow --plan oltp --out jobs/\n  plimsoll k8s \
-    --claim db-0 --plan etcd --set phases.measure=10m\n  plimsoll k8s --storage-class fast --block --plan device.toml\n\nThe comment at \
-    the top of a manifest has the commands that create the Job, wait for its end, passed or failed, and show the \
-    verdict. Pods meet the restricted pod security standard. The evidence is on an emptyDir, or on the claim that \
-    --evidence-claim names; it is never on the volume under test."
-)]
+#[command(after_help = "Examples:\n  plimsoll k8s --storage-class fast --plan postgres --image \
+    registry.local/plimsoll:1 > job.yaml\n  plimsoll k8s --storage-class fast --storage-class \
+    slow --plan oltp --out jobs/\n  plimsoll k8s --claim db-0 --plan etcd --set \
+    phases.measure=10m\n  plimsoll k8s --storage-class fast --block --plan device.toml\n\nThe \
+    comment at the top of a manifest contains the commands that create the Job, wait for its \
+    result, and show the verdict. Pods meet the restricted pod security standard. The evidence is \
+    stored on an emptyDir or on --evidence-claim, never on the volume under test.")]
 pub struct Options {
-    /// Storage class to judge: its Job creates a claim. May be given several times.
+    /// Storage class to test; its Job creates a claim. May be given several times.
     #[arg(long, value_name = "NAME", required_unless_present = "claim")]
     storage_class: Vec<String>,
-    /// Existing claim to judge, instead of a storage class.
+    /// Existing claim to test, instead of a storage class.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["storage_class", "claim_size"])]
     claim: Option<String>,
-    /// The plan: a file or a built-in one. Its target becomes the volume.
+    /// The plan: a file or a built-in plan. The volume becomes its target.
     #[arg(long, value_name = "PLAN")]
     plan: String,
     /// A field of the plan to change, such as `phases.measure=10m`. May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// Judge the raw block device of the volume, without a file system.
+    /// Test the raw block device of the volume, without a file system.
     #[arg(long)]
     block: bool,
-    /// Size of a claim; by default what the plan needs, a tenth and 1 GiB.
+    /// Size of a claim; by default the space that the plan requires, plus a tenth and 1 GiB.
     #[arg(long, value_name = "SIZE")]
     claim_size: Option<SizeBytes>,
     /// Image of Plimsoll in your registry (`packaging/container` builds it).
     #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
     image: String,
-    /// Namespace; that of kubectl's context by default.
+    /// Namespace; by default the namespace of kubectl's context.
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
     /// Existing claim on which the evidence is stored.
     #[arg(long, value_name = "NAME")]
     evidence_claim: Option<String>,
-    /// Directory for one file per storage class; stdout without one.
+    /// Directory for the manifests, one file per storage class; stdout by default.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -62,12 +61,12 @@ pub struct Options {
 /// Writes the manifests.
 ///
 /// # Errors
-/// An invalid plan, a name that Kubernetes does not accept, or a file that cannot be written.
+/// The plan is invalid, Kubernetes would reject a name, or a file cannot be written.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let names = options.storage_class.iter().chain(&options.claim).chain(&options.evidence_claim);
     if let Some(name) = names.chain(&options.namespace).find(|name| !kubernetes::is_name(name)) {
-        return Err(CliError::usage(format!("{name} is not a name of Kubernetes"))
-            .hint("names have lower-case letters, digits, - and ."));
+        return Err(CliError::usage(format!("{name} is not a valid name in Kubernetes"))
+            .hint("use lower-case letters, digits, - and ."));
     }
     let plan = plan_on_volume(options)?;
     let resolved = plan.resolve();
@@ -87,7 +86,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         let name = claim.job_name();
         if documents.iter().any(|(known, _)| *known == name) {
             return Err(CliError::usage(format!("two Jobs would have the name {name}"))
-                .hint("write the manifests of these storage classes one by one"));
+                .hint("write the manifests of these storage classes one at a time"));
         }
         let job = Job {
             claim: &claim,
@@ -126,7 +125,7 @@ fn write(file: &std::path::Path, text: &str) -> Result<(), CliError> {
     let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
     made.and_then(|()| std::fs::write(file, text)).map_err(|error| {
         CliError::environment(format!("cannot write {}: {error}", file.display()))
-            .hint("name a writable directory with --out")
+            .hint("choose a writable directory with --out")
     })
 }
 
@@ -142,7 +141,7 @@ fn plan_on_volume(options: &Options) -> Result<Plan, CliError> {
     let workload = table.get("workload").and_then(toml::Value::as_table);
     let names_file = |kind: &str| workload.is_some_and(|workload| workload.contains_key(kind));
     if names_file("fio") || names_file("trace") || plan.text().contains("arrival_file") {
-        let says = format!("{}: the plan names a file, which the Job would not have", options.plan);
+        let says = format!("{}: the plan uses a file that the Job would not have", options.plan);
         return Err(CliError::usage(says)
             .hint("convert a fio job first: plimsoll plan import JOB --out plan.toml"));
     }
@@ -153,14 +152,14 @@ fn plan_on_volume(options: &Options) -> Result<Plan, CliError> {
 fn claim_bytes(given: Option<SizeBytes>, needed_bytes: u64) -> Result<u64, CliError> {
     match given {
         Some(size) if size.0 < needed_bytes => Err(CliError::usage(format!(
-            "--claim-size {size}: the plan's data needs {}",
+            "--claim-size {size}: the plan's data requires {}",
             SizeBytes(needed_bytes).about()
         ))
-        .hint("name a larger claim, or plan less data")),
+        .hint("use a larger claim, or plan less data")),
         Some(size) => Ok(size.0),
         None => kubernetes::claim_bytes(needed_bytes).ok_or_else(|| {
-            CliError::usage("the plan uses the whole device, so it states no size of the claim")
-                .hint("name one: --claim-size 100GiB")
+            CliError::usage("the plan uses the whole device: the size of the claim is unknown")
+                .hint("set a size: --claim-size 100GiB")
         }),
     }
 }

@@ -1,10 +1,12 @@
-//! `plimsoll ledger`: keys, signed statements about the ledger, and checks against them.
+//! `plimsoll ledger`: keys, signed statements about the ledger, and checks with these statements.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use plimsoll_evidence::signature::make_keys;
 use plimsoll_runner::ledger;
+use serde::Serialize;
+use serde_json::json;
 
 use super::bundle;
 use crate::common::Globals;
@@ -16,13 +18,13 @@ use crate::places::Places;
 /// Options of `ledger`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll ledger key ~/plimsoll.key            a key pair; store the \
-    secret key elsewhere\n  plimsoll ledger sign --key ~/plimsoll.key     a statement for others \
-    to store\n  plimsoll ledger check --key ~/plimsoll.key.pub\n  plimsoll ledger stamp \
-    token.tsr   attach a timestamp token (RFC 3161) to the latest statement\n\nStatements are \
-    text files that minisign checks: minisign -V -p plimsoll.key.pub -m ledger-000057.txt\nCreate \
-    a token of a statement with: openssl ts -query -data ledger-000057.txt -sha256 -cert -out \
-    request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
+    after_help = "Examples:\n  plimsoll ledger key ~/plimsoll.key            a key pair; store \
+        the secret key elsewhere\n  plimsoll ledger sign --key ~/plimsoll.key     a statement for \
+        others to store\n  plimsoll ledger check --key ~/plimsoll.key.pub\n  plimsoll ledger \
+        stamp token.tsr   attach a timestamp token (RFC 3161) to the latest \
+        statement\n\nStatements are text files. To check one: minisign -V -p plimsoll.key.pub -m \
+        ledger-000057.txt\nTo request a token: openssl ts -query -data ledger-000057.txt -sha256 \
+        -cert -out request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
 )]
 pub struct Options {
     #[command(subcommand)]
@@ -31,35 +33,35 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum LedgerCommand {
-    /// Create a pair of keys: FILE and FILE.pub.
+    /// Create a key pair: FILE and FILE.pub.
     Key {
         /// File for the secret key.
         file: PathBuf,
-        /// Protect it with the password in PLIMSOLL_KEY_PASSWORD.
+        /// Protect the key with the password in PLIMSOLL_KEY_PASSWORD.
         #[arg(long)]
         password: bool,
     },
-    /// Sign a statement with the ledger's length and last line.
+    /// Sign a statement of the ledger's length and last line.
     Sign {
-        /// The secret key, as `ledger key` or minisign writes it.
+        /// The secret key, from `ledger key` or minisign.
         #[arg(long, value_name = "FILE")]
         key: PathBuf,
-        /// Additional directory for the statement.
+        /// Also write the statement to this directory.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Check the chain, and the ledger against all statements.
+    /// Check the hash chain, and the ledger against all statements.
     Check {
         /// Public key that must have signed the statements: a file, or its line.
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
-        /// An additional statement, such as one that somebody else stored.
+        /// Another statement to check, for example one that somebody else stored.
         #[arg(long, value_name = "FILE")]
         statement: Vec<PathBuf>,
     },
     /// Attach a timestamp token to the latest statement.
     Stamp {
-        /// The token from a timestamp authority.
+        /// The token that a timestamp authority returned.
         token: PathBuf,
     },
 }
@@ -67,54 +69,52 @@ enum LedgerCommand {
 /// Runs a subcommand.
 ///
 /// # Errors
-/// An unreadable or invalid key, ledger or statement.
+/// A key, the ledger or a statement cannot be read, or is invalid.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
-        LedgerCommand::Key { file, password } => make(file, *password),
-        LedgerCommand::Sign { key, out } => sign(key, out.as_deref()),
+        LedgerCommand::Key { file, password } => make(file, *password, common),
+        LedgerCommand::Sign { key, out } => sign(key, out.as_deref(), common),
         LedgerCommand::Check { key, statement } => check(key.as_deref(), statement, common),
-        LedgerCommand::Stamp { token } => stamp(token),
+        LedgerCommand::Stamp { token } => stamp(token, common),
     }
 }
 
-fn make(file: &Path, with_password: bool) -> Result<Exit, CliError> {
+fn make(file: &Path, with_password: bool, common: &Globals) -> Result<Exit, CliError> {
     let password = keys::password();
     if with_password && password.is_none() {
         return Err(CliError::usage("PLIMSOLL_KEY_PASSWORD is not set")
             .hint("set it, or create the key with `minisign -G`, which prompts for a password"));
     }
-    let public = make_keys(file, password.filter(|_| with_password))?;
-    let file = file.display();
-    bundle::print(&format!("secret key: {file}\npublic key: {file}.pub\n{public}\n"))?;
-    Ok(Exit::Ok)
+    let public = make_keys(file, password.filter(|_| with_password));
+    let public = public.map_err(CliError::of_named_file)?;
+    let [secret, beside] = ["", ".pub"].map(|end| format!("{}{end}", file.display()));
+    let text = format!("secret key: {secret}\npublic key: {beside}\n{public}\n");
+    print(&json!({ "secret_key": secret, "public_key": beside, "key": public }), text, common)
 }
 
-fn sign(key: &Path, out: Option<&Path>) -> Result<Exit, CliError> {
+fn sign(key: &Path, out: Option<&Path>, common: &Globals) -> Result<Exit, CliError> {
     let Some(signer) = keys::signer(Some(key))? else { return Ok(Exit::Ok) };
-    let stated = ledger::sign_statement(&Places::from_environment()?, &signer, out)?;
-    bundle::print(&format!(
-        "signed: {} lines of {}\nstatement: {}\nGive the statement and its signature to somebody \
-         who stores them: then a later change of the ledger up to that line can be detected.\n",
-        stated.lines,
-        stated.ledger.display(),
-        stated.statement.display()
-    ))?;
-    Ok(Exit::Ok)
+    let signed = ledger::sign_statement(&Places::from_environment()?, &signer, out)?;
+    print(&signed, signed.text(), common)
 }
 
 fn check(key: Option<&str>, given: &[PathBuf], common: &Globals) -> Result<Exit, CliError> {
     let checked = ledger::check(&Places::from_environment()?, key, given)?;
-    bundle::print(&if common.json { bundle::json(&checked)? } else { checked.text() })?;
+    print(&checked, checked.text(), common)?;
     Ok(if checked.is_whole() { Exit::Ok } else { Exit::NoVerdict })
 }
 
-fn stamp(token: &Path) -> Result<Exit, CliError> {
+fn stamp(token: &Path, common: &Globals) -> Result<Exit, CliError> {
     let path = ledger::stamp(&Places::from_environment()?, token)?;
-    let (stamped, statement) = (path.display(), path.with_extension(""));
-    let statement = statement.display();
-    bundle::print(&format!(
-        "token: {stamped}\nCheck the authority's signature with: openssl ts -verify -in {stamped} -data \
-         {statement} -CAfile CA.pem\n"
-    ))?;
-    Ok(Exit::Ok)
+    let [token, statement] =
+        [path.clone(), path.with_extension("")].map(|p| p.display().to_string());
+    let text = format!(
+        "token: {token}\nTo check the authority's signature: openssl ts -verify -in {token} \
+         -data {statement} -CAfile CA.pem\n"
+    );
+    print(&json!({ "token": token, "statement": statement }), text, common)
+}
+
+fn print(result: &impl Serialize, text: String, common: &Globals) -> Result<Exit, CliError> {
+    bundle::print(&if common.json { bundle::json(result)? } else { text }).map(|()| Exit::Ok)
 }

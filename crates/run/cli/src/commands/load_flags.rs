@@ -1,5 +1,5 @@
 //! Flags that describe a load. They mean the same in `run`, `sweep`, `tune` and `compare`. fio's
-//! words work too, and the command reports their meaning.
+//! option names also work; the command then reports what they mean.
 
 use clap::Args;
 use plimsoll_import::fio_job::{size_bytes, time_ns};
@@ -12,39 +12,39 @@ use crate::error::CliError;
 
 /// Description of a load.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Load: without a plan; --for and --runs also change a plan")]
+#[command(next_help_heading = "Load (without a plan; only --for and --runs also change a plan)")]
 pub struct LoadFlags {
-    /// Size of one transfer, such as 4KiB; with --bs, the size of a file as in fio. A sweep takes
+    /// Size of a transfer, such as 4KiB; with --bs, the size of a file as in fio. A sweep accepts
     /// lists and ranges: 4KiB,64KiB or 4KiB..128KiB.
     #[arg(long, value_name = "SIZE", visible_alias = "sizes")]
     size: Option<String>,
-    /// Share of reads in percent; 100 by default. A sweep takes lists.
+    /// Share of reads in percent; 100 by default. A sweep accepts lists.
     #[arg(long, value_name = "PERCENT", visible_alias = "rwmixread", value_delimiter = ',')]
     reads: Vec<f64>,
-    /// Access pattern: random, sequential, zipf, hot-cold… A sweep takes lists.
+    /// Access pattern: random, sequential, zipf, hot-cold… A sweep accepts lists.
     #[arg(long, value_name = "PATTERN", visible_alias = "patterns", value_delimiter = ',')]
     pattern: Vec<String>,
-    /// Operations in flight per client; 4 by default. A sweep takes lists.
+    /// Operations in flight per client; 4 by default. A sweep accepts lists.
     #[arg(long, value_name = "N", visible_aliases = ["iodepth", "queue-depths"],
           value_delimiter = ',')]
     depth: Vec<u32>,
-    /// Clients; one, or one per export, by default.
+    /// Number of clients; by default one, or one per export.
     #[arg(long, value_name = "N", visible_alias = "numjobs")]
     clients: Option<u32>,
-    /// Files per directory or export; 1 by default.
+    /// Number of files per directory or export; 1 by default.
     #[arg(long, value_name = "N", visible_alias = "nrfiles")]
     files: Option<u32>,
-    /// Size of a file; 1 GiB by default, or all of a device. A sweep of a directory without
-    /// --quick makes files of twice this host's memory, but at most a third of the free space.
+    /// Size of a file; by default 1 GiB, or the whole device. Without --quick, a sweep uses twice
+    /// this host's memory for its files in a directory, but at most a third of the free space.
     #[arg(long, value_name = "SIZE")]
     file_size: Option<SizeBytes>,
     /// Duration of each measurement, such as 60s; ten minutes by default.
     #[arg(long = "for", value_name = "TIME", visible_alias = "measure")]
     measure: Option<DurationNs>,
-    /// Runs of each target.
+    /// Number of runs of each target.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Durability of writes: none, fsync, fdatasync, dsync or file-sync.
+    /// How writes become durable: none, fsync, fdatasync, dsync or file-sync.
     #[arg(long, value_name = "HOW")]
     sync: Option<String>,
     /// fio's option for --size; a bare k is 1024.
@@ -68,12 +68,12 @@ pub struct LoadFlags {
 pub struct LoadPlan {
     /// The plan.
     pub plan: Plan,
-    /// Meaning of fio's options, and the load in one sentence.
+    /// What fio's options mean, and the load in one sentence.
     pub meanings: Vec<String>,
 }
 
 impl LoadFlags {
-    /// Returns the operations in flight, if given.
+    /// Returns the number of operations in flight if the flag was given.
     ///
     /// # Errors
     /// Several values.
@@ -81,7 +81,7 @@ impl LoadFlags {
         one("depth", &self.depth)
     }
 
-    /// Returns the size of a file, if given.
+    /// Returns the size of a file if the flag was given.
     pub fn file_size(&self) -> Option<SizeBytes> {
         self.file_size
     }
@@ -91,10 +91,10 @@ impl LoadFlags {
         self.measure
     }
 
-    /// Returns the changes of a plan: those of the command line, and --for and --runs.
+    /// Returns the changes to a plan: those of the command line, plus --for and --runs.
     ///
     /// # Errors
-    /// A flag describes a load, although the plan does this already.
+    /// A flag describes a load, but the plan already does so.
     pub fn changes_of_plan(&self, changes: &Changes) -> Result<Changes, CliError> {
         let text = |given: Option<&String>| given.cloned();
         let first = |given: Option<String>| given.unwrap_or_default();
@@ -114,9 +114,9 @@ impl LoadFlags {
         ];
         if let Some((flag, field, value)) = given.into_iter().find(|(_, _, value)| value.is_some())
         {
-            let says = format!("{flag} describes a load, and so does the plan");
+            let says = format!("{flag} describes a load, but the plan already does so");
             return Err(CliError::usage(says).hint(format!(
-                "change the plan's field: --set workload.matrix.{field}={}",
+                "change the field of the plan: --set workload.matrix.{field}={}",
                 first(value)
             )));
         }
@@ -140,7 +140,7 @@ impl LoadFlags {
     /// Rejects --runs for a command that measures each load once.
     ///
     /// # Errors
-    /// There is more than one run; the hint states how to repeat.
+    /// More than one run was requested; the hint states how to repeat.
     pub fn refuse_runs(&self, command: &str, unit: &str, hint: &str) -> Result<(), CliError> {
         match self.runs {
             Some(runs) if runs > 1 => {
@@ -154,7 +154,7 @@ impl LoadFlags {
     /// Returns the plan of one load.
     ///
     /// # Errors
-    /// There is no target, a flag has several values, or values are invalid.
+    /// There is no target, a flag has several values, or a value is invalid.
     pub fn plan(&self, command: &'static str, changes: &Changes) -> Result<LoadPlan, CliError> {
         let targets = targets(command, changes)?;
         let mut meanings = Vec::new();
@@ -182,15 +182,15 @@ impl LoadFlags {
             ..SweepRequest::default()
         };
         meanings.push(format!(
-            "{pattern} transfers of {}, {reads} % reads, {clients} client{} with {depth} outstanding each, for \
-             {length}",
+            "{pattern} transfers of {}, {reads} % reads, {clients} client{} with {depth} \
+             operations in flight each, for {length}",
             size.about(),
             if clients == 1 { "" } else { "s" },
         ));
         Ok(LoadPlan { plan: self.applied(&request, changes)?, meanings })
     }
 
-    /// Returns the plan of a sweep: the flags' lists, or those of `request`.
+    /// Returns the plan of a sweep from the lists in the flags, or from those of `request`.
     ///
     /// # Errors
     /// Invalid values.
@@ -217,17 +217,17 @@ impl LoadFlags {
         Ok(LoadPlan { plan: self.applied(&request, changes)?, meanings })
     }
 
-    /// Returns the flags with this number of runs, unless the flags state a number.
+    /// Returns the flags with this number of runs, unless the flags set a number.
     pub fn with_default_runs(&self, runs: u32) -> Self {
         Self { runs: self.runs.or(Some(runs)), ..self.clone() }
     }
 
-    /// Returns the number of files, if given.
+    /// Returns the number of files if the flag was given.
     pub fn files(&self) -> Option<u32> {
         self.files
     }
 
-    /// Returns the plan with durability, runs and the field changes of the command line.
+    /// Returns the plan with durability, runs and the changed fields of the command line.
     fn applied(&self, request: &SweepRequest, changes: &Changes) -> Result<Plan, CliError> {
         let plan = sweep_plan(request).map_err(|errors| plan_error(&errors))?;
         let mut set = Vec::new();
@@ -246,15 +246,15 @@ impl LoadFlags {
         Changes { set, ..changes.clone() }.set_in(&plan)
     }
 
-    /// Returns the duration of a measurement, if given.
+    /// Returns the duration of a measurement if the flag was given.
     fn length(&self, meanings: &mut Vec<String>) -> Result<Option<DurationNs>, CliError> {
         let Some(text) = &self.runtime else { return Ok(self.measure) };
         let length = DurationNs(time_ns(text).ok_or_else(|| not_fio(text, "runtime", "60"))?);
-        meanings.push(format!("--runtime {text}: measured for {length} (--for {length})"));
+        meanings.push(format!("--runtime {text}: measures for {length} (--for {length})"));
         Ok(Some(length))
     }
 
-    /// Returns the sizes of a transfer and the size of a file, if given.
+    /// Returns the sizes of transfers and the size of a file, if these flags were given.
     fn sizes(
         &self,
         meanings: &mut Vec<String>,
@@ -281,7 +281,7 @@ impl LoadFlags {
         Ok((Some(vec![size]), file_size))
     }
 
-    /// Returns patterns and shares of reads; empty if not given.
+    /// Returns patterns and shares of reads; empty if the flags were not given.
     fn mix(&self, meanings: &mut Vec<String>) -> Result<(Vec<String>, Vec<f64>), CliError> {
         let Some(rw) = &self.rw else { return Ok((self.pattern.clone(), self.reads.clone())) };
         let (word, random) = match rw.strip_prefix("rand") {
@@ -300,7 +300,7 @@ impl LoadFlags {
                 "--rw {rw} has {} % reads, not {given}",
                 reads[0]
             ))
-            .hint("write --rw randrw or --rw rw for a mix"));
+            .hint("use --rw randrw or --rw rw for a mix"));
         }
         let pattern = if random { "random" } else { "sequential" };
         let shown: Vec<String> = reads.iter().map(f64::to_string).collect();
@@ -312,17 +312,19 @@ impl LoadFlags {
     }
 }
 
-/// Returns the only value of a flag; `None` if it is not given.
+/// Returns the only value of a flag; `None` if the flag was not given.
 fn one<T: Clone>(flag: &str, values: &[T]) -> Result<Option<T>, CliError> {
     match values {
         [] => Ok(None),
         [only] => Ok(Some(only.clone())),
-        _ => Err(CliError::usage(format!("--{flag}: several values, but a run has only one"))
-            .hint("`plimsoll sweep` with the same flags measures each combination")),
+        _ => {
+            Err(CliError::usage(format!("--{flag} has several values, but a run can use only one"))
+                .hint("to measure each combination, use `plimsoll sweep` with the same flags"))
+        }
     }
 }
 
-/// Parses sizes separated by commas, each a size or a doubling range.
+/// Parses sizes separated by commas. Each is a size or a range in which the sizes double.
 fn sizes(given: &str) -> Result<Vec<SizeBytes>, CliError> {
     let mut all = Vec::new();
     for part in given.split(',') {
@@ -335,23 +337,23 @@ fn sizes(given: &str) -> Result<Vec<SizeBytes>, CliError> {
 }
 
 fn not_fio(text: &str, word: &str, such: &str) -> CliError {
-    let error = CliError::usage(format!("--{word} {text}: fio has no such value"))
-        .hint(format!("for example --{word} {such}"));
+    let error = CliError::usage(format!("--{word} {text} is not a valid value in fio"))
+        .hint(format!("use for example --{word} {such}"));
     if word == "bs" && text.contains(',') {
-        return error.hint("in a sweep, --size 4KiB,64KiB lists sizes");
+        return error.hint("to list sizes in a sweep, use --size 4KiB,64KiB");
     }
     error
 }
 
-/// Returns the named targets.
+/// Returns the targets on the command line.
 ///
 /// # Errors
-/// No target is named, or several targets of a kind that allows only one.
+/// There is no target, or there are several targets of a kind of which only one is allowed.
 pub fn targets(command: &str, changes: &Changes) -> Result<Vec<String>, CliError> {
     if !changes.has_target() {
         let verb = command.trim_start_matches("plimsoll ");
         return Err(CliError::usage(format!("nothing to {verb}"))
-            .hint("name a plan (`plimsoll plan list` lists the built-in ones)")
+            .hint("pass a plan (`plimsoll plan list` lists the built-in plans)")
             .hint(format!(
                 "or a target: {command} --path /mnt/x --size 4KiB --reads 70 --depth 32 --for 60s"
             )));

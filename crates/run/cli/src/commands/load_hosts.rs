@@ -1,4 +1,4 @@
-//! Selects the driver of a plan: this host, or the agents of a fleet (`--fleet`).
+//! Selects where a plan runs: on this host, or on the agents of a fleet (`--fleet`).
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,6 +14,7 @@ use plimsoll_runner::run_request::Driver;
 
 use super::access::reached;
 use super::local_fleet::{Scratch, start};
+use crate::common::Globals;
 use crate::error::CliError;
 use crate::keys::{self, Sign};
 use crate::places::Places;
@@ -25,11 +26,12 @@ const LOCAL: &str = "local:";
 #[group(skip)]
 #[command(next_help_heading = "Many hosts")]
 pub struct LoadHosts {
-    /// Run on the agents of this NATS server (nats://host:4222, tls://host:4222) or fleet.toml;
-    /// `local:4` starts a private server and four agents on this host, for trials.
+    /// Run on the agents of this NATS server (nats://host:4222, tls://host:4222) or fleet.toml. For
+    /// trials, `local:4` starts a private server and four agents on this host.
     #[arg(long, value_name = "SERVER")]
     fleet: Option<String>,
-    /// Number of agents, in the order of their names; by default all connected agents.
+    /// Number of agents; they are used in the order of their names. By default, all connected
+    /// agents are used.
     #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(1..))]
     agents: Option<u32>,
     /// Run without this host of the fleet. May be given several times.
@@ -37,12 +39,11 @@ pub struct LoadHosts {
     without: Vec<String>,
 }
 
-/// Driver with Plimsoll's directories.
+/// Driver that executes runs, with the directories of this user and the key that signs plans.
 pub struct HostDriver {
-    /// Directories of this user, with the key that signs plans.
     pub places: Places,
     pub driver: Box<dyn Driver>,
-    /// Local fleet, which ends with this value.
+    /// Local fleet, which stops when this value is dropped.
     _local: Option<(LocalFleet, Scratch)>,
 }
 
@@ -51,18 +52,19 @@ impl LoadHosts {
         self.fleet.is_some()
     }
 
-    /// Reports estimates and checks this host's targets; agents check theirs later.
+    /// Shows estimates and checks this host's targets; agents check their targets later.
     ///
     /// # Errors
-    /// An unusable target, or `--dry-run` with a fleet.
+    /// A target cannot be used, or `--dry-run` was combined with a fleet.
     pub fn check(
         &self,
         plan: &ResolvedPlan,
         before: &Preflight,
+        common: &Globals,
         progress: &mut StderrProgress,
     ) -> Result<bool, CliError> {
         if !self.uses_fleet() {
-            return preflight::check(plan, before, progress);
+            return progress.check(before.dry_run, common, |to| preflight::check(plan, before, to));
         }
         if before.dry_run {
             let hint = "`plimsoll fleet check FLEET PLAN` shows whether the agents would accept it";
@@ -71,15 +73,15 @@ impl LoadHosts {
         Ok(true)
     }
 
-    /// Returns the server of existing agents, to resume a run.
+    /// Returns the server of agents that already run, to resume a run.
     ///
     /// # Errors
-    /// A local fleet, or an unreadable file or key.
+    /// The fleet is local, or a file or key cannot be read.
     pub fn reached(&self, sign: &Sign) -> Result<(Server, Places), CliError> {
         let named = self.fleet.as_deref().unwrap_or_default();
         if named.starts_with(LOCAL) {
-            let error = CliError::usage("a local fleet ends with the command that started it");
-            return Err(error.hint("name the server of the agents: --fleet nats://host:4222"));
+            let error = CliError::usage("a local fleet stops with the command that started it");
+            return Err(error.hint("pass the agents' server: --fleet nats://host:4222"));
         }
         reached(named, sign)
     }
@@ -87,7 +89,7 @@ impl LoadHosts {
     /// Returns the driver for a plan.
     ///
     /// # Errors
-    /// Too few agents, an unreachable server, or an unreadable key.
+    /// There are too few agents, or the server or a key cannot be used.
     pub fn select(
         &self,
         plan: &ResolvedPlan,
@@ -96,8 +98,8 @@ impl LoadHosts {
         interrupt: &AtomicBool,
     ) -> Result<HostDriver, CliError> {
         let Some(named) = &self.fleet else {
-            let places = keys::places(sign)?;
-            return Ok(HostDriver { places, driver: Box::new(ThisHost), _local: None });
+            let (places, driver) = (keys::places(sign)?, Box::new(ThisHost));
+            return Ok(HostDriver { places, driver, _local: None });
         };
         let (server, agents, places, local) = match named.strip_prefix(LOCAL) {
             None => {

@@ -20,7 +20,7 @@ const LOCAL_MAX: u32 = 64;
 /// Starts a local fleet.
 ///
 /// # Errors
-/// An invalid number, agents that would share a directory, or a server that does not start.
+/// The number is invalid, agents would share a directory, or a server does not start.
 pub fn start(
     count: &str,
     plan: &ResolvedPlan,
@@ -31,7 +31,7 @@ pub fn start(
     let count = count.parse::<u32>().ok().filter(|count| (1..=LOCAL_MAX).contains(count));
     let Some(count) = count else {
         return Err(CliError::usage(format!("--fleet local:N requires 1 to {LOCAL_MAX} agents"))
-            .hint("write --fleet local:4"));
+            .hint("use for example --fleet local:4"));
     };
     let allow = plimsoll_fleet::local::allow_options(plan, count)?;
     let mut places = keys::places(sign)?;
@@ -43,7 +43,7 @@ pub fn start(
     }
     let trust = places.signer.as_ref().map(|signer| signer.public().to_owned());
     let program = std::env::current_exe().map_err(|error| {
-        CliError::environment(format!("cannot find this program's file: {error}"))
+        CliError::environment(format!("cannot find the file of this program: {error}"))
     })?;
     let trust = trust.unwrap_or_default();
     let calibration = ceilings::shared_file(&places, progress);
@@ -58,10 +58,10 @@ pub fn start(
 pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    /// Creates it in the cache directory.
+    /// Creates the directory in the cache directory.
     ///
     /// # Errors
-    /// A directory that cannot be created.
+    /// The directory cannot be created.
     pub fn make(cache: &Path) -> Result<Self, CliError> {
         let path = cache.join(format!("fleet-{}", std::process::id()));
         std::fs::create_dir_all(&path)
@@ -72,7 +72,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Leftovers stay in the cache directory, under a name that shows their origin.
+        // If the removal fails, the directory stays in the cache directory under a name that shows
+        // its origin.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

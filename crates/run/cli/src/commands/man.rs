@@ -10,15 +10,15 @@ use crate::exit::Exit;
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Write all pages to this directory; without it, print the program's page.
+    /// Write all pages to this directory; without it, print the page of the program.
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }
 
-/// Prints the program's page, or writes all pages.
+/// Prints the page of the program, or writes all pages.
 ///
 /// # Errors
-/// A directory that cannot be written, a page that cannot be rendered.
+/// The directory cannot be written, or a page cannot be rendered.
 pub fn carry_out(options: &Options, command: Command) -> Result<Exit, CliError> {
     if let Some(to) = &options.to {
         clap_mangen::generate_to(command, to)
@@ -26,9 +26,9 @@ pub fn carry_out(options: &Options, command: Command) -> Result<Exit, CliError> 
         return Ok(Exit::Ok);
     }
     let mut text = Vec::new();
-    clap_mangen::Man::new(command)
-        .render(&mut text)
-        .map_err(|error| CliError::new(Exit::Defect, format!("the man page: {error}")))?;
+    clap_mangen::Man::new(command).render(&mut text).map_err(|error| {
+        CliError::new(Exit::Defect, format!("cannot create the man page: {error}"))
+    })?;
     super::bundle::print_bytes(&text)?;
     Ok(Exit::Ok)
 }

@@ -13,11 +13,11 @@ use crate::exit::Exit;
 /// Options of `mark`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll mark 20261126-101500-failover-1a2b3c4d    the run's \
-    message shows this name\n\nAn event with `prompt` waits until the operator presses Enter in \
-    the run's terminal, answers\nhere, or clicks the button on the page of `plimsoll serve`. The \
-    time of the answer is the time\nof the event.\n\nExit code 2: the run does not wait for an \
-    operator."
+    after_help = "Examples:\n  plimsoll mark 20261126-101500-failover-1a2b3c4d    the run prints \
+        this name\n\nAn event with `prompt` waits until the operator presses Enter in the \
+        terminal of the run, runs\nthis command, or clicks the button on the page of `plimsoll \
+        serve`. The time of the answer is the\ntime of the event.\n\nExit code 2: the run does \
+        not wait for an operator."
 )]
 pub struct Options {
     /// Name of the run, or the directory of its bundle.
@@ -27,10 +27,10 @@ pub struct Options {
 /// Answers the prompt.
 ///
 /// # Errors
-/// An unknown run, or one that does not wait.
+/// The run is unknown, or does not wait for an operator.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
-    // The bundle of a fleet's run does not exist yet.
+    // While a fleet run is running, its bundle does not exist yet.
     let waits = prompt::all(&places).iter().any(|prompt| prompt.run_id == options.run);
     let directory = if waits { None } else { Some(bundle::find(&options.run)?) };
     let name = directory.as_ref().and_then(|directory| directory.file_name()?.to_str());

@@ -1,5 +1,5 @@
-//! `plimsoll model`: storage systems described in TOML and simulated in virtual time. One file per
-//! subcommand.
+//! `plimsoll model`: storage systems that are described in TOML and simulated in virtual time. One
+//! file per subcommand.
 
 mod count;
 mod fit;
@@ -41,27 +41,27 @@ pub struct Options {
 enum ModelCommand {
     /// List the built-in models.
     List,
-    /// Show a model: the system that it represents, and every parameter with its unit and source.
+    /// Show a model: the system that it represents, and each parameter with its unit and source.
     Show(show::Options),
-    /// Run a plan on a model, and name its bottleneck.
+    /// Run a plan on a model, and show the bottleneck.
     Run(run::Options),
     /// Find the smallest number of nodes (or disks) for a mail store, its headroom and the next
     /// limit.
     Size(size::Options),
-    /// Serve the modelled system over NFS, at the speed of the model.
+    /// Serve the modelled system over NFS, with the model's response times.
     Serve(serve::Options),
-    /// Fit the free parameters of a model to a measured table, and predict another.
+    /// Fit the free parameters of a model to a measured table, and predict another table.
     Fit(fit::Options),
-    /// Write a model file for a measured system: choose its blocks, and fit them.
+    /// Create a model file for a measured system: choose the model's blocks, and fit them.
     New(new::Options),
-    /// Predict cells that a measured table lacks, with intervals.
+    /// Predict cells that are missing in a measured table, with intervals.
     Predict(predict::Options),
 }
 
 /// Runs a subcommand.
 ///
 /// # Errors
-/// An invalid model, plan or table.
+/// The model, the plan or the table is invalid.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
         ModelCommand::List => list::carry_out(common),
@@ -81,8 +81,8 @@ fn settings(given: &[String]) -> Result<BTreeMap<String, String>, CliError> {
         Some((path, value)) if path.contains('.') && !value.is_empty() => {
             Ok((path.to_owned(), value.to_owned()))
         }
-        _ => Err(CliError::usage(format!("\"{text}\" is not a parameter with a value"))
-            .hint("write BLOCK.FIELD=VALUE, such as pool.groups=6 or pool.layout=raidz")),
+        _ => Err(CliError::usage(format!("\"{text}\" does not set a parameter to a value"))
+            .hint("use BLOCK.FIELD=VALUE, such as pool.groups=6 or pool.layout=raidz")),
     };
     given.iter().map(one).collect()
 }

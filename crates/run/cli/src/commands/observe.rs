@@ -1,4 +1,4 @@
-//! `plimsoll observe -- CMD…`: observes another benchmark (tier T2).
+//! `plimsoll observe -- CMD…`: runs another benchmark and observes it (tier T2).
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -17,18 +17,18 @@ use crate::metrics::Metrics;
 /// Options of `observe`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  plimsoll observe --path /mnt/san --result out.json -- fio \
-    --filename=/mnt/san/f --size=10g \\\n      --rw=randread --direct=1 \
-    --output-format=json+ --output=out.json --name=a\n  plimsoll observe --path /mnt/san -- \
-    ./my-benchmark\n\nPlimsoll finds the files and devices of the command from its \
-    processes. It also audits results of a\nknown form that the command line names. The exit \
-    code is that of the verdict, or 5 if the command\nfails. Plimsoll passes the first \
-    signal to the command, and sends it SIGKILL on the second.")]
+    --filename=/mnt/san/f --size=10g \\\n      --rw=randread --direct=1 --output-format=json+ \
+    --output=out.json --name=a\n  plimsoll observe --path /mnt/san -- ./my-benchmark\n\nPlimsoll \
+    detects the command's files and devices by watching its processes. It also audits \
+    result\nfiles in a known format if the command line contains their names. The exit code is \
+    that of the\nverdict, or 5 if the command fails. Plimsoll passes the first signal on to the \
+    command; on the\nsecond signal, it sends SIGKILL to the command.")]
 pub struct Options {
     /// Target of the command: a directory, file or device. May be given several times.
     #[arg(long, value_name = "PATH", default_value = ".")]
     path: Vec<PathBuf>,
-    /// The result file of the command (fio JSON or another known format); its figures are judged
-    /// with the observations.
+    /// The result file of the command (fio JSON or another known format). Its figures are judged
+    /// together with the observations.
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
     /// Directory for the bundle, instead of the catalogue.
@@ -38,7 +38,7 @@ pub struct Options {
     sign: Sign,
     #[command(flatten)]
     metrics: Metrics,
-    /// The command with its arguments.
+    /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
 }
@@ -46,7 +46,7 @@ pub struct Options {
 /// Runs, observes and judges the command.
 ///
 /// # Errors
-/// A missing path or command, an unreadable result, or a bundle that cannot be written.
+/// A path or the command is missing, a result cannot be read, or a bundle cannot be written.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let observation = Observation {
         command: options.command.clone(),

@@ -3,6 +3,7 @@
 mod import;
 mod list;
 mod new;
+mod show;
 
 use std::path::{Path, PathBuf};
 
@@ -29,21 +30,21 @@ pub struct Options {
 enum PlanCommand {
     /// List the built-in plans.
     List,
-    /// Print the text of a plan, with its comments.
+    /// Print the text of a plan, including its comments.
     #[command(after_help = "Example:\n  plimsoll plan show oltp")]
     Show {
-        /// The plan: a built-in one, or a file.
+        /// The plan: a built-in plan or a file.
         plan: String,
         #[command(flatten)]
         changes: Changes,
     },
-    /// Create a plan from a built-in one.
+    /// Create a plan from a built-in plan.
     New(new::Options),
-    /// Check a plan and its space, and print it with every default filled in.
+    /// Check a plan and the space that it requires, and print it with every default filled in.
     #[command(after_help = "Examples:\n  plimsoll plan check mine.toml\n  plimsoll plan check \
         exchange-1000-heavy --path /mnt/db --logs /mnt/log")]
     Check {
-        /// The plan: a file, or a built-in one.
+        /// The plan: a file or a built-in plan.
         plan: String,
         #[command(flatten)]
         changes: Changes,
@@ -56,10 +57,9 @@ enum PlanCommand {
         plimsoll plan import -\n  plimsoll plan import app.iolog > replay.toml"
     )]
     Import {
-        /// The fio job file, or the trace; `-` reads a fio job from stdin.
+        /// The fio job file or the trace; `-` reads a fio job from stdin.
         job: PathBuf,
-        /// Directory for one plan per stage of the job (jobs after a stonewall wait for those
-        /// before it).
+        /// Directory for one plan per stage of the job. A new stage starts at each stonewall.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -72,10 +72,7 @@ enum PlanCommand {
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
         PlanCommand::List => list::carry_out(common),
-        PlanCommand::Show { plan, changes } => {
-            bundle::print(changes.plan(plan)?.text())?;
-            Ok(Exit::Ok)
-        }
+        PlanCommand::Show { plan, changes } => show::show(&changes.plan(plan)?, common),
         PlanCommand::New(options) => new::carry_out(options, common),
         PlanCommand::Check { plan, changes } => check(plan, changes, common),
         PlanCommand::Import { job, out } => import(job, out.as_deref(), common),
@@ -102,7 +99,7 @@ fn check(name: &str, changes: &Changes, common: &Globals) -> Result<Exit, CliErr
     Ok(Exit::Ok)
 }
 
-/// Reads a plan: a file or a built-in one.
+/// Reads a plan: a file or a built-in plan.
 ///
 /// # Errors
 /// All errors of the plan, as one message.
@@ -110,7 +107,7 @@ pub fn load(path: &Path) -> Result<Plan, CliError> {
     Changes::default().plan(&path.to_string_lossy())
 }
 
-/// Returns true if the name is a plan: a file, or a built-in one unless a directory has that name.
+/// Returns true if the name is a plan: a file, or a built-in plan if no directory has that name.
 pub fn is_plan(name: &str) -> bool {
     let path = Path::new(name);
     path.is_file() || (gallery_plan(name).is_some() && !path.exists())

@@ -1,4 +1,4 @@
-//! The plan of a command line: a file or a built-in plan, with changed targets and fields.
+//! The plan for a command: a file or a built-in plan, as changed by the flags.
 
 use std::path::Path;
 
@@ -15,16 +15,16 @@ pub use crate::error::plan_error;
 /// Changes to a plan.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Changes {
-    /// Directory to use, instead of the plan's target. Several directories share the databases.
+    /// Directory to use, instead of the plan's target. All given directories share the databases.
     #[arg(long, value_name = "DIR", visible_alias = "directory")]
     pub path: Vec<String>,
-    /// Directory of a mail store's logs, instead of the plan's.
+    /// Directory for the logs of a mail store, instead of the plan's.
     #[arg(long, value_name = "DIR")]
     pub logs: Vec<String>,
     /// Block device to use, instead of the plan's target.
-    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["path", "logs"])]
+    #[arg(long, value_name = "DEVICE", value_parser = crate::address::device, conflicts_with_all = ["path", "logs"])]
     pub device: Option<String>,
-    /// NFS export to use, nfs://host/export, instead of the plan's target.
+    /// NFS export to use, instead of the plan's target: nfs://host/export.
     #[arg(long, value_name = "EXPORT", value_parser = crate::address::nfs_export, conflicts_with_all = ["path", "logs", "device"])]
     pub nfs: Vec<String>,
     /// Model to run on, instead of the plan's target.
@@ -37,7 +37,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Returns true if a target is named.
+    /// Returns true if the flags set a target.
     pub fn has_target(&self) -> bool {
         !self.path.is_empty()
             || self.device.is_some()
@@ -49,13 +49,13 @@ impl Changes {
     /// exports.
     ///
     /// # Errors
-    /// Several directories, or logs.
+    /// There are several directories, or directories for logs.
     pub fn places(&self) -> Result<Vec<String>, CliError> {
         if !self.logs.is_empty() || self.path.len() > 1 {
             return Err(CliError::usage(
-                "several directories and logs can be used only with a mail store's plan",
+                "only a mail store can use several directories, or directories for logs",
             )
-            .hint("name one --path, or a plan such as exchange-1000-heavy"));
+            .hint("use only one --path, or a plan such as exchange-1000-heavy"));
         }
         let model = self.model.iter().map(|model| format!("model:{model}"));
         let all = self.path.iter().chain(&self.device).chain(&self.nfs).cloned();
@@ -82,7 +82,7 @@ impl Changes {
     /// Converts the options to field changes.
     ///
     /// # Errors
-    /// A change without a field.
+    /// A change does not contain a field.
     pub fn fields(&self) -> Result<Vec<Change>, CliError> {
         let text = |text: &String| Value::String(text.clone());
         let list = |all: &[String]| Value::Array(all.iter().map(text).collect());
@@ -116,7 +116,7 @@ impl Changes {
         self.plan_with(name, Vec::new())
     }
 
-    /// Like [`Self::plan`], with changes that are applied first.
+    /// Like [`Self::plan`], but applies further changes first.
     ///
     /// # Errors
     /// The errors of [`Self::plan`].
@@ -127,10 +127,10 @@ impl Changes {
         Ok(plan)
     }
 
-    /// Like [`Self::plan`], and returns the plan's errors separately.
+    /// Like [`Self::plan`], but returns the plan's errors separately.
     ///
     /// # Errors
-    /// An unknown plan, or an invalid change.
+    /// The plan is unknown, or a change is invalid.
     pub fn read(&self, name: &str) -> Result<Result<Plan, PlanErrors>, CliError> {
         with_fields(name, &self.fields()?)
     }
@@ -163,8 +163,8 @@ fn with_fields(name: &str, changes: &[Change]) -> Result<Result<Plan, PlanErrors
     }
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(name);
     if let Some(ready) = gallery_plan(stem).filter(|_| !path.exists()) {
-        let says = format!("no file {name}");
-        let hint = format!("there is a built-in plan of this name: write `{}`", ready.name);
+        let says = format!("there is no file {name}");
+        let hint = format!("for the built-in plan of this name, use `{}`", ready.name);
         return Err(CliError::usage(says).hint(hint));
     }
     if name.contains('/') || name.contains('.') || path.exists() {

@@ -1,4 +1,4 @@
-//! Chooses the driver for several plans: the arms of an experiment, the stages of a job.
+//! Chooses where several plans run: the arms of an experiment, or the stages of a job.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,10 +10,10 @@ use crate::error::CliError;
 use crate::keys::Sign;
 use crate::progress::StderrProgress;
 
-/// Name and resolved plan of one of several plans.
+/// Name and resolved plan of one of the plans.
 pub type NamedPlan<'a> = (&'a str, &'a ResolvedPlan);
 
-/// Chooses the driver for all plans.
+/// Chooses where all plans run: on this host, or on one fleet.
 ///
 /// # Errors
 /// There is no plan, a fleet cannot run one of the plans, there are too few agents, or the server
@@ -26,12 +26,12 @@ pub fn for_all(
     interrupt: &AtomicBool,
 ) -> Result<HostDriver, CliError> {
     let Some((_, first)) = plans.first() else {
-        return Err(CliError::usage("nothing to run"));
+        return Err(CliError::usage("there is no plan to run"));
     };
     for (name, resolved) in plans.iter().filter(|_| hosts.uses_fleet()) {
-        coordinator::check(resolved).map_err(|error| error.hint(format!("this is {name}")))?;
+        coordinator::check(resolved).map_err(|error| error.hint(format!("this plan is {name}")))?;
     }
-    // Agents of a local fleet may use the targets of all plans.
+    // The agents of a local fleet may use the targets of all these plans.
     let targets = plans.iter().flat_map(|(_, resolved)| resolved.targets.clone()).collect();
     let whole = ResolvedPlan { targets, ..(*first).clone() };
     hosts.select(&whole, sign, progress, interrupt)

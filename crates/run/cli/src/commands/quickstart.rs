@@ -14,14 +14,15 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::places::Places;
 
-/// Bounds of the data: 2 GiB and 5 % of the free space.
+/// Bounds of the data size: 2 GiB, and 5 % of the free space.
 const DATA_BYTES_MAX: u64 = 2 << 30;
 const FREE_DIVISOR: u64 = 20;
-/// Duration of the writes that estimate the storage's speed.
+/// Duration of the test writes that estimate the storage's speed.
 const WRITE_NS: u64 = 10_000_000_000;
 
 const DEMONSTRATION: &str = "This is a demonstration: about a minute on little data. It shows how \
-    Plimsoll judges, not what this storage sustains; `plimsoll run` with a plan of your own does.";
+    Plimsoll judges, but not what this storage sustains. To measure that, use `plimsoll run` with \
+    your own plan.";
 
 /// Options of `quickstart`.
 #[derive(Debug, Args)]
@@ -30,7 +31,7 @@ const DEMONSTRATION: &str = "This is a demonstration: about a minute on little d
     plimsoll quickstart --json | jq .verdict"
 )]
 pub struct Options {
-    /// Directory on the file system to test; by default one of this user's cache.
+    /// Directory on the file system to test; by default this user's cache directory.
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
     #[command(flatten)]
@@ -40,7 +41,7 @@ pub struct Options {
 /// Runs the quickstart.
 ///
 /// # Errors
-/// Too little space, or a directory that cannot be written.
+/// There is too little space, or a directory cannot be written.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let mut progress = options.after.metrics.progress("quickstart", common)?;
     let interrupt = interrupt::flag_on_signal()?;
@@ -51,26 +52,32 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         super::bundle::print(&format!("{DEMONSTRATION}\n\n"))?;
     }
     let free_bytes = free_bytes(&directory)?;
+    let name = directory.display().to_string();
+    let facts = QuickstartFacts {
+        free_bytes,
+        write_bytes_in_ten_seconds: u64::MAX,
+        directory: name.clone(),
+    };
+    // Checks the space and the name of the directory before any file is written.
+    quickstart(&facts).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
     let limit_bytes = DATA_BYTES_MAX.min(free_bytes / FREE_DIVISOR);
-    progress
-        .say(&format!("testing the write speed of {}, ten seconds at most", directory.display()));
+    progress.say(&format!(
+        "testing the write speed of {}, for ten seconds at most",
+        directory.display()
+    ));
     let write_bytes_in_ten_seconds = written_bytes(&directory, limit_bytes, WRITE_NS, &interrupt)
         .map_err(|error| engine_error(&error))?;
     if interrupt.load(Ordering::Relaxed) {
-        let says = "interrupted before the run started: nothing was measured or left behind";
+        let says = "interrupted before the run started: nothing was measured, and all test files \
+            were removed";
         return Err(CliError::new(Exit::Interrupted, says));
     }
-    let facts = QuickstartFacts {
-        free_bytes,
-        write_bytes_in_ten_seconds,
-        directory: directory.display().to_string(),
-    };
-    let plan = quickstart(&facts)
-        .map_err(|error| CliError::environment(format!("{}: {error}", directory.display())))?;
+    let plan = quickstart(&QuickstartFacts { write_bytes_in_ten_seconds, ..facts })
+        .map_err(|error| CliError::environment(format!("{name}: {error}")))?;
     super::run::run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 
-/// Returns the directory of the test, and creates the cache directory if it is used.
+/// Returns the directory of the test. The cache directory is created if it is used.
 fn directory(options: &Options) -> Result<PathBuf, CliError> {
     let directory = match &options.path {
         Some(path) => path.clone(),
@@ -78,14 +85,14 @@ fn directory(options: &Options) -> Result<PathBuf, CliError> {
             let cache = Places::from_environment()?.cache;
             std::fs::create_dir_all(&cache).map_err(|error| {
                 CliError::environment(format!("cannot create {}: {error}", cache.display()))
-                    .hint("name a directory with --path")
+                    .hint("choose a directory with --path")
             })?;
             cache
         }
     };
     directory.canonicalize().map_err(|error| {
         CliError::usage(format!("{}: {error}", directory.display()))
-            .hint("name a directory that exists with --path")
+            .hint("choose an existing directory with --path")
     })
 }
 

@@ -24,13 +24,13 @@ use crate::exit::Exit;
     plimsoll report RUN --export hdr > latency.hlog            for HdrHistogram's tools\n  \
     plimsoll report RUN --export prometheus > plimsoll.prom    for node_exporter's textfile collector")]
 pub struct Options {
-    /// A directory, or a run or experiment from `plimsoll runs`: number, name, prefix of it, or
-    /// `last`.
+    /// A directory, or a run or experiment from `plimsoll runs`: its number, its name, a prefix of
+    /// its name, or `last`.
     bundle: String,
-    /// Format of the output.
+    /// Format of the report.
     #[arg(long, default_value = "text")]
     format: Format,
-    /// Format for another tool, instead of a report.
+    /// Write the run in the format of another tool, instead of a report.
     #[arg(long, value_name = "FORM", conflicts_with_all = ["format", "json"])]
     export: Option<Export>,
 }
@@ -47,7 +47,7 @@ enum Format {
 /// Prints the report.
 ///
 /// # Errors
-/// The directory is not a bundle, or its bundle is of a later version or was changed.
+/// The directory is not a bundle, or a later version created it, or it was changed.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
     if directory_report::is_experiment(&directory) {
@@ -56,7 +56,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
                 "{} contains several runs, and only one can be exported at a time",
                 options.bundle
             );
-            return Err(CliError::usage(says).hint("name a run as `plimsoll runs` lists it"));
+            return Err(CliError::usage(says).hint("use a run from `plimsoll runs`"));
         }
         return of_experiment(&directory, options.format, common);
     }
@@ -78,7 +78,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     Ok(loaded.display_exit())
 }
 
-/// Prints the report of a sweep, comparison, search, published experiment, or of repeats.
+/// Prints the report of several runs: a sweep, comparison, search, published experiment, or
+/// repeats.
 fn of_experiment(directory: &Path, format: Format, common: &Globals) -> Result<Exit, CliError> {
     let reported = directory_report::build_report(directory)?;
     let text = match format {
@@ -89,9 +90,9 @@ fn of_experiment(directory: &Path, format: Format, common: &Globals) -> Result<E
         Format::Csv | Format::FioJson => match reported.csv.filter(|_| format == Format::Csv) {
             Some(csv) => csv,
             None => {
-                let says = format!("{} has no such table", directory.display());
+                let says = format!("{} has no table for this format", directory.display());
                 return Err(CliError::usage(says)
-                    .hint("name one of its runs, or use html, markdown or --json"));
+                    .hint("use one of its runs, or the formats html, markdown or --json"));
             }
         },
     };

@@ -1,5 +1,5 @@
 //! `plimsoll run PLAN`: prepares, measures, verifies, judges and reports, as often as the plan
-//! says.
+//! requires.
 
 pub mod fleet;
 mod replay;
@@ -35,7 +35,7 @@ use crate::interrupt;
     --pace 2x --model adsf-hybrid\n\n`plimsoll plan list` lists the built-in plans."
 )]
 pub struct Options {
-    /// The plan: a file or a built-in one, or a fio job (.fio, .job, .ini) whose stages run one
+    /// The plan: a file or a built-in plan, or a fio job (.fio, .job, .ini) whose stages run one
     /// after the other. Without a plan, the flags describe the load.
     plan: Option<String>,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub struct Options {
 /// Runs a plan.
 ///
 /// # Errors
-/// An invalid plan, or an unusable target.
+/// The plan is invalid, or a target cannot be used.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let after = RunOptions { hosts: options.hosts.clone(), ..options.after.clone() };
     if let Some(run) = &options.resume {

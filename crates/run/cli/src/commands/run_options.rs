@@ -1,4 +1,4 @@
-//! Options of running commands for data, evidence and reporting.
+//! Options for data, evidence and reporting that all running commands share.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -20,42 +20,42 @@ pub struct RunOptions {
     /// Keep the data after the run, for `plimsoll verify`.
     #[arg(long)]
     pub keep: bool,
-    /// Write each acknowledged durable commit to this file or pipe, for durability tests: `plimsoll
-    /// verify --witness` checks each of them.
+    /// Write each acknowledged durable commit to this file or pipe, for durability tests. `plimsoll
+    /// verify --witness` checks that each of these commits exists.
     #[arg(long, value_name = "FILE")]
     pub witness: Option<PathBuf>,
-    /// Block device that may be overwritten, with its full path: `--destroy /dev/sdx`.
+    /// Block device that may be overwritten (full path): `--destroy /dev/sdx`.
     #[arg(long, value_name = "DEVICE")]
     pub destroy: Vec<PathBuf>,
     /// Directory for the bundle, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Also write the verdict with its reasons to this file, in at most 4 KiB: a container's
-    /// termination message.
+    /// Also write the verdict with its reasons to this file, in at most 4 KiB: for the termination
+    /// message of a container.
     #[arg(long, value_name = "FILE")]
     pub verdict_to: Option<PathBuf>,
-    /// Show what would be done and check every target and server, but run nothing.
+    /// Show the planned runs and check every target and server, but run nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Accept a plan that measures for more than 30 days.
+    /// Accept a plan that takes more than 30 days of measuring.
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
     pub sign: Sign,
     #[command(flatten)]
     pub metrics: Metrics,
-    /// Fleet options, set by commands that support fleets.
+    /// Fleet options; only set by commands that support fleets.
     #[arg(skip)]
     pub hosts: LoadHosts,
 }
 
 impl RunOptions {
-    /// Returns the information for the checks before the runs of a plan.
+    /// Returns the information for the checks before the runs of a plan start.
     pub fn preflight(&self, plan: &ResolvedPlan) -> Preflight {
         Preflight::runs(plan, self.yes, self.dry_run).with_data(&self.destroy, self.keep)
     }
 
-    /// Returns the configuration of runs by a driver.
+    /// Returns the configuration of runs with this driver.
     pub fn config<'a>(
         &'a self,
         plan: &'a Plan,
@@ -80,7 +80,7 @@ impl RunOptions {
     /// Rejects options that a fleet does not support.
     ///
     /// # Errors
-    /// Such an option.
+    /// An option is not supported.
     pub fn refuse_with_fleet(&self) -> Result<(), CliError> {
         let requested = [
             ("--keep", self.keep),

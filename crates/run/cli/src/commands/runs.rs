@@ -1,4 +1,4 @@
-//! `plimsoll runs`: the catalogue of runs, from the ledger and existing bundles.
+//! `plimsoll runs`: the catalogue of runs, built from the ledger and the existing bundles.
 
 mod archive;
 mod filter;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use self::archive::{export, import};
+use self::archive::{export, import, remove};
 use self::filter::RunFilter;
 use self::labels::{note, tag};
 use self::list::list;
@@ -21,19 +21,17 @@ use super::bundle;
 use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::removal;
 
 /// Options of `runs`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  plimsoll runs\n  plimsoll runs --verdict fail --since \
-    2026-11-01\n  plimsoll runs show last\n  plimsoll runs tag 12 \
-    before-firmware\n  plimsoll runs export 12 run-12.tar.gz\n  plimsoll runs push \
-    --catalogue postgres://ann@db.example/storage\n  plimsoll runs --catalogue \
-    postgres://ann@db.example/storage\n\nName a run by its number, its name or the beginning \
-    of its name, or `last`. The name of a plan means its\nlatest run. Every command that \
-    takes a bundle accepts these."
+    after_help = "Examples:\n  plimsoll runs\n  plimsoll runs --verdict fail --since 2026-11-01\n  \
+        plimsoll runs show last\n  plimsoll runs tag 12 before-firmware\n  plimsoll runs export \
+        12 run-12.tar.gz\n  plimsoll runs push --catalogue postgres://ann@db.example/storage\n  \
+        plimsoll runs --catalogue postgres://ann@db.example/storage\n\nTo select a run, use its \
+        number, its name, a prefix of its name, or `last`. The name of a plan selects\nits latest \
+        run. Every command that requires a bundle accepts these."
 )]
 pub struct Options {
     #[command(subcommand)]
@@ -44,14 +42,15 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum RunsCommand {
-    /// List runs in the order of their start, incomplete ones included.
+    /// List runs in the order of their start, including incomplete runs.
     List(RunFilter),
     /// Show the verdict of a run, or the summary of an experiment.
     Show {
         /// The run or experiment.
         run: String,
     },
-    /// Remove the bundle of a run, or all bundles of an experiment. Their ledger entries stay.
+    /// Remove the bundle of a run, or all bundles of an experiment. The ledger entries are not
+    /// removed.
     Rm {
         /// The run or experiment.
         run: String,
@@ -60,7 +59,7 @@ enum RunsCommand {
     Tag {
         /// The run or experiment.
         run: String,
-        /// The new tags. If omitted, the current tags are printed.
+        /// The new tags. Without tags, the current tags are printed.
         tags: Vec<String>,
         /// Remove these tags instead.
         #[arg(long)]
@@ -70,7 +69,7 @@ enum RunsCommand {
     Note {
         /// The run or experiment.
         run: String,
-        /// The new note. If omitted, the current note is printed.
+        /// The new note. Without a note, the current note is printed.
         text: Option<String>,
     },
     /// Export a run or experiment to one file, for another machine.
@@ -80,8 +79,8 @@ enum RunsCommand {
         /// The archive, a .tar.gz file that must not exist yet.
         to: PathBuf,
     },
-    /// Copy runs with their bundles into the team's catalogue (--catalogue). Without names, copy
-    /// all new or changed runs.
+    /// Copy runs and their bundles to the team's catalogue (--catalogue). Without names, all new or
+    /// changed runs are copied.
     Push {
         /// The runs or experiments.
         runs: Vec<String>,
@@ -96,13 +95,13 @@ enum RunsCommand {
 /// Runs a subcommand.
 ///
 /// # Errors
-/// A broken ledger, or an unknown run.
+/// The ledger is damaged, or the run is unknown.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
         None => list(&options.of, common),
         Some(RunsCommand::List(of)) => list(of, common),
         Some(RunsCommand::Show { run }) => show(&bundle::find(run)?, common),
-        Some(RunsCommand::Rm { run }) => removal::whole(&bundle::find(run)?).map(|()| Exit::Ok),
+        Some(RunsCommand::Rm { run }) => remove(&bundle::find(run)?, common),
         Some(RunsCommand::Tag { run, tags, remove }) => {
             tag(&bundle::find(run)?, tags, *remove, common)
         }

@@ -25,31 +25,29 @@ use crate::team;
 
 /// Options of `serve`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll serve                      look at this user's runs: \
-    http://127.0.0.1:7460\n  plimsoll serve --listen 0           on a port that is \
-    free\n  plimsoll serve --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens \
-    --tls-cert page.pem --tls-key page.key\n  plimsoll serve --allow-path /mnt/test     runs \
-    may be started there from the page\n  plimsoll serve --fleet fleet.toml --allow-fleet     the \
-    same on the hosts of a fleet\n  ssh -L 7460:127.0.0.1:7460 HOST     to look from \
-    elsewhere without opening a port\n\nA line of the token file is `view TOKEN NAME` or \
-    `run TOKEN NAME`; the log on stderr has the name.\nRoles and protections: docs/serve.md."
-)]
+#[command(after_help = "Examples:\n  plimsoll serve                      show this user's runs: \
+        http://127.0.0.1:7460\n  plimsoll serve --listen 0           use a free port\n  plimsoll \
+        serve --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens --tls-cert page.pem \
+        --tls-key page.key\n  plimsoll serve --allow-path /mnt/test     the page may start runs \
+        there\n  plimsoll serve --fleet fleet.toml --allow-fleet     the page may start runs on a \
+        fleet\n  ssh -L 7460:127.0.0.1:7460 HOST     view the page remotely without an open \
+        port\n\nA line of the token file is `view TOKEN NAME` or `run TOKEN NAME`; the log on \
+        stderr shows the name.\ndocs/serve.md describes roles and protections.")]
 pub struct Options {
     /// Address of the page; port 0 picks a free port. Without an address, only this host can
     /// connect.
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:7460", value_parser = crate::address::listen)]
     listen: SocketAddr,
-    /// File of access tokens: a role, a token and a name on each line.
+    /// File of access tokens: each line contains a role, a token and a name.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// TLS certificate of the server, followed by intermediate certificates (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Key of that certificate (PEM).
+    /// Key of the TLS certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A further name of this host, besides its addresses. May be given several times.
+    /// Another name of this host, in addition to its addresses. May be given several times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
     #[command(flatten)]
@@ -58,11 +56,11 @@ pub struct Options {
     /// server's address.
     #[arg(long, value_name = "FLEET")]
     fleet: Option<String>,
-    /// Allow runs to be started on that fleet's hosts from the page. Each agent checks them against
-    /// its own allow-list.
+    /// Allow the page to start runs on the hosts of that fleet. Each agent checks these runs
+    /// against its own list of allowed targets.
     #[arg(long, requires = "fleet")]
     allow_fleet: bool,
-    /// Serve on a reachable address without tokens or without TLS.
+    /// Serve on a publicly reachable address without tokens or without TLS.
     #[arg(long)]
     insecure: bool,
 }
@@ -70,7 +68,7 @@ pub struct Options {
 /// Serves until a signal ends it.
 ///
 /// # Errors
-/// An address that is in use or publicly reachable, or an invalid token file.
+/// The address is in use or publicly reachable, or the token file is invalid.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
     for secret in options.token_file.iter().chain(&options.tls_key) {

@@ -1,4 +1,4 @@
-//! Sides of a comparison: lookup, doubts and output.
+//! Sides of a comparison: how they are found, doubts about them, and output.
 
 use plimsoll_judge::compare::{Comparison, Outcome};
 use plimsoll_report::{comparison_document, text};
@@ -10,7 +10,7 @@ use crate::custody::RunSet;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Finds the sides of a command line.
+/// Finds the sides that the command line contains.
 ///
 /// # Errors
 /// A missing side.
@@ -26,7 +26,7 @@ pub fn find(sides: &[String]) -> Result<Vec<NamedSide>, CliError> {
 /// Prints doubts about the sides.
 ///
 /// # Errors
-/// Stdout that cannot be written.
+/// Stdout cannot be written.
 pub fn print_doubts(sides: &[RunSet], common: &Globals) -> Result<(), CliError> {
     let mut lines: Vec<String> = Vec::new();
     for line in sides.iter().flat_map(RunSet::lines) {
@@ -37,7 +37,7 @@ pub fn print_doubts(sides: &[RunSet], common: &Globals) -> Result<(), CliError> 
     bundle::print_custody(&lines, common)
 }
 
-/// Returns the exit code: 0 whether or not the sides differ.
+/// Returns the exit code. It is 0 whether or not the sides differ.
 pub fn exit_of(compared: &Comparison) -> Exit {
     match compared.outcome {
         Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown => Exit::NoVerdict,
@@ -49,7 +49,7 @@ pub fn exit_of(compared: &Comparison) -> Exit {
 /// Shows a comparison.
 ///
 /// # Errors
-/// Stdout that cannot be written.
+/// Stdout cannot be written.
 pub fn show(compared: &Comparison, common: &Globals) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(compared)?);

@@ -1,4 +1,4 @@
-//! `plimsoll sweep`: sweeps I/O size, read share, pattern and depth into one table and charts.
+//! `plimsoll sweep`: measures all combinations of I/O size, read share, pattern and depth.
 
 mod flags;
 mod show;
@@ -25,32 +25,32 @@ use crate::metrics::Metrics;
 /// Options of `sweep`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll sweep matrix.toml --path /mnt/x --set phases.measure=1m\n  plimsoll sweep \
-    --path /mnt/x --size 4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep --nfs nfs://10.0.0.5/e1 --nfs \
-    nfs://10.0.0.5/e2 --metadata 5 --depth 4,1 --quick\n\nEach point is a run with its own bundle, on the same data.\nThe same command \
-    resumes an interrupted sweep."
+    after_help = "Examples:\n  plimsoll sweep matrix.toml --path /mnt/x --set phases.measure=1m\n  \
+        plimsoll sweep --path /mnt/x --size 4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep \
+        --nfs nfs://10.0.0.5/e1 --nfs nfs://10.0.0.5/e2 --metadata 5 --depth 4,1 --quick\n\nEach \
+        point is a run with its own bundle, on the same data.\nTo resume, repeat the command."
 )]
 pub struct Options {
-    /// The plan: a file or a built-in one. Without a plan, the flags describe the sweep.
+    /// The plan: a file or a built-in plan. Without a plan, the flags describe the sweep.
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
     /// Start again instead of resuming an interrupted sweep of the same plan.
     #[arg(long, alias = "anew")]
     restart: bool,
-    /// Show points and duration, and check every target and server, but measure nothing.
+    /// List the points and the duration, and check every target and server, but measure nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Accept a sweep that measures for more than 30 days.
+    /// Accept a sweep that takes more than 30 days of measuring.
     #[arg(long)]
     yes: bool,
-    /// Measure nothing: show the latest sweep of this plan again.
+    /// Measure nothing: show the results of the latest sweep of this plan.
     #[arg(long, alias = "told", conflicts_with_all = ["restart", "dry_run"])]
     show_latest: bool,
     /// Keep the data after the last point.
     #[arg(long)]
     keep: bool,
-    /// Block device that may be overwritten, with its full path.
+    /// Block device that may be overwritten (full path).
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
     /// Directory for the experiment, instead of the catalogue.
@@ -74,7 +74,7 @@ pub struct Options {
 /// Runs the sweep.
 ///
 /// # Errors
-/// An invalid plan or flags, or an unusable target.
+/// The plan or a flag is invalid, or a target cannot be used.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let (name, load) = (options.plan.as_deref(), &options.load);
     let LoadPlan { plan, meanings } = options.flags.plan(name, load, &options.changes)?;
@@ -99,7 +99,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         ..Preflight::runs(&resolved, options.yes, options.dry_run)
             .with_data(&options.destroy, options.keep)
     };
-    if !options.hosts.check(&resolved, &points_left, &mut progress)? {
+    if !options.hosts.check(&resolved, &points_left, common, &mut progress)? {
         return Ok(Exit::Ok);
     }
     let requested = RunConfig {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, builder::RangedU64ValueParser};
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_report::{text, tuning_document};
 use plimsoll_runner::preflight::Preflight;
@@ -23,47 +23,48 @@ use crate::metrics::Metrics;
 /// Options of `tune`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll tune exchange-1000-heavy --path /mnt/db\n  plimsoll tune plan.toml \
-    --max 64 --json\n  plimsoll tune --path /mnt/x --size 8KiB --reads 70 --for 1m\n  \
-    plimsoll tune neighbour-backup --path /mnt/db --vary backup\n\nA \
-    search varies the threads of a mail store, the queue depth of a matrix, or the rate of \
-    an open\nloop. Each step is a run with its own bundle."
+    after_help = "Examples:\n  plimsoll tune exchange-1000-heavy --path /mnt/db\n  plimsoll tune \
+        plan.toml --max 64 --json\n  plimsoll tune --path /mnt/x --size 8KiB --reads 70 --for \
+        1m\n  plimsoll tune neighbour-backup --path /mnt/db --vary backup\n\nA search varies the \
+        threads of a mail store, the queue depth of a matrix, or the rate of an open\nloop. Each \
+        step is a run with its own bundle."
 )]
 pub struct Options {
-    /// The plan: a file or a built-in one. Without a plan, the flags describe the load, whose queue
-    /// depth the search varies.
+    /// The plan: a file or a built-in plan. Without a plan, the flags describe the load, and the
+    /// search varies its queue depth.
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
-    /// Vary only the load of this stream; the others keep theirs. Finds the highest load beside which
-    /// the plan's requirement holds. May be given several times.
+    /// Vary only the load of this stream; other streams keep their load. Finds the highest load of
+    /// it with which the plan still meets its requirement. May be given several times.
     #[arg(long, value_name = "STREAM", conflicts_with = "fleet")]
     vary: Vec<String>,
     /// Smallest load to try: threads, queue depth, or operations per second of an open loop.
-    #[arg(long, value_name = "LOAD")]
+    #[arg(long, value_name = "LOAD", value_parser = clap::value_parser!(u64).range(1..))]
     min: Option<u64>,
     /// Largest load to try.
-    #[arg(long, value_name = "LOAD")]
+    #[arg(long, value_name = "LOAD", value_parser = clap::value_parser!(u64).range(1..))]
     max: Option<u64>,
     /// Maximum number of steps, up to 16.
-    #[arg(long, value_name = "N", default_value_t = STEPS_MAX)]
+    #[arg(long, value_name = "N", default_value_t = STEPS_MAX,
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=STEPS_MAX as u64))]
     steps: usize,
-    /// Create the data again for each step; by default steps share the data.
+    /// Create the data again for each step; by default all steps use the same data.
     #[arg(long)]
     fresh: bool,
     /// Keep the data after the last step.
     #[arg(long)]
     keep: bool,
-    /// Block device that may be overwritten, with its full path.
+    /// Block device that may be overwritten (full path).
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
     /// Directory for the experiment, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Show what would be done and check every target and server, but run nothing.
+    /// Show the planned runs and check every target and server, but run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Accept a search that measures for more than 30 days.
+    /// Accept a search that takes more than 30 days of measuring.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -79,9 +80,9 @@ pub struct Options {
 /// Finds the load line.
 ///
 /// # Errors
-/// An invalid plan, one without a load to vary, or an unusable target.
+/// The plan is invalid or has no load to vary, or a target cannot be used.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    let again = "repeat the search, or `plimsoll run` the load that matters with --runs";
+    let again = "repeat the search, or use `plimsoll run` with --runs for the load that matters";
     options.load.refuse_runs("tune", "load", again)?;
     let LoadPlan { plan, meanings } = match &options.plan {
         Some(name) => options.load.named_plan(name, &options.changes)?,
@@ -98,8 +99,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let (fresh, yes, dry_run) = (options.fresh, options.yes, options.dry_run);
     let steps = Preflight::steps(&resolved, &range, fresh, yes, dry_run)?
         .with_data(&options.destroy, options.keep);
-    progress.say("the search takes at most all its steps:");
-    if !options.hosts.check(&resolved, &steps, &mut progress)? {
+    if !options.hosts.check(&resolved, &steps, common, &mut progress)? {
         return Ok(Exit::Ok);
     }
     let (keep, driver, destroy) = (options.keep, &*carried.driver, options.destroy.clone());

@@ -1,5 +1,5 @@
-//! `plimsoll verify PATH`: verifies the pages of a mail store, the blocks of a data set, or
-//! evidence.
+//! `plimsoll verify PATH`: checks the pages of a mail store, the blocks of a data set, or the
+//! evidence of a run.
 
 use std::path::{Path, PathBuf};
 
@@ -17,22 +17,23 @@ use crate::progress::StderrProgress;
 /// Options of `verify`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set that \
-    a run left there with --keep\n  plimsoll verify ./bundle            whether a run's evidence \
-    is unchanged\n\nReads only the data at PATH, no other place that its manifest names. Writes \
-    nothing, so PATH may be\nread-only.\n\nExit code 4: damage was found; each damaged page, log \
-    block and file is named. Exit code 3: no damage\nwas found, but the content of some pages is \
-    unknown; or evidence was changed, contradicts itself, or\nis not confirmed."
+    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set \
+        that a run left there with --keep\n  plimsoll verify ./bundle            whether a run's \
+        evidence is unchanged\n\nReads only the data at PATH, even if its manifest refers to \
+        other paths. Writes nothing, so PATH may\nbe read-only.\n\nExit code 4: damage was found; \
+        each damaged page, log block and file is listed. Exit code 3: no\ndamage was found, but \
+        the content of some pages is unknown, or the witness has no commit of the\nstore; or \
+        evidence was changed, contradicts itself, or is not confirmed."
 )]
 pub struct Options {
-    /// A directory of a plan, a store's directory, a bundle, an experiment, or a run from `plimsoll
-    /// runs`.
+    /// A directory of a plan, the directory of a store, a bundle, an experiment, or a run from
+    /// `plimsoll runs`.
     path: PathBuf,
-    /// File from a run's --witness: each commit in it must exist.
+    /// File that a run wrote with --witness: each commit in this file must exist.
     #[arg(long, value_name = "FILE")]
     witness: Option<PathBuf>,
-    /// Public key that must have signed the evidence: a file, or its line. Either the bundle is
-    /// signed, or the ledger after the run.
+    /// Public key that must have signed the evidence: a file, or its line. The signature is on the
+    /// bundle, or on the ledger after the run.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }
@@ -43,12 +44,17 @@ pub struct Options {
 /// There is nothing to verify, the evidence was changed, or files cannot be read.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if verify::is_evidence(&options.path) {
-        return evidence(&options.path, options.key.as_deref(), common);
+        return evidence(&options.path, options, common);
     }
-    // A missing path may be the name of a run.
+    // If the path does not exist, it may be the name of a run.
     let called = options.path.to_str().filter(|name| !name.contains('/') && !options.path.exists());
     if let Some(directory) = called.and_then(|name| bundle::find(name).ok()) {
-        return evidence(&directory, options.key.as_deref(), common);
+        return evidence(&directory, options, common);
+    }
+    if options.key.is_some() {
+        let says =
+            format!("{} is not evidence, and only evidence is signed", options.path.display());
+        return Err(CliError::usage(says).hint("repeat the command without --key"));
     }
     let interrupt = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
@@ -64,8 +70,15 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
 }
 
 /// Checks a bundle, or an experiment with its bundles.
-fn evidence(path: &Path, key: Option<&str>, common: &Globals) -> Result<Exit, CliError> {
-    let reader = Reader::with_key(key)?;
+fn evidence(path: &Path, options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    if options.witness.is_some() {
+        let says =
+            format!("{} is evidence, and a witness has commits of a mail store", path.display());
+        return Err(
+            CliError::usage(says).hint("specify the directory of the store, or omit --witness")
+        );
+    }
+    let reader = Reader::with_key(options.key.as_deref())?;
     let (verified, exit) = verify::evidence(path, &reader).inspect_err(|error| {
         if common.json {
             let found = serde_json::json!({ "intact": false, "says": error.message });

@@ -6,22 +6,22 @@ use crate::truth::Truth;
 use crate::wrong::Mistake;
 use crate::{evidence, foreign, modelled, real, tricks};
 
-/// Selection of cases of a session.
+/// Which cases of a session are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Only {
     Everything,
     /// Real storage.
     Real,
-    /// Models, results of other tools, and evidence.
+    /// Cases on models, with results of other tools, and with modified evidence.
     Model,
-    /// Tricks on real storage, and their honest twins.
+    /// Tricks on real storage, each with an honest twin.
     Tricks,
 }
 
 /// A case that can be executed.
 pub struct Case {
     pub seed: u64,
-    /// Returns the name of the case in the table.
+    /// Returns the name of the case in the tables.
     pub class: &'static str,
     pub carry_out: Box<dyn FnOnce(u64) -> CaseResult>,
 }
@@ -30,7 +30,7 @@ impl Case {
     /// Returns the case of a seed; `None` if it is not among the requested cases.
     pub fn of(seed: u64, only: Only) -> Option<Self> {
         let mut draw = Draw::of(seed);
-        // Cases on real storage need seconds, the others fractions of a second.
+        // Cases on real storage take seconds; other cases take fractions of a second.
         let is_real = draw.once_in(12);
         let is_trick = is_real && draw.once_in(3);
         match (only, is_real, is_trick) {
@@ -52,7 +52,7 @@ impl Case {
         })
     }
 
-    /// True if the case needs half a minute or more.
+    /// Returns true if the case takes half a minute or longer.
     pub fn is_long(seed: u64) -> bool {
         let mut draw = Draw::of(seed);
         let is_real = draw.once_in(12);
@@ -63,7 +63,7 @@ impl Case {
 
 /// Result of a case.
 pub struct CaseResult {
-    /// How it ended, in one word.
+    /// One word that states how the case ended.
     pub ending: String,
     pub honest: bool,
     pub found: Vec<Mistake>,
@@ -94,7 +94,7 @@ impl CaseResult {
         Self { ending: "not made".to_owned(), honest: false, found: Vec::new(), text: why }
     }
 
-    /// The same with another word for its end.
+    /// Returns the same result with another word for how the case ended.
     #[must_use]
     pub fn named(mut self, ending: &str) -> Self {
         self.ending = ending.to_owned();

@@ -1,4 +1,4 @@
-//! An object store in a dictionary in this process's memory: a typical source of inflated S3
+//! An object store that keeps all objects in this process's memory: a typical source of inflated S3
 //! figures.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 type Objects = Arc<Mutex<BTreeMap<String, Vec<u8>>>>;
 
-/// Starts the server and returns its endpoint. It ends with the process.
+/// Starts the server and returns its endpoint. The server ends with the process.
 pub fn start() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -16,7 +16,7 @@ pub fn start() -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let objects = objects.clone();
-            // A client that disconnects ends its thread.
+            // The thread ends when its client disconnects.
             std::thread::spawn(move || while answer(&stream, &objects).is_some() {});
         }
     });
@@ -48,7 +48,7 @@ fn answer(stream: &TcpStream, objects: &Objects) -> Option<()> {
     let mut words = first.split(' ');
     let (method, target) = (words.next()?, words.next()?);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    // After the bucket's name.
+    // The object's key follows the name of the bucket.
     let key = path.trim_start_matches('/').split_once('/').map_or("", |(_, key)| key).to_owned();
     let mut objects = objects.lock().unwrap();
     let (status, said) = match method {

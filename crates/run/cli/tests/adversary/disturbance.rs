@@ -18,17 +18,17 @@ pub enum Kind {
     Nothing,
     /// Another process reads and writes the disk.
     Neighbour,
-    /// The file system is frozen during the measurement: writes hang.
+    /// The file system is frozen during the measurement, so writes hang.
     Stall,
-    /// The file system is frozen from before the end of the measurement until long after it.
+    /// The file system is frozen before the end of the measurement, and thawed long after the end.
     HangAtTheEnd,
-    /// The program is stopped.
+    /// The program is stopped for a while.
     Stopped,
     /// SIGINT.
     Interrupted,
     /// SIGKILL.
     Killed,
-    /// Random bytes over all of the data.
+    /// All of the data is overwritten with random bytes.
     Overwritten,
     /// The device is limited to a number of operations per second.
     Throttled,
@@ -42,7 +42,7 @@ pub const THROTTLE: u32 = 300;
 pub const FROZEN: Duration = Duration::from_millis(1200);
 
 impl Kind {
-    /// Draws a disturbance that is possible on this storage.
+    /// Chooses a random disturbance that is possible on this storage.
     pub fn drawn(draw: &mut Draw, stack: crate::stack::Kind) -> Self {
         let kind = draw.one_of(&[
             Self::Nothing,
@@ -66,7 +66,7 @@ impl Kind {
         if can { kind } else { Self::Nothing }
     }
 
-    /// Returns its name in tables.
+    /// Returns the name of the disturbance in the tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Nothing => "",
@@ -87,18 +87,18 @@ fn is_device(stack: crate::stack::Kind) -> bool {
     matches!(stack, crate::stack::Kind::Device | crate::stack::Kind::DeviceOnMemory)
 }
 
-/// Effect of a disturbance.
+/// Effect of a disturbance on the run.
 #[derive(Default)]
 pub struct DisturbanceEffect {
-    /// True if it took effect during the run.
+    /// True if the disturbance took effect during the run.
     pub in_time: bool,
-    /// Time at which writes stopped, by the wall clock; freezing lasts as long as the disk is busy.
+    /// Wall-clock time at which writes stopped. On a busy disk, freezing takes some time.
     pub frozen_at_unix_ns: Option<u64>,
     throttle: Option<Throttle>,
     _neighbour: Option<Neighbour>,
 }
 
-/// Prepares what must exist before the load.
+/// Creates what the disturbance requires before the load starts.
 pub fn before(kind: Kind, sandbox: &Sandbox, stack: &Stack) -> DisturbanceEffect {
     let mut done = DisturbanceEffect::default();
     match kind {
@@ -114,7 +114,7 @@ pub fn before(kind: Kind, sandbox: &Sandbox, stack: &Stack) -> DisturbanceEffect
     done
 }
 
-/// Disturbs the run once its load has lasted as long as the plan's warm-up and a little more.
+/// Starts the disturbance when the load has run a little longer than the plan's warm-up.
 pub fn during(
     kind: Kind,
     going: &mut Going,
@@ -169,8 +169,8 @@ pub fn during(
     }
 }
 
-/// Freezes the file system for a while and always thaws it. Returns the time since when it was
-/// frozen.
+/// Freezes the file system for a while, and thaws it in every case. Returns the time at which it
+/// was frozen.
 fn frozen(stack: &Stack) -> Option<u64> {
     let (mount, _) = stack.mount.as_ref()?;
     let mount = mount.to_str().unwrap();
@@ -183,9 +183,9 @@ fn frozen(stack: &Stack) -> Option<u64> {
     u64::try_from(since.as_nanos()).ok()
 }
 
-/// Waits for a manifest in this state, or for the end of the run.
+/// Waits until a manifest has this state, or the run ends.
 fn load_began(going: &mut Going, stack: &Stack) -> bool {
-    // Other targets have no such manifest.
+    // Other targets do not have a manifest with states.
     let Some(place) = &stack.place else {
         std::thread::sleep(Duration::from_millis(700));
         return !going.has_ended();

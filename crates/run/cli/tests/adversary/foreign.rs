@@ -1,5 +1,5 @@
-//! Results of other tools: results that are true by arithmetic, and the same results with one false
-//! figure.
+//! Results of other tools: results that are arithmetically consistent, and the same results with
+//! one false figure.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::support::draw::Draw;
 use crate::truth::Truth;
 use crate::wrong::{self, Mistake, Wrong};
 
-/// A fio job whose figures all follow from depth, latency and time.
+/// A fio job whose figures are all computed from depth, latency and time.
 #[derive(Clone)]
 struct Job {
     depth: u64,
@@ -221,7 +221,7 @@ fn claim(draw: &mut Draw) -> CaseResult {
     audited(&Sandbox::new(), &words, trick == "honest", &format!("# {trick} {words:?}"))
 }
 
-/// Claims that no result file shows.
+/// Claims that a result file can never show.
 const NEVER: [&str; 4] = ["media-read", "durable-write", "tail-latency", "sustained-write"];
 
 fn audited(sandbox: &Sandbox, arguments: &[&str], honest: bool, text: &str) -> CaseResult {
@@ -261,7 +261,7 @@ fn audited(sandbox: &Sandbox, arguments: &[&str], honest: bool, text: &str) -> C
     CaseResult::of(&truth, Some(&ran), found, text)
 }
 
-/// Returns the failed findings.
+/// Returns the findings that failed.
 fn fails(said: &Value) -> String {
     let mut all = Vec::new();
     collect(said, &mut all);

@@ -1,10 +1,10 @@
-//! Continuous adversarial test. It draws cases from a seed: misleading storage, disturbances, false
-//! declarations, modified evidence and forged results. The truth of each case is known from its
-//! construction. No false result may pass or be accepted, and no honest one may be rejected.
+//! Continuous adversarial test. A seed determines each case: misleading storage, disturbances,
+//! false declarations, modified evidence or forged results. The truth of each case is known from
+//! its construction. No false result may pass or be accepted, and no honest result may be rejected.
 //!
-//! The tests in this file try a few fixed cases of each kind; `PLIMSOLL_ADVERSARY_SEED` draws
-//! others. `benches/adversary --hours N` runs for the given time. Needs root, because it creates
-//! mounts and loop devices.
+//! The tests in this file run a few fixed cases of each kind; `PLIMSOLL_ADVERSARY_SEED` selects
+//! other cases. `benches/adversary --hours N` runs for the given time. The tests need root, because
+//! they create mounts and loop devices.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod case;
@@ -44,7 +44,7 @@ fn seed() -> u64 {
     number("PLIMSOLL_ADVERSARY_SEED").unwrap_or(1.0) as u64
 }
 
-/// Prints the tally; fails if a case detected a mistake.
+/// Prints the tally. Fails if a case revealed a mistake in a verdict.
 fn close(tally: &Tally) {
     println!("{}", tally.table());
     assert!(tally.says.is_empty(), "{} wrong:\n{}", tally.says.len(), tally.says.join("\n"));
@@ -55,7 +55,7 @@ fn models_results_and_evidence_are_judged_as_they_are() {
     let mut tally = Tally::new(seed());
     tally.cases(Only::Model, 120, || false, false);
     close(&tally);
-    // If all cases ended alike, the test would prove nothing.
+    // If all cases had the same result, the test would prove nothing.
     for ending in ["PASS", "FAIL", "INVALID", "INCONCLUSIVE", "noticed"] {
         assert!(tally.ended(ending) > 0, "none ended {ending}");
     }
@@ -77,7 +77,7 @@ fn tricks_and_their_honest_twins_are_judged_as_they_are() {
     assert!(tally.ended("not made") * 2 < tally.tried(), "this machine makes too few of them");
 }
 
-/// Repeats one case if `PLIMSOLL_ADVERSARY_CASE` names it.
+/// Repeats the case whose seed is in `PLIMSOLL_ADVERSARY_CASE`.
 #[test]
 fn again() {
     let Some(seed) = number("PLIMSOLL_ADVERSARY_CASE") else { return };
@@ -86,7 +86,7 @@ fn again() {
     close(&tally);
 }
 
-/// `benches/adversary`: runs for the requested CPU-hours; skipped without a request.
+/// Used by `benches/adversary`: runs for the requested CPU-hours. Without a request, it is skipped.
 #[test]
 fn standing() {
     let Some(hours) = number("PLIMSOLL_ADVERSARY_HOURS") else { return };
@@ -97,7 +97,7 @@ fn standing() {
         _ => Only::Everything,
     };
     let mut tally = Tally::new(seed());
-    // When stopped, it finishes the current case and prints the tally.
+    // If the test is stopped, it finishes the current case and prints the tally.
     let stop = std::env::var_os("PLIMSOLL_ADVERSARY_STOP").map(std::path::PathBuf::from);
     let is_over = || {
         let spent = tally::cpu().as_secs_f64() >= hours * 3600.0;

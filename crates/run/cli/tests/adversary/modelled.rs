@@ -1,5 +1,5 @@
-//! Runs on modelled storage. The truth follows from the model's parameters: its rate, its latency,
-//! the reads its cache serves.
+//! Runs on modelled storage. The truth follows from the parameters of the model: its rate, its
+//! latency, and the reads that its cache serves.
 
 use plimsoll_evidence::Bundle;
 
@@ -10,7 +10,8 @@ use crate::support::draw::Draw;
 use crate::truth::Truth;
 use crate::wrong::{self, Mistake, Wrong};
 
-/// A system of few blocks. The drive determines the latency, and the limit or the drive the rate.
+/// A system with few blocks. The drive determines the latency; the limit or the drive determines
+/// the rate.
 const MODEL: &str = "[model]\nname = \"drawn\"\nentry = \"limit\"\nfrom = \"chosen\"\n\
     [block.limit]\nkind = \"limit\"\nbelow = \"cache\"\nfrom = \"chosen\"\nbaseline_ops_per_s = BASELINE\n\
     burst_ops_per_s = BURST\ncredit_ops = CREDIT\n\
@@ -19,7 +20,7 @@ const MODEL: &str = "[model]\nname = \"drawn\"\nentry = \"limit\"\nfrom = \"chos
     [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nread_us = SERVICE\n\
     write_us = SERVICE\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\nvariation_ratio = VARIATION\n";
 
-/// Random parameters of a system, with derived values.
+/// Random parameters of a system, and values derived from them.
 struct ModelCase {
     baseline: f64,
     burst: f64,
@@ -27,7 +28,7 @@ struct ModelCase {
     lanes: u64,
     service_us: u64,
     variation: f64,
-    /// One hundredth of the data if the cache must not serve reads.
+    /// One hundredth of the data, if the cache must not serve reads.
     cache_kib: u64,
     policy: &'static str,
 }
@@ -46,14 +47,14 @@ impl ModelCase {
     }
 }
 
-/// Required shares of the true value, above and below it.
+/// Requirements as factors of the true value: these factors are met.
 const KEPT: [f64; 5] = [0.02, 0.5, 0.9, 0.97, 0.99];
 const BROKEN: [f64; 5] = [1.02, 1.05, 1.3, 3.0, 900.0];
 
-/// Operations that are enough for a PASS, with a margin.
+/// Number of operations that is sufficient for a PASS, with a margin.
 const OPERATIONS_ENOUGH: f64 = 1100.0;
 
-/// Deviations larger than this number of standard errors are not due to chance.
+/// A deviation of more standard errors than this is not due to chance.
 const CHANCE: f64 = 4.0;
 
 /// A case on a random system.
@@ -78,21 +79,21 @@ pub fn case(seed: u64, draw: &mut Draw) -> Case {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A limit determines the rate.
+    /// A limit of the model determines the rate.
     Limited,
     /// The drive's service time determines the rate.
     Serving,
-    /// Burst credit that runs out during the measurement.
+    /// The burst credit runs out during the measurement.
     Bursting,
-    /// Offered load above the capacity.
+    /// The offered load exceeds the capacity.
     Overloaded,
-    /// A cache that may serve reads.
+    /// A cache may serve some of the reads.
     Cached,
     /// Files of holes.
     Hollow,
     /// A measurement too short for any PASS.
     Short,
-    /// A shipped model, some with failed nodes: a first run determines its rate.
+    /// A shipped model, sometimes with failed nodes. A first run determines its rate.
     Shipped,
     /// A mail store with its own latency limits.
     Store,
@@ -117,7 +118,7 @@ impl Kind {
     }
 }
 
-/// A plan in parts.
+/// The sections of a plan.
 struct Plan {
     requirement: String,
     target: String,
@@ -156,7 +157,8 @@ fn tried(kind: Kind, seed: u64) -> CaseResult {
     })
 }
 
-/// The source of reads by the model's own counters, against the verdict's statement.
+/// Compares the source of reads according to the model's counters with the statement in the
+/// verdict.
 fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Mistake> {
     let nodes = bundle.observed.inside.iter().flat_map(|inside| &inside.nodes);
     let reads: Vec<(&str, u64)> = nodes
@@ -171,7 +173,7 @@ fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Mistake>
     }
     let (memory, holes) = (of("dram") as f64 / all, of("zero") as f64 / all);
     let mut found = by_sources(memory, holes, verdict);
-    // With a declared cache that holds all data, the plan itself states that media reads are not
+    // If the declared cache can hold all data, the plan itself rules out that media reads are
     // shown.
     let read = bundle.observed.workload.working_set_read_bytes;
     let cache = bundle.plan.observe.array_cache_bytes;
@@ -181,12 +183,12 @@ fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Mistake>
     found
 }
 
-/// Shares of reads near a threshold, for which a count may be on either side: 1 % holes in a
+/// Shares of reads near a threshold, where a count may be on either side of it: 1 % holes in a
 /// completely written file, 5 % cache reads in a media figure.
 const HOLES_OPEN: std::ops::RangeInclusive<f64> = 0.008..=0.0125;
 const MEMORY_OPEN: std::ops::RangeInclusive<f64> = 0.04..=0.06;
 
-/// The same for the shares from memory and from holes.
+/// The same for reads that are served from memory or from holes.
 fn by_sources(memory: f64, holes: f64, verdict: &serde_json::Value) -> Vec<Mistake> {
     let (hollow, whole) = (holes > *HOLES_OPEN.end(), holes < *HOLES_OPEN.start());
     let standing = |claim: &str| verdict["claims"][claim].as_str().unwrap_or_default().to_owned();
@@ -208,8 +210,8 @@ fn by_sources(memory: f64, holes: f64, verdict: &serde_json::Value) -> Vec<Mista
     found
 }
 
-/// One read in forty of a sparse file hits a hole until the warm-up has filled it. Figures of this
-/// kind are not figures of a medium.
+/// One read in forty of a sparse file hits a hole until the warm-up has filled the hole. Such a
+/// figure is not a figure of a medium.
 #[test]
 fn what_came_of_holes_is_held_to_its_own_bound() {
     let verdict = |standing: &str| serde_json::json!({ "claims": { "media-read": standing } });
@@ -252,8 +254,9 @@ fn run(
     CaseResult::of(truth, ran.as_ref(), found, text)
 }
 
-/// Repeats a run that was too short for a PASS, with enough operations for one. Virtual time is
-/// cheap, so the longer result need not be presumed: burst credit that runs out changes it.
+/// Repeats a run that was too short for a PASS, with enough operations for a PASS. In virtual time
+/// the longer run costs little, so its result need not be guessed: burst credit that runs out, for
+/// example, changes it.
 fn passes_if_longer(sandbox: &Sandbox, text: &str, bundle: &Bundle) -> bool {
     let counted: u64 = bundle.run.classes.iter().map(|class| class.count).sum();
     let measured_s = bundle.run.measure().map_or(1.0, |phase| phase.duration_ns as f64 / 1e9);
@@ -272,7 +275,7 @@ fn passes_if_longer(sandbox: &Sandbox, text: &str, bundle: &Bundle) -> bool {
     verdict.is_none_or(|verdict| verdict["verdict"] == "PASS")
 }
 
-/// Draws a system, a plan and the truth for a kind of case.
+/// Generates a random system, plan and truth for a kind of case.
 fn compose(kind: Kind, draw: &mut Draw) -> (ModelCase, Plan, Truth) {
     let rate = draw.spread(60.0, 1500.0);
     let depth = draw.one_of(&[1u64, 2, 4, 8, 16]);
@@ -299,7 +302,7 @@ fn compose(kind: Kind, draw: &mut Draw) -> (ModelCase, Plan, Truth) {
         more: String::new(),
     };
     let mut truth = Truth::honest();
-    // With fewer lanes than concurrent operations, operations queue.
+    // If there are fewer lanes than concurrent operations, operations queue.
     let lanes = drawn.lanes.min(depth) as f64;
     let mut carried = lanes * 1e6 / drawn.service_us as f64;
     match kind {
@@ -312,7 +315,7 @@ fn compose(kind: Kind, draw: &mut Draw) -> (ModelCase, Plan, Truth) {
         // Cache hits and holes take no time, so the base latency must not be zero.
         Kind::Cached | Kind::Hollow => (drawn.baseline, drawn.burst) = (3000.0, 3000.0),
         Kind::Bursting => {
-            // Runs out within the measurement, after the warm-up of 2 s.
+            // The credit runs out during the measurement, after the warm-up of 2 s.
             drawn.baseline = (carried / draw.one_of(&[2.0, 4.0, 8.0])).max(10.0).round();
             let after_s = 2.0 + plan.measure_s as f64 * draw.one_of(&[0.2, 0.4, 0.7]);
             drawn.credit = ((carried - drawn.baseline) * after_s).round();
@@ -335,7 +338,7 @@ fn compose(kind: Kind, draw: &mut Draw) -> (ModelCase, Plan, Truth) {
     (drawn, plan, truth)
 }
 
-/// Draws a requirement above or below the true value.
+/// Generates a requirement above or below the true value.
 fn require(
     kind: Kind,
     draw: &mut Draw,
@@ -343,7 +346,7 @@ fn require(
     truth: &mut Truth,
     (carried, depth, io_kib, variation): (f64, u64, u64, f64),
 ) {
-    // With a cache, the system is faster than the drive: its rate is unknown in advance.
+    // With a cache, the system is faster than its drive, and its rate is not known in advance.
     let known = !matches!(kind, Kind::Cached | Kind::Hollow);
     let keeps = draw.one_of(&[true, true, false]);
     let share = if keeps { draw.one_of(&KEPT) } else { draw.one_of(&BROKEN) };
@@ -353,13 +356,13 @@ fn require(
         _ => format!("iops = {}\n", (carried * share * 100.0).round() / 100.0),
     };
     plan.requirement.push_str(&requested);
-    // With random service times, the mean of few operations can exceed the truth.
+    // If service times are random, the mean of a few operations can exceed the true mean.
     let chance = CHANCE * variation / (carried * plan.measure_s as f64).sqrt();
     if !keeps && known && share > 1.0 + chance {
         let why = format!("{carried:.1} operations a second are carried, {share} of that asked");
         *truth = truth.clone().and_no_pass(why);
     }
-    // Expected mean by Little's law, exact if all operations take the same time.
+    // Expected mean according to Little's law. It is exact if all operations take the same time.
     let closed = matches!(kind, Kind::Limited | Kind::Serving | Kind::Short | Kind::Undeclared);
     if closed && plan.workload.contains("reads = 100") && draw.once_in(2) {
         let mean_ns = depth as f64 / carried * 1e9;
@@ -387,10 +390,11 @@ fn require(
         truth.exit_codes = &[1, 3];
     }
     if kind == Kind::Bursting {
-        // The rate of the first seconds does not last: INVALID and INCONCLUSIVE are both correct.
+        // The rate of the first seconds cannot be sustained: INVALID and INCONCLUSIVE are both
+        // correct.
         truth.honest = false;
         if keeps && draw.once_in(2) {
-            // Between the sustained rate and the rate with credit.
+            // The requirement is between the sustained rate and the rate with credit.
             plan.requirement = format!("iops = {}\n", (carried * 1.2).round());
             *truth = truth
                 .clone()
@@ -403,7 +407,7 @@ fn require(
 fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, truth: &mut Truth) {
     match kind {
         Kind::Cached => {
-            // From one tenth of the cache to ten times that size.
+            // The size is between a tenth of the cache and ten times the cache.
             drawn.cache_kib = draw.one_of(&[6, 20, 60, 200, 640]) << 10;
             let says = draw.one_of(&["", "array_cache = \"1MiB\"", "array_cache = \"100MiB\""]);
             let media = draw.one_of(&["", "\nmedia = \"hdd\"", "\nmedia = \"ssd\""]);
@@ -434,7 +438,7 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, 
         }
         _ => {
             if draw.once_in(4) {
-                // Even if every unknown finding is accepted, a false statement must not pass.
+                // A false statement must not pass, even if every unknown finding is accepted.
                 let rules = "\"bytes-balance\", \"not-steady\", \"burst-credit\", \"served-from-cache-below\"";
                 plan.more = format!("accept_unknown = [{rules}]\n");
             }
@@ -442,8 +446,8 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, 
     }
 }
 
-/// Shipped models, unchanged and with failed nodes. Virtual time repeats exactly, so a run without
-/// a requirement has the same rate as a run with one.
+/// Shipped models, unchanged or with failed nodes. Runs in virtual time repeat exactly, so runs
+/// with and without a requirement have the same rate.
 fn shipped(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     let (model, set) = draw.one_of(&[
         ("laptop-nvme", ""),
@@ -514,7 +518,7 @@ fn store(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     run(sandbox, &text, &Truth::default(), |_, _| Vec::new())
 }
 
-/// Writes a shipped model to a file with one changed or additional line in its head.
+/// Writes a shipped model to a file, with one line in its head changed or added.
 fn with_head(sandbox: &Sandbox, model: &str, line: &str) -> String {
     let file = format!("{}/../../../models/{model}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(file).unwrap();

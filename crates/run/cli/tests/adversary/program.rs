@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use crate::support::{CommandOutput, Sandbox};
 
-/// Every case needs a fraction of this time: a command that takes longer hangs.
+/// Time limit of a command. Every case takes a fraction of this time; a command that exceeds it
+/// hangs.
 pub const BOUND: Duration = Duration::from_secs(240);
 
 /// Polling interval for the end of the command.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A running command that the case disturbs; killed when dropped.
+/// A running command that the case disturbs. It is killed when this value is dropped.
 pub struct Going {
     child: Child,
     stdout: std::path::PathBuf,
@@ -20,7 +21,7 @@ pub struct Going {
 }
 
 impl Going {
-    /// Starts `command` with output to files, because nothing reads pipes during the run.
+    /// Starts `command`. Its output goes to files, because nothing reads pipes during the run.
     pub fn start(sandbox: &Sandbox, command: &mut Command) -> Self {
         let (stdout, stderr) = (sandbox.path("stdout"), sandbox.path("stderr"));
         command.stdout(Stdio::from(File::create(&stdout).unwrap()));
@@ -33,12 +34,12 @@ impl Going {
         self.child.id()
     }
 
-    /// Whether it has ended.
+    /// Returns true if the command has ended.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits for the end; `None` if the command hung and was killed.
+    /// Waits for the end of the command. Returns `None` if the command hung and was killed.
     pub fn end(mut self) -> Option<CommandOutput> {
         let mut waited = Duration::ZERO;
         loop {
@@ -50,7 +51,8 @@ impl Going {
             if waited > BOUND {
                 return None;
             }
-            // Counts polls instead of elapsed time: a stop of the command stops this process too.
+            // Counts polls and not elapsed time, because a disturbance that stops the command may
+            // stop this process too.
             std::thread::sleep(LOOK_EVERY);
             waited += LOOK_EVERY;
         }
@@ -64,7 +66,7 @@ impl Drop for Going {
     }
 }
 
-/// Runs a command; `None` if it hung.
+/// Runs a command. Returns `None` if it hung.
 pub fn carry_out(sandbox: &Sandbox, arguments: &[&str]) -> Option<CommandOutput> {
     Going::start(sandbox, &mut sandbox.command(arguments)).end()
 }

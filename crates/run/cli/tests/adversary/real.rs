@@ -1,4 +1,4 @@
-//! Small, short runs on real storage.
+//! Small and short runs on real storage.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ struct StackCase {
     warm: bool,
     io_kib: u64,
     depth: u64,
-    /// Lines of the plan about the order of operations.
+    /// Lines of the plan that set the order of operations.
     order: &'static str,
     sync: &'static str,
     compressibility: &'static str,
@@ -38,11 +38,11 @@ struct StackCase {
     declared: Declaration,
     accepted: bool,
     second: Option<SecondStream>,
-    /// Drawn as an honest case.
+    /// True if the parameters were chosen for an honest case.
     honest: bool,
 }
 
-/// The requirement relative to the rate of any storage on this host.
+/// Requirement, compared with the rate that any storage on this host reaches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Required {
     Little,
@@ -58,11 +58,12 @@ enum Required {
 enum Declaration {
     Nothing,
     SmallCache,
-    /// A cache larger than the data that is read, like an array with a known cache.
+    /// Declares a cache that is larger than the data that is read, as for an array with a known
+    /// cache.
     LargeCache,
     Media(&'static str),
     Reduction,
-    /// Declares that the storage stores data unreduced.
+    /// Declares that the storage does not reduce data.
     NoReduction,
     Metrics,
 }
@@ -80,7 +81,8 @@ const CLAIMS: [&[&str]; 10] = [
     &["media-read", "sustained-write", "cached-read"],
 ];
 
-/// Claims that are true for any disk; a claim without proof is not refuted.
+/// Claims that are true for any disk. The verdict must not refute them, even if it cannot prove
+/// them.
 const HONEST_CLAIMS: [&[&str]; 8] = [
     &[],
     &[],
@@ -92,7 +94,7 @@ const HONEST_CLAIMS: [&[&str]; 8] = [
     &["media-read", "sustained-write"],
 ];
 
-/// Orders of operations, some of which the plan itself breaks.
+/// Orders of operations. Some of them contradict the plan.
 const ORDERS: [&str; 9] = [
     "",
     "",
@@ -158,7 +160,7 @@ fn drawn(draw: &mut Draw) -> StackCase {
         be_honest(&mut drawn, draw);
     }
     fit(&mut drawn);
-    // Where the truth about the first stream is also true of any other.
+    // Cases in which the truth about the first stream also applies to any other stream.
     let is_alike = honest && stack != Kind::NfsOnDisk || stack.is_memory() && !stack.is_remote();
     let is_beside = !matches!(
         drawn.disturbance,
@@ -173,7 +175,7 @@ fn drawn(draw: &mut Draw) -> StackCase {
     drawn
 }
 
-/// Draws again each parameter that could make the case misleading.
+/// Chooses new values for each parameter that could make the case misleading.
 fn be_honest(drawn: &mut StackCase, draw: &mut Draw) {
     use Disturbance::{Neighbour, Nothing};
     drawn.disturbance = draw.one_of(&[Nothing, Nothing, Neighbour]);
@@ -189,15 +191,15 @@ fn be_honest(drawn: &mut StackCase, draw: &mut Draw) {
         Declaration::LargeCache,
     ]);
     if drawn.declared == Declaration::LargeCache {
-        // Its size refutes claims about media.
+        // Such a large declared cache refutes claims about media.
         drawn.claims = &[];
     }
 }
 
-/// Removes combinations that do not fit together.
+/// Removes combinations that are not possible.
 fn fit(drawn: &mut StackCase) {
     if drawn.stack == Kind::NfsOnDisk {
-        // The server reads through this host's page cache. It has written durable data to the disk.
+        // The server reads through this host's page cache. It writes durable data to the disk.
         (drawn.direct, drawn.warm, drawn.sync) = ("auto", false, "dsync");
         (drawn.reads, drawn.depth, drawn.io_kib, drawn.order) = (0, 8, 64, "");
     } else if drawn.stack.is_remote() {
@@ -228,27 +230,27 @@ fn fit(drawn: &mut StackCase) {
     if matches!(drawn.requirement, Required::Held | Required::TooMuchHeld) {
         drawn.verify = true;
         if drawn.order.contains("align") {
-            // Such a load leaves most of the required capacity unused, and fails rightly.
+            // Such a load does not use most of the required capacity, so it must fail.
             drawn.order = "";
         }
     }
     if drawn.stack == Kind::Compressed {
-        // For data that hardly compresses, little is known in advance.
+        // If the data hardly compresses, the outcome is mostly unknown in advance.
         (drawn.compressibility, drawn.declared) = ("40", Declaration::Reduction);
     }
-    // Claims about reads or writes are refuted if there are none.
+    // If the load has no reads or no writes, claims about them are refuted.
     let of_reads = drawn.claims.contains(&"media-read");
     let of_writes = drawn.claims.iter().any(|claim| claim.ends_with("-write"));
     if drawn.honest && (of_reads && drawn.reads == 0 || of_writes && drawn.reads == 100) {
         drawn.claims = &[];
     }
     if drawn.direct == "off" {
-        // Repeated reads of the same blocks, so that nearly all come from the page cache.
+        // Reads the same blocks repeatedly, so that nearly all reads come from the page cache.
         (drawn.warm, drawn.reads) = (true, 100);
     }
 }
 
-/// Whether the case is honest.
+/// Returns true if the case is honest.
 fn is_honest(drawn: &StackCase) -> bool {
     use Disturbance::{Neighbour, Nothing};
     drawn.honest
@@ -260,16 +262,16 @@ fn is_honest(drawn: &StackCase) -> bool {
             && matches!(drawn.disturbance, Nothing | Neighbour)
 }
 
-/// Whether the page cache certainly served the run instead of the disk.
+/// Returns true if the page cache, and not the disk, certainly served the run.
 fn is_cached(drawn: &StackCase, repeats: bool) -> bool {
-    // Flushed data reaches the disk, and dropped pages are read from it.
+    // Flushed data is written to the disk, and dropped pages are read from it.
     let absorbed = drawn.sync == "none";
     drawn.disturbance != Disturbance::CacheDropped
         && match drawn.stack {
-            // The image was just written and is entirely in memory.
+            // The image has just been written and is completely in memory.
             Kind::LoopBuffered(_) => absorbed || drawn.reads >= 50,
-            // The disk serves the first read of data that was laid out; written data waits for a
-            // commit.
+            // The disk serves the first read of each block of the created data; written data waits
+            // for a commit.
             Kind::Journal => absorbed && drawn.reads <= 50 || drawn.direct == "off" && repeats,
             _ => drawn.direct == "off" && repeats,
         }
@@ -278,7 +280,7 @@ fn is_cached(drawn: &StackCase, repeats: bool) -> bool {
 /// `repeats` is true if the run read each block several times.
 fn truth(drawn: &StackCase, repeats: bool) -> Truth {
     let mut truth = if is_honest(drawn) { Truth::honest() } else { Truth::default() };
-    // Whether this guest's disk preserves data after a power loss cannot be determined here.
+    // It cannot be determined here whether this guest's disk preserves data after a power loss.
     truth = truth.not("durable-write", "this machine's disk is a hypervisor's");
     if drawn.stack.is_memory() {
         let why = format!("{} is memory", drawn.stack.label());
@@ -307,11 +309,12 @@ fn truth(drawn: &StackCase, repeats: bool) -> Truth {
         Required::Much | Required::MuchLatency => {
             truth = truth.and_no_pass("no storage carries that")
         }
-        // Rejected if the free space is known; otherwise judged by the available data.
+        // If the free space is known, the plan is rejected; otherwise the verdict is based on the
+        // data that was written.
         Required::TooMuchHeld => {
             truth = truth.exits(&[1, 2, 3]).and_no_pass("no storage holds that");
         }
-        // Any storage reaches this rate and this latency.
+        // Every storage reaches this rate and this latency.
         Required::Little | Required::LittleLatency | Required::Held if truth.honest => {
             truth = truth.exits(&[0, 3]);
         }
@@ -413,7 +416,7 @@ fn tried(drawn: &StackCase, _seed: u64) -> CaseResult {
     let what = format!("{}{}", drawn.stack.label(), drawn.disturbance.label());
     let text = format!("# {what}\n{text}");
     if drawn.disturbance == Disturbance::Killed && done.in_time {
-        // The process is dead. The remaining files must not state PASS.
+        // The process was killed. The files that it left must not state PASS.
         let verdict = bundle.map(|bundle| bundle.join("verdict.json")).filter(|path| path.exists());
         let passed = verdict.is_some_and(|path| json(&path)["verdict"] == "PASS");
         let found = passed.then(|| (Wrong::FalsePass, "a killed run passed".to_owned()));
@@ -435,7 +438,7 @@ fn tried(drawn: &StackCase, _seed: u64) -> CaseResult {
     CaseResult::of(&truth, ran.as_ref(), found, &text)
 }
 
-/// Traces that the disturbance must leave in the evidence.
+/// Traces of the disturbance that the evidence must contain.
 fn of_the_disturbance(
     drawn: &StackCase,
     done: &disturbance::DisturbanceEffect,
@@ -455,7 +458,7 @@ fn of_the_disturbance(
             format!("writes hung for {:?}, the largest took {largest:?} ns", disturbance::FROZEN);
         return vec![(Wrong::Missed, says)];
     }
-    // Enough reads to sample one block in 64, or one in a given number.
+    // Number of reads that is sufficient to sample one block in 64, or one in a given number.
     let count: u64 = classes.iter().filter_map(|class| class["count"].as_u64()).sum();
     let spoiled = drawn.disturbance == Disturbance::Overwritten && done.in_time;
     if spoiled && code != 4 && count > 4000 {
@@ -466,8 +469,8 @@ fn of_the_disturbance(
     Vec::new()
 }
 
-/// True if the measurement includes this time and a while after it. Operations that began before or
-/// after do not count.
+/// Returns true if this time, and a while after it, are part of the measurement. Operations that
+/// began before or after do not count.
 fn measured_at(run: &Value, at_unix_ns: u64) -> bool {
     let began = run["started_unix_ns"].as_u64().unwrap_or(u64::MAX);
     let phases = run["phases"].as_array().into_iter().flatten();
@@ -480,7 +483,7 @@ fn measured_at(run: &Value, at_unix_ns: u64) -> bool {
     })
 }
 
-/// Whether the case of this seed has a 30 s measurement.
+/// Returns true if the case of this seed measures for 30 s.
 pub fn is_long(draw: &mut Draw) -> bool {
     drawn(draw).long
 }

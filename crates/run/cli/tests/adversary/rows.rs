@@ -1,4 +1,4 @@
-//! Cases that once passed by mistake, each in the form in which it was found.
+//! Cases that once passed by mistake, each in the form in which it was discovered.
 
 use std::time::Duration;
 
@@ -9,8 +9,7 @@ use crate::s3::{KEY, SECRET};
 use crate::stack::{Kind, Stack};
 use crate::support::{CommandOutput, Sandbox, found, json};
 
-/// Reads and writes on a target of this storage stack, with a requirement that any storage
-/// satisfies.
+/// Reads and writes on a target of this storage stack, with a requirement that any storage meets.
 fn ran(sandbox: &Sandbox, target: &str, workload: &str, more: &str) -> CommandOutput {
     let text = format!(
         "version = 1\nname = \"adversary\"\n[requirement]\niops = 1\nclaims = [\"media-read\", \
@@ -24,8 +23,9 @@ fn ran(sandbox: &Sandbox, target: &str, workload: &str, more: &str) -> CommandOu
     CommandOutput::from(command.output().unwrap())
 }
 
-/// A server on this host with its data in memory: the disks moved nothing, and the verdict states
-/// that. If other processes use the disks, as other tests do, the finding is unknown, never a pass.
+/// A server on this host keeps its data in memory: the disks moved no data, and the verdict states
+/// this. If other processes (such as other tests) use the disks, the finding is unknown, but never
+/// a pass.
 #[track_caller]
 fn is_said_to_be_in_memory(ran: &CommandOutput) {
     let verdict = ran.json();
@@ -100,7 +100,8 @@ fn a_hang_at_the_end_is_in_the_maximum() {
     assert_ne!(verdict["verdict"], "PASS", "{verdict:#}");
 }
 
-/// The tables in this directory's README name the test of each row, and each test exists.
+/// Each row of the tables in this directory's README contains the name of its test, and the test
+/// exists.
 #[test]
 fn every_row_is_held_by_a_test_that_exists() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
@@ -124,6 +125,6 @@ fn every_row_is_held_by_a_test_that_exists() {
         }
         held += 1;
     }
-    // The tables have 31 and 11 rows of detected cases and 36 rows of tricks.
+    // The tables have 31 and 11 rows of detected cases, and 36 rows of tricks.
     assert!(held >= 78, "{held} rows");
 }

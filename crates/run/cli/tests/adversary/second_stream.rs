@@ -1,13 +1,14 @@
-//! A second stream beside the first: its own mix, order, flushes and page-cache use.
+//! A second stream that runs at the same time as the first, with its own mix, order, flushes and
+//! page-cache use.
 
 use std::fmt::Write;
 
 use crate::support::draw::Draw;
 
-/// Size of the second stream's files, and of its part of a device.
+/// Size of the second stream's files, or of its part of a device.
 const FILE_MIB: u64 = 24;
 
-/// A drawn stream whose operations all reach the storage.
+/// A random stream whose operations all reach the storage.
 pub struct SecondStream {
     reads: u64,
     io_kib: u64,
@@ -15,7 +16,7 @@ pub struct SecondStream {
     pattern: &'static str,
     sync: &'static str,
     sync_every: u64,
-    /// Only writes that are flushed: reads, and writes without a flush, would end in the page cache.
+    /// Only writes that are flushed: reads and unflushed writes would only reach the page cache.
     buffered: bool,
     /// Operations per second of an open loop.
     rate_ops_per_s: Option<u64>,
@@ -40,7 +41,7 @@ impl SecondStream {
         stream
     }
 
-    /// Sections `[[workload.matrix]]` of a plan whose first stream has these lines.
+    /// Sections `[[workload.matrix]]` of a plan; the first stream has these lines.
     pub fn beside(&self, first: &str, is_device: bool) -> String {
         let Self { reads, io_kib, depth, pattern, sync, sync_every, .. } = self;
         let direct = if self.buffered { "off" } else { "required" };

@@ -1,4 +1,4 @@
-//! Storage that is what it appears to be, and storage that is not.
+//! Storage stacks that are what they appear to be, and stacks that are not.
 
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -35,7 +35,7 @@ pub enum Kind {
     S3OnMemory,
 }
 
-/// Kinds to draw from, with equal probability. Honest kinds are listed several times.
+/// Kinds that are chosen with equal probability. Honest kinds are listed several times.
 const KINDS: [Kind; 28] = [
     Kind::Disk,
     Kind::Disk,
@@ -67,7 +67,7 @@ const KINDS: [Kind; 28] = [
     Kind::S3OnMemory,
 ];
 
-/// Stacks that behave as they appear: disks, and layers that pass everything on.
+/// Stacks that are what they appear to be: disks, and layers that pass all I/O on.
 const HONEST: [Kind; 11] = [
     Kind::Disk,
     Kind::Disk,
@@ -91,7 +91,7 @@ impl Kind {
         draw.one_of(&KINDS)
     }
 
-    /// Returns the name in tables.
+    /// Returns the name of the stack in the tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Disk => "disk",
@@ -145,13 +145,13 @@ impl Kind {
         matches!(self, Self::NfsOnDisk | Self::NfsModel | Self::NfsOnMemory | Self::S3OnMemory)
     }
 
-    /// True if no layer between the run and the disk answers for the disk.
+    /// Returns true if no layer between the run and the disk responds in place of the disk.
     pub fn is_honest(self) -> bool {
         use Kind::{Device, Disk, Loop, LoopOnLoop, NfsOnDisk, Overlay};
         matches!(self, Disk | Overlay | Loop(..) | LoopOnLoop | Device | NfsOnDisk)
     }
 
-    /// Stacks with a device whose speed can be limited, and two more with files.
+    /// Stacks with a device whose speed can be limited, and two other stacks with files.
     pub fn drawn_for_tricks(draw: &mut Draw, limited: bool, with_names: bool) -> Self {
         let kinds = [
             Self::Loop("ext4", "defaults"),
@@ -172,27 +172,27 @@ impl Kind {
         }
     }
 
-    /// True if it has a separate mount that can be frozen.
+    /// Returns true if the stack has its own mount, which can be frozen.
     pub fn can_freeze(self) -> bool {
         matches!(self, Self::Loop(..))
     }
 }
 
-/// Storage that the test created, and that is removed when dropped.
+/// Storage that the test created. It is removed when this value is dropped.
 pub struct Stack {
-    /// `[target]` of the plan.
+    /// `[target]` section of the plan.
     pub target: String,
-    /// Directory of its files, if it has files on this host.
+    /// Directory of the target's files, if these are on this host.
     pub place: Option<PathBuf>,
-    /// A device that `--destroy` has to name.
+    /// Device that must be passed with `--destroy`.
     pub device: Option<String>,
-    /// Mount and loop device of its file system, for disturbances.
+    /// Mount and loop device of the file system, for disturbances.
     pub mount: Option<(PathBuf, String)>,
     pub made: TestResource,
     servers: Servers,
 }
 
-/// Servers behind a target. Each ends when dropped.
+/// Servers of a target. Each server ends when this value is dropped.
 #[derive(Default)]
 struct Servers {
     model: Option<Killed>,
@@ -200,7 +200,7 @@ struct Servers {
     s3: Option<Server>,
 }
 
-/// A process of ours.
+/// A process that the test started.
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -210,13 +210,13 @@ impl Drop for Killed {
     }
 }
 
-/// MiB of an image: enough for every file system and its data.
+/// Size of an image in MiB: large enough for every file system and its data.
 const IMAGE_MIB: u64 = 384;
-/// The same for Btrfs, which once had no space for a file of 125 MiB in 384 MiB.
+/// Size of an image for Btrfs, which once had no space for a file of 125 MiB in 384 MiB.
 const BTRFS_IMAGE_MIB: u64 = 768;
 
 impl Stack {
-    /// Makes it; `None` if this machine cannot.
+    /// Creates the stack; `None` if this machine cannot.
     pub fn new(kind: Kind, sandbox: &Sandbox) -> Option<Self> {
         let mut stack = Self {
             target: String::new(),
@@ -314,7 +314,7 @@ impl Stack {
         Some(stack)
     }
 
-    /// The block device whose speed can be limited.
+    /// Returns the block device whose speed can be limited.
     pub fn limited_device(&self) -> Option<&str> {
         self.mount.as_ref().map(|(_, device)| device).or(self.device.as_ref()).map(String::as_str)
     }
@@ -333,7 +333,7 @@ impl Stack {
         self.place = Some(at);
     }
 
-    /// A loop device on a file of `middle`, with ext4.
+    /// Creates a loop device on a file in `middle`, with ext4.
     fn small_loop(&mut self, middle: &std::path::Path, at: PathBuf) {
         let device = self.made.loop_on(&middle.join("inner"), 160, true);
         self.made.file_system(&device, "ext4", "defaults", &at);

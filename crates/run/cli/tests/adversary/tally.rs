@@ -1,4 +1,4 @@
-//! Results of a session: a line per mistake, and a table.
+//! Results of a session: one line for each mistake, and a table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,11 +21,11 @@ pub struct Tally {
     classes: BTreeMap<&'static str, Class>,
     wrong: BTreeMap<Wrong, u64>,
     honest: u64,
-    /// Each mistake, and how to reproduce it.
+    /// Each mistake, with the command that reproduces it.
     pub says: Vec<String>,
 }
 
-/// Seeds of a session follow from its own.
+/// The seeds of the session's cases are derived from the session's seed.
 fn seed_of(session: u64, number: u64) -> u64 {
     crate::support::draw::Draw::of(session.wrapping_mul(0x1_0000_0001).wrapping_add(number)).bits()
         >> 16
@@ -43,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// Runs cases until a number is reached or time is over.
+    /// Runs cases until the number of cases is reached, or the time is over.
     pub fn cases(&mut self, only: Only, most: u64, is_over: impl Fn() -> bool, long: bool) {
         let mut tried = 0;
         for number in 0.. {
@@ -101,17 +101,17 @@ impl Tally {
         }
     }
 
-    /// How many of a kind.
+    /// Returns the number of cases of a kind.
     pub fn count(&self, wrong: Wrong) -> u64 {
         self.wrong.get(&wrong).copied().unwrap_or(0)
     }
 
-    /// How many cases ended with this word.
+    /// Returns the number of cases that ended with this word.
     pub fn ended(&self, ending: &str) -> u64 {
         self.classes.values().filter_map(|class| class.endings.get(ending)).sum()
     }
 
-    /// How many cases there were.
+    /// Returns the number of all cases.
     pub fn tried(&self) -> u64 {
         self.classes.values().map(|class| class.tried).sum()
     }
@@ -146,10 +146,10 @@ impl Tally {
     }
 }
 
-/// CPU time of this process and its children, which `--hours` counts.
+/// CPU time of this process and its children; `--hours` limits this time.
 pub fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name before these columns may contain spaces.
+    // The process name, which is in a column before these, may contain spaces.
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(4);
     let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 10)

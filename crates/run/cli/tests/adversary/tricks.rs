@@ -1,4 +1,4 @@
-//! Tricks that passed once, with random variables, and an honest twin of each.
+//! Tricks that once passed, with random parameters, and an honest twin for each.
 
 use crate::case::{Case, CaseResult};
 use crate::program::Going;
@@ -10,18 +10,18 @@ use crate::support::tricks::{Corner, Library, Role, Trick};
 use crate::truth::Truth;
 use crate::wrong::{self, Wrong};
 
-/// Long enough for two stalls.
+/// Duration that is sufficient for two stalls.
 const MEASURE_MS: [u64; 3] = [4000, 5000, 6000];
 
-/// Measurement after which a PASS is possible.
+/// Shortest measurement for which a PASS is possible.
 const LONG_MS: u64 = 30_500;
 
-/// Whether the case measures for half a minute. It is the first draw of a case.
+/// Returns true if the case measures for half a minute. This is the first random choice of a case.
 pub fn is_long(draw: &mut Draw) -> bool {
     draw.once_in(8)
 }
 
-/// Draws a trick or a twin, with its storage.
+/// Generates a random trick or twin, with its storage.
 pub fn case(seed: u64, draw: &mut Draw) -> Case {
     let long = is_long(draw);
     let role = draw.one_of(&[Role::Trick, Role::Trick, Role::TwinWithout, Role::TwinMet]);
@@ -74,8 +74,8 @@ fn drawn(draw: &mut Draw) -> Trick {
 fn slow_flush(draw: &mut Draw) -> Trick {
     let sync = draw.one_of(&["fdatasync", "fsync", "dsync"]);
     let direct = draw.one_of(&["off", "off", "required"]);
-    // A write with `dsync` has no separate flush. A direct write waits for the device itself: its
-    // flush took 0.7 ms on a device that was limited to 10 writes a second.
+    // A write with `dsync` has no separate flush. A direct write already waits for the device: on a
+    // device limited to 10 writes per second, its flush took only 0.7 ms.
     let limits: &[&str] = if sync == "dsync" || direct == "required" {
         &["write_latency_p99", "write_latency_p50", "write_latency_avg", "latency_p99"]
     } else {
@@ -129,7 +129,7 @@ fn names(draw: &mut Draw) -> Trick {
     }
 }
 
-/// Changes combinations that would not be a trick.
+/// Changes combinations that would not be tricks.
 fn fit(trick: Trick, stack: Kind) -> Trick {
     match trick {
         // Btrfs writes each of these writes to the disk itself, so there is nothing to detect.
@@ -188,7 +188,7 @@ fn tried(trick: Trick, role: Role, kind: Kind, measure_ms: u64) -> CaseResult {
                 .into_iter()
                 .map(|d| (if d.accepts { Wrong::FalsePass } else { Wrong::Accused }, d.says)),
         ),
-        // There must be a run: a refused plan plays no trick.
+        // The case requires a run: a trick whose plan was rejected has not been tested.
         None => found.push((Wrong::Missed, "there is no verdict".to_owned())),
     }
     CaseResult::of(&truth, ran.as_ref(), found, &text)

@@ -1,49 +1,49 @@
 //! Facts about a case, known from its construction before any measurement.
 
-/// Allowed and forbidden results of a case.
+/// Results that the case may have, and results that it must not have.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
-    /// Why a PASS would be false.
+    /// Reason why a PASS would be false; `None` if it may be true.
     pub no_pass: Option<String>,
-    /// Claims that are not so, with the reason.
+    /// Claims that are false, each with the reason.
     pub refuted: Vec<(&'static str, String)>,
-    /// The case is honest: INVALID would be a false accusation.
+    /// True if the case is honest: INVALID would then be a mistake.
     pub honest: bool,
-    /// The load far exceeds the capacity: a verdict other than FAIL needs its own reason, and PASS
-    /// is wrong.
+    /// Allowed exit codes, if any are fixed: if the load far exceeds the capacity, PASS is wrong,
+    /// and any verdict except FAIL needs its own reason.
     pub exit_codes: &'static [i32],
-    /// The command gets a signal, and may end with 130, whatever else is true.
+    /// True if the command receives a signal. It may then exit with 130 in every case.
     pub interrupted: bool,
-    /// Text that must appear, or a finding of one of these rules.
+    /// Text that must appear in the output, or rules of which one must have a finding.
     pub says: Option<&'static str>,
 }
 
 impl Truth {
-    /// The case is honest.
+    /// Returns the truth of an honest case.
     pub fn honest() -> Self {
         Self { honest: true, ..Self::default() }
     }
 
-    /// The case is false: it must not pass.
+    /// Returns the truth of a misleading case, which must not pass.
     pub fn no_pass(why: impl Into<String>) -> Self {
         Self { no_pass: Some(why.into()), ..Self::default() }
     }
 
-    /// The same, of one more claim.
+    /// Adds a claim that is false.
     #[must_use]
     pub fn not(mut self, claim: &'static str, why: &str) -> Self {
         self.refuted.push((claim, why.to_owned()));
         self
     }
 
-    /// The same, and a PASS is false as well.
+    /// Adds that a PASS would be false.
     #[must_use]
     pub fn and_no_pass(mut self, why: impl Into<String>) -> Self {
         self.no_pass.get_or_insert_with(|| why.into());
         self
     }
 
-    /// Ends with one of these codes, and no other.
+    /// Limits the exit codes to these.
     #[must_use]
     pub fn exits(mut self, codes: &'static [i32]) -> Self {
         self.exit_codes = codes;

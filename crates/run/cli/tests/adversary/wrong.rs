@@ -1,4 +1,4 @@
-//! Mistakes of a verdict, compared with the truth and with independent counts.
+//! Mistakes of a verdict, detected by comparison with the truth and with independent counts.
 
 use std::path::Path;
 
@@ -15,24 +15,23 @@ use crate::truth::Truth;
 /// Kinds of mistakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wrong {
-    /// A PASS although it is false, or a verdict that is only prevented from PASS by the length of
-    /// the run.
+    /// The verdict is a false PASS, or only the short duration of the run prevents a false PASS.
     FalsePass,
-    /// A false claim that was accepted.
+    /// The verdict accepts a false claim.
     Believed,
-    /// INVALID, or an impossible figure, for an honest case.
+    /// An honest case is INVALID, or one of its figures is called impossible.
     Accused,
     /// A required finding is missing.
     Missed,
-    /// Figures that differ from the recorded ones.
+    /// Figures differ from the recorded figures.
     Miscounted,
     /// A panic, a signal, or an undocumented exit code.
     Crashed,
-    /// No end within the time limit.
+    /// The command did not end within the time limit.
     Hung,
 }
 
-/// Returns all kinds, in the order of the tables.
+/// Returns all kinds of mistakes, in the order of the tables.
 pub const ALL: [Wrong; 7] = [
     Wrong::FalsePass,
     Wrong::Believed,
@@ -60,11 +59,11 @@ impl Wrong {
 /// A mistake and its description.
 pub type Mistake = (Wrong, String);
 
-/// Rules whose unknown result a longer measurement resolves.
+/// Rules whose result is unknown only because the measurement was short.
 const OF_LENGTH: [&str; 5] =
     ["measured-too-short", "not-steady", "percentile-samples", "warm-up-short", "burst-credit"];
 
-/// Whether only the length of the run prevented a PASS.
+/// Returns true if only the short duration of the run prevented a PASS.
 fn passes_but_for_its_length(verdict: &Value) -> bool {
     let short = found(verdict, "measured-too-short") == "unknown";
     if verdict["verdict"] != "INCONCLUSIVE" || !short {
@@ -87,7 +86,7 @@ fn passes_but_for_its_length(verdict: &Value) -> bool {
     kept && in_the_way.all(|rule| OF_LENGTH.contains(&rule))
 }
 
-/// Compares the end of a run with the truth.
+/// Compares the result of a run with the truth.
 pub fn of_run(truth: &Truth, ran: Option<&CommandOutput>, bundle: Option<&Path>) -> Vec<Mistake> {
     let Some(ran) = ran else {
         return vec![(Wrong::Hung, "the command did not end".to_owned())];
@@ -102,7 +101,7 @@ pub fn of_run(truth: &Truth, ran: Option<&CommandOutput>, bundle: Option<&Path>)
         let says = format!("exit code {} and not {:?}", ran.code, truth.exit_codes);
         found.push((Wrong::Missed, format!("{says}: {}", verdict["reason"])));
     }
-    // A rejected plan or a lost target has no verdict.
+    // If the plan was rejected or the target was lost, there is no verdict.
     if verdict["verdict"].is_null() {
         if truth.honest && !truth.exit_codes.contains(&ran.code) {
             found.push((Wrong::Accused, format!("{}: {}", ran.code, ran.stderr)));
@@ -121,7 +120,7 @@ pub fn of_run(truth: &Truth, ran: Option<&CommandOutput>, bundle: Option<&Path>)
     }
     let reason = verdict["reason"].as_str().unwrap_or_default();
     if let Some(why) = &truth.no_pass {
-        // With another claim present, the result of a longer run is not known.
+        // If there is another claim, the result of a longer run is not known.
         let alone = bundle.and_then(|path| Bundle::read(path).ok());
         let alone = alone.is_some_and(|b| b.plan.claims.iter().all(|c| *c == Claim::Requirement));
         if word == "PASS" {
@@ -154,14 +153,15 @@ pub fn of_run(truth: &Truth, ran: Option<&CommandOutput>, bundle: Option<&Path>)
     found
 }
 
-/// Whether all findings against the result are due to other activity on this machine.
+/// Returns true if all negative findings are due to other activity on this machine.
 fn accuses_the_host(verdict: &Value) -> bool {
     let findings = verdict["findings"].as_array().into_iter().flatten();
     let mut fails = findings.filter(|finding| finding["outcome"] == "fail");
     fails.all(|finding| OF_THE_HOST.iter().any(|rule| finding["rule"] == *rule))
 }
 
-/// Parses the JSON output of a command: null if it rejected the input, `None` if it crashed.
+/// Parses the JSON output of a command. The result is null if the command rejected the input, and
+/// `None` if it crashed.
 pub fn of_command(ran: &CommandOutput, codes: &[i32]) -> Option<Value> {
     if !codes.contains(&ran.code) || ran.stderr.contains("panicked at") {
         return None;
@@ -172,19 +172,19 @@ pub fn of_command(ran: &CommandOutput, codes: &[i32]) -> Option<Value> {
     serde_json::from_str(&ran.stdout).ok()
 }
 
-/// Returns true if reads of these classes repeated their blocks at least twice on average. A busy host
-/// reads so little in a short run that the first read of each block, which the disk serves, is most
-/// of it: what the page cache answered is then not known in advance.
+/// Returns true if reads of these classes read each block at least twice on average. On a busy
+/// host, a short run performs so few reads that most of them are the first read of a block, which
+/// the disk serves. It is then not known in advance how many reads the page cache served.
 pub fn repeats_reads(bundle: &Path, is_class: impl Fn(&str) -> bool, file_bytes: u64) -> bool {
     let Ok(bundle) = Bundle::read(bundle) else { return true };
     let classes = bundle.run.classes.iter().filter(|class| is_class(&class.name));
     classes.map(|class| class.size_bytes).sum::<u64>() >= 3 * file_bytes
 }
 
-/// Tolerance against the recounted figure: histograms have three significant digits.
+/// Tolerance for a recounted figure: histograms have three significant digits.
 const ROUNDING: f64 = 0.005;
 
-/// Recounts the values that checks use.
+/// Recounts the values that the verdict's checks use.
 fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
     let mut found = Vec::new();
     let Some(phase) = bundle.run.measure() else { return found };
@@ -221,7 +221,7 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
         {
             found.push((Wrong::Miscounted, format!("{name} {said}, counted {counted}")));
         }
-        // The rate of an open loop is on target within 1 %.
+        // The rate of an open loop differs from the target by at most 1 %.
         let slack = ROUNDING + 0.01;
         let (far_below, far_above) =
             (counted < limit * (1.0 - slack), counted > limit * (1.0 + slack));
@@ -241,7 +241,8 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
     found
 }
 
-/// A percentile or a mean of a class from its histogram; `None` for a name this does not count.
+/// Returns a percentile or the mean of a class from its histogram; `None` if this test does not
+/// count the figure.
 fn latency_ns(bundle: &Bundle, name: &str) -> Option<f64> {
     let (class, statistic) = name.rsplit_once("_latency_").or(Some(("", name)))?;
     if statistic == "avg" && (class.starts_with("db_") || class.starts_with("log_")) {
@@ -271,9 +272,9 @@ fn quantile(statistic: &str) -> Option<f64> {
     format!("0.{}", statistic.strip_prefix('p')?).parse().ok()
 }
 
-/// Returns true if a closed loop was slower than a limit for a larger share of the time than the
-/// percentile allows. It issues few operations while the storage stalls, so the recorded percentile
-/// may be within the limit.
+/// Returns true if a closed loop exceeded a limit for a larger share of the time than the
+/// percentile allows. A closed loop issues few operations while the storage stalls, so the recorded
+/// percentile may still be within the limit.
 fn is_slow_for_too_long(bundle: &Bundle, name: &str, limit_ns: f64) -> bool {
     let Workload::Matrix(matrix) = &bundle.plan.workload else { return false };
     let is_closed = |stream: &Stream| matches!(stream.arrival, Arrival::Closed { .. });
@@ -292,7 +293,7 @@ fn is_slow_for_too_long(bundle: &Bundle, name: &str, limit_ns: f64) -> bool {
     matrix.streams.iter().all(is_closed) && share > 1.0 - quantile
 }
 
-/// The largest mean latency of a mail store's databases.
+/// Returns the largest of the mean latencies of a mail store's databases.
 fn slowest_mean_ns(bundle: &Bundle, class: &str) -> Option<f64> {
     let (group, is_read) = match class {
         "db_read" => ("transactional", true),

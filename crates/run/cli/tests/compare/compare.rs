@@ -1,5 +1,5 @@
-//! `plimsoll compare`: targets of one plan in alternation on two file systems, and experiments side
-//! by side.
+//! `plimsoll compare`: the targets of one plan are run in turns on two file systems, and
+//! experiments are compared.
 
 use crate::support::{self, LoopFs, Sandbox, SmallPlan, json};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
     let compared = ran.json();
     assert!(compared["why"]["causes"].is_array(), "{compared}");
     assert_eq!(compared["names"], serde_json::json!(["ext4", "btrfs"]));
-    // The comparison is between the file systems. A run disturbed by the host is INVALID and
+    // The file systems are compared. If the host disturbed a run, the run is INVALID, and this is
     // reported.
     let unlike = compared["unlike"].as_array().unwrap();
     assert!(unlike.iter().all(|one| one["name"] == "invalid-runs"), "{unlike:?}");
@@ -71,7 +71,7 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
         let left = support::names(&fs.mount);
         assert!(!left.iter().any(|name| name.starts_with("plimsoll")), "{left:?}");
     }
-    // The same result from the bundles alone.
+    // The bundles alone give the same result.
     let id = experiment.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["compare", id, "--json"]).json(), compared);
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), compared);
@@ -88,7 +88,7 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
         out
     };
     let a = once(&plan, "a");
-    // A requirement above both sides; it is the first reported reason.
+    // The requirement is above the rates of both sides; this is the first reason in the report.
     plan.mailbox = "think_time = \"1ms\"".into();
     let b = once(&plan, "b");
     let page = sandbox.path("compared.html").display().to_string();
@@ -96,14 +96,15 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
     let compared = ran.json();
     let unlike = compared["unlike"].to_string();
     assert!(unlike.contains("plan.workload.mailbox.think_time_ns"), "{unlike}");
-    // With headroom on both sides the report states that instead. In both cases no side is better.
+    // If both sides have headroom, the report states this instead. In neither case is a side
+    // better.
     assert_eq!(compared["winner"], Value::Null);
     assert!([0, 3].contains(&ran.code), "{}", ran.stdout);
     let accepted =
         sandbox.run(&["compare", &a, &b, "--accept", "plan", "--html", &page, "--json"]).json();
     assert!(accepted["unlike"].to_string().contains("\"accepted\":true"), "{accepted}");
     assert!(std::fs::read_to_string(page).unwrap().contains("accepted"));
-    // The compared condition does not count as a difference; all other conditions do.
+    // The compared condition is not reported as a difference, but all other conditions are.
     let requested = ["--factor", "plan.workload.mailbox.think_time_ns", "--json"];
     let (old, new) = (format!("old={a}"), format!("new={b}"));
     let requested = sandbox.run(&[&["compare", &old, &new], &requested[..]].concat()).json();
@@ -115,7 +116,7 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
     }
     let first = &requested["why"]["parts_at"][0];
     assert_eq!(first["kind"], "condition", "{requested}");
-    // A directory with both sides is compared within itself.
+    // If a directory contains both sides, they are compared with each other.
     let both = sandbox.path("both");
     std::fs::create_dir(&both).unwrap();
     for (from, to) in [(&a, "before"), (&b, "after")] {
@@ -152,19 +153,20 @@ fn a_comparison_says_first_what_it_will_take_and_can_be_tried_dry() {
         ran.says(says);
     }
     assert!(sandbox.bundles().is_empty() && support::names(&a).is_empty());
-    // Too few runs, too little space and weeks of measuring are rejected before any work.
+    // Too few runs, too little space, and plans that measure for weeks are rejected before any
+    // work.
     with(&["--dry-run"]).expect(2).says("--runs 4");
     let vast = ["--set", "workload.matrix.file_size=100TiB", "--set", "repeat.runs=4"];
     sandbox
         .run(&[&named[..], &vast[..]].concat())
         .expect(2)
-        .says("free, and the plan's data needs");
+        .says("free, but the plan's data needs");
     let long = ["--set", "repeat.runs=4", "--set", "phases.measure=1000000h"];
     with(&long).expect(2).says("--yes");
     with(&[&long[..], &["--yes", "--dry-run"]].concat()).expect(0).says("run 8 of 8: ");
     let nowhere = ["--target", "c=/no/such", "--set", "repeat.runs=4"];
     with(&nowhere).expect(2).says("/no/such is not an existing directory");
-    // One path alone is no comparison, and plan flags need a plan.
+    // A single path is not a comparison, and plan flags are only valid with a plan.
     sandbox.run(&["compare", "oltp"]).expect(2).says("--target ext4=/mnt/a");
     sandbox
         .run(&["compare", "oltp", "--target", "/mnt/a"])
@@ -195,7 +197,7 @@ fn a_plan_names_the_difference_that_is_the_question() {
         assert_eq!(one["factor"], one["name"] == "plan.workload.mailbox.think_time_ns", "{one}");
     }
     assert!(compared["unlike"].to_string().contains("think_time_ns"), "{compared}");
-    // Only targets that are in the plans of both sides are compared.
+    // Only targets that occur in the plans of both sides are compared.
     plan.more = String::new();
     let c = once(&plan, "c");
     let compared = sandbox.run(&["compare", &a, &c, "--json"]).json();
@@ -203,7 +205,7 @@ fn a_plan_names_the_difference_that_is_the_question() {
     assert!(unlike.iter().all(|one| one["factor"] == false), "{unlike:?}");
 }
 
-/// A plan with a fast and a slow modelled target, or twice the fast one.
+/// A plan with a fast and a slow modelled target, or with the fast target twice.
 fn modelled_sides(sandbox: &Sandbox, name: &str, new: &str, runs: u32) -> String {
     let text = format!(
         "version = 1\nname = \"gated\"\n[[target]]\nname = \"base\"\nmodel = \"laptop-nvme\"\n[[target]]\n\
@@ -241,11 +243,11 @@ fn a_comparison_goes_on_where_an_earlier_one_stopped() {
     };
     let all = runs();
     assert_eq!(all.len(), 8);
-    // Three runs are missing, as after a failure.
+    // Three runs are missing, as if a failure had occurred.
     all[5..].iter().for_each(|run| std::fs::remove_dir_all(experiment.join(run)).unwrap());
     let resumed = compare(&["--json"]);
     assert!(
-        resumed.stderr.contains("5 of 8 runs are done (--restart starts again)"),
+        resumed.stderr.contains("5 of 8 runs are done (pass --restart to start again)"),
         "{}",
         resumed.stderr
     );
@@ -256,7 +258,7 @@ fn a_comparison_goes_on_where_an_earlier_one_stopped() {
     }
     let resumed = runs();
     assert!(resumed.len() == 8 && all[..5].iter().all(|run| resumed.contains(run)), "{resumed:?}");
-    // A finished comparison is not resumed, and neither is a comparison that must start again.
+    // A finished comparison is not resumed; neither is a comparison that should start again.
     compare(&["-q"]);
     let both = support::names(&out);
     assert_eq!(both.len(), 2);
@@ -276,8 +278,8 @@ fn a_gate_fails_a_shown_regression_passes_its_absence_and_leaves_the_rest_open()
     let [junit, page] = ["gate.xml", "gate.md"].map(|name| sandbox.path(name));
     let files = ["--junit", junit.to_str().unwrap(), "--markdown", page.to_str().unwrap()];
     let gate = ["--fail-if-worse", "10%", "--json"];
-    // The device and the model's own conditions differ on purpose: nothing is decided until this is
-    // accepted, and then a regression is reported.
+    // The device and the model's own conditions differ on purpose. The gate decides nothing until
+    // this difference is accepted; then it reports a regression.
     let ran = sandbox.run(&[&["compare", &slow, "--out", &out, "-q"], &gate[..]].concat());
     let compared = ran.json();
     let experiment = support::names(std::path::Path::new(&out)).remove(0);
@@ -320,7 +322,57 @@ fn wrong_allowances_are_refused_before_anything_runs() {
     let plan = modelled_sides(&sandbox, "plan.toml", "laptop-nvme", 4);
     let with = |allowance: &str| sandbox.run(&["compare", &plan, "--fail-if-worse", allowance]);
     with("p42=5%").expect(2).says("figures: rate, bandwidth, latency, p99, read, read_p99");
-    with("10").expect(2).says("write for example 10%");
+    with("10").expect(2).says("examples: 10%");
     assert!(sandbox.bundles().is_empty());
     sandbox.run(&["compare", &plan, "--junit", "gate.xml"]).expect(2).says("--fail-if-worse");
+}
+
+#[test]
+fn an_interrupted_and_resumed_comparison_can_be_read_again() {
+    let sandbox = Sandbox::new();
+    let target = |name: &str| {
+        std::fs::create_dir(sandbox.data().join(name)).unwrap();
+        format!("[[target]]\nname = \"{name}\"\npath = {:?}\n", sandbox.data().join(name))
+    };
+    let text = format!(
+        "version = 1\nname = \"halted\"\n{}{}[workload.matrix]\nsizes = \"4KiB\"\n\
+         file_size = \"4MiB\"\n[phases]\nwarm_up = \"0s\"\nmeasure = \"2s\"\n[evidence]\n\
+         min_measure = \"1s\"\n",
+        target("a"),
+        target("b")
+    );
+    let (plan, out) = (sandbox.path("halted.toml"), sandbox.path("out"));
+    std::fs::write(&plan, text).unwrap();
+    let (plan, out_text) = (plan.display().to_string(), out.display().to_string());
+    let arguments = ["compare", &plan, "--few", "--out", &out_text, "--json"];
+    let runs = || {
+        let entries = std::fs::read_dir(&out).into_iter().flatten().flatten();
+        let experiment = entries.map(|entry| entry.path()).next().unwrap_or_default();
+        let entries = std::fs::read_dir(experiment).into_iter().flatten().flatten();
+        let bundles = entries.map(|entry| entry.path().join("run.json"));
+        bundles.filter(|run| run.is_file()).map(|run| support::json(&run)).collect::<Vec<_>>()
+    };
+    let child = sandbox.start(&arguments);
+    support::wait_until("the first run", || runs().len() == 1);
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    support::signal(&child, "-INT");
+    let first = support::CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
+    assert_ne!(first.json()["doubt"], serde_json::Value::Null, "{}", first.stdout);
+    let resumed = sandbox.run(&arguments);
+    resumed.says("1 of 2 runs are done");
+    let mut numbers: Vec<u64> =
+        runs().iter().map(|run| run["experiment"]["number"].as_u64().unwrap()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 2, 3]);
+    let experiment = out.join(&support::names(&out)[0]).display().to_string();
+    let compared = sandbox.run(&["compare", &experiment, "--json"]);
+    assert_eq!(compared.code, resumed.code, "{}", compared.stderr);
+    let (read, resumed) = (compared.json(), resumed.json());
+    assert_eq!(read["reason"], resumed["reason"], "{read:#}");
+    assert_eq!(read["remarks"], resumed["remarks"], "{read:#}");
+    compared.says("was repeated");
+    for command in ["report", "verify"] {
+        let ran = sandbox.run(&[command, &experiment]);
+        assert!(!ran.stderr.contains("error:"), "{}", ran.stderr);
+    }
 }

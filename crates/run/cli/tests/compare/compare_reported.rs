@@ -1,5 +1,5 @@
-//! `plimsoll compare BEFORE AFTER` on directories with results of other tools: several repeats on
-//! each side, compared against their scatter.
+//! `plimsoll compare BEFORE AFTER` on directories with results of other tools. Each side has
+//! several repeats; their spread determines whether a difference is significant.
 
 use std::path::Path;
 
@@ -74,7 +74,7 @@ fn a_change_is_told_from_the_scatter_of_the_repeats_of_both_sides() {
             let compared = ran.json();
             let pair = rate(&compared);
             assert_eq!(pair["says"], says, "{name}, {case}: {compared:#}");
-            // The spread of each side: maximum minus minimum, divided by the mean.
+            // Spread of each side: (maximum - minimum) / mean.
             let spread = pair["spreads"][0].as_f64().unwrap();
             assert!((spread - 0.02).abs() < 1e-4, "{name}, {case}: {spread}");
             assert_eq!(pair["values"][0].as_array().unwrap().len(), STEADY.len());
@@ -92,7 +92,7 @@ fn a_side_with_a_result_that_cannot_be_true_and_sides_that_did_other_work_decide
     let sandbox = Sandbox::new();
     let faster: Vec<f64> = STEADY.iter().map(|rate| rate * 1.2).collect();
     let [before, after] = sides(&sandbox, fio, "tampered", [&STEADY, &faster]);
-    // One of ten repeats reports three times the rate its operations give.
+    // One of ten repeats states a rate that is three times as high as its operations allow.
     let one = Path::new(&after).join("run-3/result");
     let text = std::fs::read_to_string(&one).unwrap();
     let at = text.find("\"iops\": ").unwrap() + 8;

@@ -1,5 +1,5 @@
 //! `plimsoll compare SWEEP_A SWEEP_B`: two small sweeps, compared cell by cell, in all output
-//! forms.
+//! formats.
 
 use crate::support::{CommandOutput, Sandbox};
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn swept(sandbox: &Sandbox, out: &str, more: &str) -> String {
     out.display().to_string()
 }
 
-/// On a shared machine a point may be INVALID on one side; its cell is then not compared.
+/// On a shared machine, a point may be INVALID on one side; its cell is then not compared.
 fn ended(ran: CommandOutput) -> CommandOutput {
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     ran
@@ -57,7 +57,7 @@ fn two_sweeps_are_compared_cell_by_cell() {
         assert!(page.contains(id), "{id}");
     }
     let text = ended(sandbox.run(&["compare", &a, &b])).stdout;
-    for part in ["B over A", "random, queue depth 4", "geometric mean", "4 KiB"] {
+    for part in ["B divided by A", "random, queue depth 4", "geometric mean", "4 KiB"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
 
@@ -68,5 +68,5 @@ fn two_sweeps_are_compared_cell_by_cell() {
     let empty = sandbox.path("empty").display().to_string();
     std::fs::create_dir(&empty).unwrap();
     sandbox.run(&["compare", &a, &empty]).expect(2).says("is not a sweep");
-    sandbox.run(&["compare", &a, &b, &a]).expect(2).says("only two can be compared");
+    sandbox.run(&["compare", &a, &b, &a]).expect(2).says("exactly two must be given");
 }

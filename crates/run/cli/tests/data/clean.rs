@@ -1,4 +1,4 @@
-//! Only Plimsoll's own files are removed: by a run, by `plimsoll clean` and by `plimsoll runs rm`.
+//! A run, `plimsoll clean` and `plimsoll runs rm` remove only Plimsoll's own files.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ fn small(sandbox: &Sandbox) -> String {
     sandbox.plan(&plan)
 }
 
-/// A store that a run kept on request.
+/// A store that a run kept because of `--keep`.
 fn kept(sandbox: &Sandbox) -> (String, PathBuf) {
     let plan = small(sandbox);
     let ran = sandbox.run(&["run", &plan, "--keep", "-q"]);
@@ -84,8 +84,8 @@ fn what_somebody_put_among_our_files_stays_and_is_named() {
     assert!(sandbox.left_in_data().is_empty());
 }
 
-/// After an interruption at any point of the creation or removal of a store, the next run accepts
-/// the target.
+/// The creation or removal of a store may be interrupted at any point: the next run accepts the
+/// target.
 #[test]
 fn what_was_cut_off_does_not_block_the_next_run() {
     let sandbox = Sandbox::new();
@@ -96,16 +96,16 @@ fn what_was_cut_off_does_not_block_the_next_run() {
     std::fs::remove_file(removing.join("db00.edb")).unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
-    // After everything except the directory was removed.
+    // Everything except the directory has been removed.
     std::fs::create_dir(&removing).unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
-    // During the first write of the manifest.
+    // The first write of the manifest was interrupted.
     std::fs::create_dir(&own).unwrap();
     std::fs::write(own.join(".store.json.new"), "{").unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
-    // Another directory with that name is not changed and does not block the run either.
+    // Another directory with that name is not changed, and does not prevent the run.
     std::fs::create_dir(&removing).unwrap();
     std::fs::write(removing.join("letter.txt"), "mine").unwrap();
     runs(&sandbox, &plan);
@@ -125,7 +125,7 @@ fn clean_removes_what_killed_runs_left_and_their_maps() {
         std::fs::read_to_string(&manifest).is_ok_and(|text| text.contains("in-use"))
     });
     let target = sandbox.data().display().to_string();
-    sandbox.run(&["clean", &target]).expect(5).says("another run uses this target");
+    sandbox.run(&["clean", &target]).expect(5).says("another run is using this target");
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(maps(&sandbox).len(), 1);
@@ -134,11 +134,11 @@ fn clean_removes_what_killed_runs_left_and_their_maps() {
     sandbox.run(&["clean", &target]).expect(0).says(&format!("removed {target}/plimsoll-small"));
     assert!(maps(&sandbox).is_empty() && sandbox.left_in_data().is_empty());
 
-    // Data kept with `--keep` stays until its removal is requested.
+    // Data kept with `--keep` is only removed on request.
     kept(&sandbox);
-    sandbox.run(&["clean", &target]).expect(0).says("stays");
+    sandbox.run(&["clean", &target]).expect(0).says("was not removed");
     sandbox.run(&["verify", &target, "-q"]).expect(0).says("INTACT");
-    // Data that was removed by other means: `clean` removes the maps.
+    // If the data was removed by other means, `clean` removes the maps.
     std::fs::remove_dir_all(sandbox.data().join("plimsoll-small")).unwrap();
     let reported = sandbox.run(&["clean", "--json"]).expect(0).json();
     assert_eq!(reported["maps_removed"], 1, "{reported}");
@@ -147,7 +147,8 @@ fn clean_removes_what_killed_runs_left_and_their_maps() {
     sandbox.run(&["clean", &target, "--kept"]).expect(0);
     assert!(maps(&sandbox).is_empty() && sandbox.left_in_data().is_empty());
 
-    // A kill before the manifest leaves an empty directory. One of another name stays.
+    // A kill before the manifest is written leaves an empty directory, which is removed. A
+    // directory with another name is not removed.
     for name in ["plimsoll-small", "empty"] {
         std::fs::create_dir(sandbox.data().join(name)).unwrap();
     }
@@ -182,7 +183,7 @@ fn runs_rm_removes_experiments_and_bundles_and_nothing_else() {
         sandbox.run(&["runs", "rm", home.to_str().unwrap()]).expect(2).says("nothing was removed");
         assert_eq!(everything_below(&home), before);
     }
-    // A manifest of Plimsoll in a directory with a user's files.
+    // A manifest of Plimsoll is in a directory that also contains a user's files.
     let plan = "version = 1\nname = \"twice\"\ndemonstration = true\n[target]\nnull = true\n\
         [workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nwarm_up = \"100ms\"\nmeasure = \"200ms\"\n\
         [evidence]\ninterval = \"50ms\"\nmin_measure = \"100ms\"\n[repeat]\nruns = 2\n";

@@ -1,13 +1,13 @@
-//! Every run checks content, also without a check of all data in the plan. If other software
-//! overwrites data during a run, the run ends as corrupt (exit code 4).
+//! Every run checks content, even if its plan does not require a check of all data. If other
+//! software overwrites data during a run, the run ends as corrupt (exit code 4).
 
 use std::path::{Path, PathBuf};
 
 use crate::support::{self, CommandOutput, Sandbox, SmallPlan, json};
 use serde_json::Value;
 
-/// A `[workload.matrix]` plan on 4 MiB without a check of all data. For so little data 64 blocks
-/// are sampled.
+/// A `[workload.matrix]` plan on 4 MiB without a check of all data. A run with so little data
+/// samples 64 blocks.
 fn matrix(sandbox: &Sandbox, workload: &str, phases: &str) -> String {
     let text = format!(
         "version = 1\nname = \"small\"\n[target]\npath = {:?}\n[workload.matrix]\nsizes = \"4KiB\"\n\
@@ -20,7 +20,7 @@ fn matrix(sandbox: &Sandbox, workload: &str, phases: &str) -> String {
     path.display().to_string()
 }
 
-/// The files of `directory` of at least 1 MiB.
+/// Returns the files in `directory` that have at least 1 MiB.
 fn large_files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().flatten() {
@@ -34,8 +34,8 @@ fn large_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Bytes that no run writes as content (Knuth's MMIX), one MiB repeated: to generate every byte can
-/// take longer than the run on a busy host.
+/// Bytes that no run writes as content (Knuth's MMIX): one MiB that is repeated, because generating
+/// every byte can take longer than the run on a busy host.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 99u64;
     let mut next = || {
@@ -47,8 +47,8 @@ fn noise(bytes: usize) -> Vec<u8> {
     piece.into_iter().cycle().take(bytes).collect()
 }
 
-/// Runs a plan. One second after its load begins, overwrites the first file whose name `spoiled`
-/// selects.
+/// Runs a plan. One second after the load begins, overwrites the first file whose name `spoiled`
+/// accepts.
 fn run_and_spoil(sandbox: &Sandbox, plan: &str, spoiled: impl Fn(&str) -> bool) -> CommandOutput {
     let child = sandbox.start(&["run", plan, "--json", "-q"]);
     support::wait_until("the load", || {
@@ -65,7 +65,8 @@ fn run_and_spoil(sandbox: &Sandbox, plan: &str, spoiled: impl Fn(&str) -> bool) 
     let path = files.find(|path| spoiled(&path.file_name().unwrap().to_string_lossy())).unwrap();
     let made = sandbox.path("noise");
     std::fs::write(&made, noise(path.metadata().unwrap().len() as usize)).unwrap();
-    // With direct I/O like the run itself: otherwise the two would conflict in the page cache.
+    // Use direct I/O as the run does: otherwise the page cache could overwrite one with data of the
+    // other.
     let (from, to) = (format!("if={}", made.display()), format!("of={}", path.display()));
     support::tool("dd", &[&from, &to, "bs=1M", "oflag=direct", "conv=notrunc"]);
     CommandOutput::from(child.wait_with_output().unwrap())
@@ -91,7 +92,7 @@ fn a_mix_on_files_that_are_overwritten_with_noise_is_corrupt() {
     is_corrupt(&sandbox, ran);
 }
 
-/// The kernel copies a page for a read while it copies a write into it.
+/// The kernel may copy a page for a read while it copies a write into that page.
 #[test]
 fn buffered_reads_beside_writes_of_the_same_blocks_are_no_damage() {
     let sandbox = Sandbox::new();
@@ -107,7 +108,7 @@ fn buffered_reads_beside_writes_of_the_same_blocks_are_no_damage() {
 #[test]
 fn writes_alone_are_read_back() {
     let sandbox = Sandbox::new();
-    // So few writes that the load does not rewrite most of the overwritten blocks.
+    // The load has so few writes that it does not rewrite most of the overwritten blocks.
     let workload = "reads = 0\narrival = \"constant\"\nrate = 200";
     let ran = run_and_spoil(&sandbox, &matrix(&sandbox, workload, ""), |_| true);
     let run = is_corrupt(&sandbox, ran);
@@ -117,7 +118,8 @@ fn writes_alone_are_read_back() {
 #[test]
 fn a_mail_store_that_is_overwritten_with_noise_is_corrupt() {
     let sandbox = Sandbox::new();
-    // The run ends at the first damaged page, so the length only leaves a busy host time for it.
+    // The run ends at the first damaged page. Its length only ensures that a busy host has enough
+    // time to reach it.
     let (phases, measure) = ("verify = false".into(), "30s".into());
     let plan = SmallPlan { phases, measure, ..SmallPlan::on(&sandbox.data()) };
     let plan = sandbox.plan(&plan);
@@ -131,7 +133,7 @@ fn what_was_checked_of_a_whole_run_is_told() {
         ("reads = 60\nqueue_depth = 8\nclients = 2", true, true),
         ("reads = 100\npatterns = \"sequential\"", true, false),
         ("reads = 0\nsync = \"fdatasync\"\nsync_every = 4", false, true),
-        // Repeated writes of blocks that are already in flight.
+        // The load writes blocks again while earlier writes to them are in flight.
         ("reads = 50\nqueue_depth = 32\nworking_set = \"16KiB\"", true, true),
     ] {
         let sandbox = Sandbox::new();

@@ -1,8 +1,8 @@
-//! `plimsoll run`, an agent and `serve` with a target that is replaced during the run: they touch
-//! nothing outside it.
+//! The target of `plimsoll run`, of an agent or of `serve` is replaced during the run: they must
+//! not access anything outside the target.
 //!
-//! `measure/engine/tests/data_files/swap.rs` attacks their shared code a thousand times.
-//! `PLIMSOLL_SWAP_RUNS` sets the number of runs of each kind.
+//! `measure/engine/tests/data_files/swap.rs` attacks the code that these commands share a thousand
+//! times. `PLIMSOLL_SWAP_RUNS` sets the number of runs of each command.
 
 use crate::fleets::Fleet;
 use crate::scene::{Scene, is_root};
@@ -30,7 +30,7 @@ fn plan(scene: &Scene) -> String {
     )
 }
 
-/// Attacks a command that runs repeatedly. It may succeed or reject its target.
+/// Attacks a command while it runs repeatedly. The command may succeed or reject its target.
 fn attack(scene: &Scene, target_too: bool, mut once: impl FnMut()) {
     let mut swaps = 0;
     for _ in 0..runs() {

@@ -7,7 +7,7 @@ use crate::support::{self, LoopFs, Sandbox, SmallPlan};
 
 const PAGE: u64 = 32 << 10;
 
-/// A store that a run kept on request, with the path of its first database.
+/// A store that a run kept because of `--keep`, with the path of its first database.
 fn kept(sandbox: &Sandbox) -> PathBuf {
     let plan = sandbox.plan(&SmallPlan::on(&sandbox.data()));
     let ran = sandbox.run(&["run", &plan, "--keep", "-q"]);
@@ -69,7 +69,7 @@ fn an_older_version_of_a_page_is_stale_and_not_corrupt() {
     let path = sandbox.plan(&plan);
     let mut child = sandbox.start(&["run", &path, "--keep", "-q"]);
     let database = sandbox.data().join("plimsoll-small/db00.edb");
-    // Pages in their state early in the load.
+    // Pages as they were early in the load.
     let manifest = sandbox.data().join("plimsoll-small/store.json");
     support::wait_until("the load", || {
         std::fs::read_to_string(&manifest).is_ok_and(|text| text.contains("in-use"))
@@ -78,7 +78,7 @@ fn an_older_version_of_a_page_is_stale_and_not_corrupt() {
     child.wait().unwrap();
     let store = sandbox.data().display().to_string();
     sandbox.run(&["verify", &store, "-q"]).expect(0);
-    // The header contains the generation; take the most recently written page.
+    // The header contains the generation. Choose the page that was written last.
     let generation = |bytes: &[u8]| plimsoll_generation(bytes);
     let (page, _) = early
         .iter()
@@ -142,8 +142,8 @@ fn a_copy_is_read_itself_and_never_the_store_that_it_was_made_from() {
     kept(&sandbox);
     let copy = copied(&sandbox, "restored");
     let path = copy.to_str().unwrap();
-    // The store was closed cleanly: its maps belong to that closing, so the copy's contents can be
-    // proved.
+    // The store was closed cleanly. Its maps were written at that closing, so they can prove the
+    // content of the copy.
     sandbox.run(&["verify", path, "-q"]).expect(0).says("INTACT");
     let own = copy.join("plimsoll-small");
     std::fs::remove_file(own.join("db01.edb")).unwrap();
@@ -232,13 +232,13 @@ fn a_hostile_manifest_creates_and_grows_nothing() {
     let manifest = own.join("store.json");
     let good = std::fs::read(&manifest).unwrap();
     let victim_text = victim.display().to_string();
-    // Maps in another user's directory are neither created nor extended; without maps nothing is
+    // Maps in another user's directory are neither created nor extended. Without maps, nothing is
     // reported as damaged.
     changed(&manifest, |m| m["marks"] = victim_text.as_str().into());
     sandbox
         .run(&["verify", &store, "-q"])
         .expect(3)
-        .says("Whether they are the latest acknowledged version");
+        .says("may not be the latest acknowledged version");
     assert_eq!(support::names(&victim), ["db00.durable"]);
     assert_eq!(std::fs::read(victim.join("db00.durable")).unwrap(), b"mine");
     let refused: [&dyn Fn(&mut serde_json::Value); 6] = [
@@ -287,8 +287,8 @@ fn a_copy_of_one_of_several_parts_is_refused() {
     ran.says("is a copy of one part of a mail store whose 2 parts are at");
 }
 
-/// A store whose run was killed, verified after a crash of the host: the boot id differs, and the
-/// generation maps are older, in the state that the kernel had written back.
+/// A store whose run was killed is verified as after a crash of the host: the boot id differs, and
+/// the generation maps are older, because only a part of them was written back by the kernel.
 #[test]
 fn maps_that_are_older_than_the_data_accuse_no_page() {
     let sandbox = Sandbox::new();
@@ -316,7 +316,7 @@ fn maps_that_are_older_than_the_data_accuse_no_page() {
         std::fs::write(path, bytes).unwrap();
     }
     let ran = sandbox.run(&["verify", &store, "-q"]).expect(3);
-    ran.says("Whether they are the latest acknowledged version is unknown");
+    ran.says("may not be the latest acknowledged version");
     let found = sandbox.run(&["verify", &store, "-q", "--json"]).expect(3).json();
     assert_eq!(
         (&found["intact"], found["damage_count"].as_u64()),

@@ -1,6 +1,6 @@
-//! A run ends in every case with its exit code and its evidence, and its data is removed or named.
-//! The complete table of endings is in `benches/endings`; this file tests a part that needs only
-//! seconds.
+//! A run always ends with the right exit code and with its evidence, and its data is removed or
+//! reported. `benches/endings` covers the complete table of endings; this file tests a part that
+//! takes only seconds.
 
 use std::fs::OpenOptions;
 use std::process::{Child, Stdio};
@@ -103,7 +103,7 @@ fn a_thread_that_hangs_is_left_behind_and_the_data_is_named() {
 #[test]
 fn stderr_that_takes_nothing_changes_nothing() {
     let full = || Stdio::from(OpenOptions::new().write(true).open("/dev/full").unwrap());
-    // A pipe whose read end is closed at once.
+    // A pipe whose read end is closed immediately.
     let broken = || {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -138,7 +138,7 @@ fn stdout_that_is_full_ends_the_command_with_5_after_the_evidence_is_safe() {
 fn a_hang_up_ends_a_run_but_not_one_under_nohup() {
     let sandbox = Sandbox::new();
     let plan = matrix(&sandbox, "1h", "");
-    // A hang-up that is ignored here would also be ignored by child processes.
+    // If SIGHUP were ignored here, child processes would ignore it too.
     let child = under(&["env", "--default-signal=HUP"], &sandbox, &["run", &plan, "-q"]);
     wait_for_state(&sandbox, "data.json", "in-use");
     support::signal(&child, "-HUP");
@@ -167,7 +167,7 @@ fn under(other: &[&str], sandbox: &Sandbox, arguments: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// A file system that blocks all writes until this is dropped.
+/// A file system that blocks all writes until this value is dropped.
 struct Frozen(String);
 
 impl Frozen {
@@ -212,7 +212,7 @@ fn a_frozen_file_system_does_not_keep_the_evidence_from_being_written() {
         let frozen = Frozen::new(&fs);
         std::thread::sleep(std::time::Duration::from_millis(500));
         support::signal(&child, "-TERM");
-        // While writes still block.
+        // Writes are still blocked at this time.
         support::wait_until("the seal", || {
             let all = sandbox.bundles();
             all.len() > bundles && all.iter().all(|bundle| bundle.join("SHA256SUMS").exists())
@@ -259,13 +259,13 @@ fn what_a_machine_or_its_limits_do_not_have_is_an_error_and_no_abort() {
     sandbox.run(&["run", &clients]).expect(2).says("buffers of operations in flight");
 
     let plan = matrix(&sandbox, "300ms", "");
-    // In units of 512 bytes, like in dash.
-    limited(&sandbox, "-f 2048", &["run", &plan]).expect(2).says("ulimit -f allows 1 MiB");
+    // The limit is in units of 512 bytes, as in dash.
+    limited(&sandbox, "-f 2048", &["run", &plan]).expect(2).says("ulimit -f allows only 1 MiB");
     limited(&sandbox, "-f 0", &["run", &plan]).expect(2).says("ulimit -f");
-    // Nothing can be written at all; the command still ends with an error message.
+    // No file can be written at all, but the command still ends with an error message.
     let ran = limited(&sandbox, "-f 0", &["calibrate"]);
     assert!([2, 5].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
-    limited(&sandbox, "-v 300000", &["calibrate"]).expect(2).says("ulimit -v leaves");
+    limited(&sandbox, "-v 300000", &["calibrate"]).expect(2).says("ulimit -v allows only");
     assert!(sandbox.left_in_data().is_empty());
     assert!(sandbox.bundles().is_empty());
 }

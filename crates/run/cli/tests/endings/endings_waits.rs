@@ -1,6 +1,6 @@
-//! A run ends in bounded time when the thing it waits for never responds. Cases: a dead or silent
-//! server, a stopped process, a closed output pipe, an invalid lock file. Servers are `plimsoll
-//! model serve`.
+//! A run ends in bounded time even if something that it waits for never responds. Cases: a dead or
+//! silent server, a stopped process, a closed output pipe, an invalid lock file. The servers are
+//! `plimsoll model serve`.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -36,13 +36,13 @@ fn wait_for_load(directory: &Path) {
     });
 }
 
-/// Waits until the run measures; its warm-up takes 0.1 s.
+/// Waits until the run is in its measured phase; its warm-up takes 0.1 s.
 fn wait_until_it_measures(child: &Child) {
     wait_until_it_warms_up(child);
     std::thread::sleep(Duration::from_millis(150));
 }
 
-/// Waits until the run is in its warm-up, as its watcher thread reports.
+/// Waits until the watcher thread reports that the run is in its warm-up.
 pub fn wait_until_it_warms_up(child: &Child) {
     let tasks = PathBuf::from(format!("/proc/{}/task", child.id()));
     wait_until("the warm-up", || {
@@ -57,7 +57,7 @@ fn ended(child: Child) -> CommandOutput {
     CommandOutput::from(child.wait_with_output().unwrap())
 }
 
-/// A modelled system as an NFS server; killed when dropped.
+/// A modelled system as an NFS server, which is killed when this value is dropped.
 struct Server {
     child: Child,
     url: String,
@@ -91,7 +91,7 @@ impl Drop for Server {
     }
 }
 
-/// Starts a run on a server and waits until it measures.
+/// Starts a run on a server, and waits until the run is in its measured phase.
 fn under_load(sandbox: &Sandbox, server: &Server, more: &str) -> Child {
     let target = format!("nfs = [{:?}]\n{more}", server.url);
     let plan = plan(sandbox, &target, "queue_depth = 2\nclients = 2", "1h");
@@ -128,7 +128,7 @@ fn a_silent_server_does_not_keep_a_run_from_ending_when_asked() {
     server.signal("-STOP");
     std::thread::sleep(Duration::from_secs(1));
     signal(&child, "-TERM");
-    // The server stays stopped: nothing continues it.
+    // Nothing continues the stopped server.
     ended(child).expect(130);
     let bundle = sandbox.bundle();
     assert!(operations(&bundle) > 0);
@@ -174,8 +174,8 @@ fn a_run_that_was_stopped_says_so_and_another_does_not() {
             let pauses = clock["pauses"].as_array().unwrap();
             let is_stop = |kind: &Value| kind == "signalled" || kind == "frozen";
             let pause = pauses.iter().find(|pause| is_stop(&pause["kind"])).expect("the pause");
-            // The pause falls into the run, and at least 1 s of it is not explained by waiting for
-            // a CPU.
+            // The pause is within the run, and at least 1 s of it is not explained by waiting for a
+            // CPU.
             assert!(pause["at_ns"].as_u64().unwrap() > 1_000_000_000, "{clock}");
             assert!(clock["stopped_ns"].as_u64().unwrap() >= 1_000_000_000, "{clock}");
         } else {
@@ -185,9 +185,9 @@ fn a_run_that_was_stopped_says_so_and_another_does_not() {
     }
 }
 
-/// Runs on files for 2 s at a fixed rate and stops the process for 4 s during warm-up. Returns
-/// `None` if the stop happened before the start time of the load was set: then no operation was
-/// late.
+/// Runs on files for 2 s at a fixed rate, and stops the process for 4 s during the warm-up. Returns
+/// `None` if the process was stopped before the start time of the load was set: then no operation
+/// was late.
 fn stopped_over_all_of_its_measurement() -> Option<(Sandbox, Value)> {
     let sandbox = Sandbox::new();
     let target = format!("path = {:?}", sandbox.data().display().to_string());
@@ -209,8 +209,8 @@ fn stopped_over_all_of_its_measurement() -> Option<(Sandbox, Value)> {
     (u128::from(ends_ns) <= went_on.as_nanos()).then_some((sandbox, verdict))
 }
 
-/// All operations due while the process was stopped complete after the measurement. The report
-/// states this and suspects neither a cache nor a forgery.
+/// All operations that were due while the process was stopped complete after the measurement. The
+/// report states this, and reports neither a cache nor a forgery.
 #[test]
 fn a_run_that_was_stopped_for_all_of_its_measurement_accuses_nobody() {
     let stopped = (0..10).find_map(|_| stopped_over_all_of_its_measurement());
@@ -224,7 +224,8 @@ fn a_run_that_was_stopped_for_all_of_its_measurement_accuses_nobody() {
     assert!(reason.contains("the run was stopped for"), "{reason}");
 }
 
-/// A control group with few reads per second on a device; removed when dropped.
+/// A control group that allows few reads per second on a device. It is removed when this value is
+/// dropped.
 struct FewReads(PathBuf);
 
 impl FewReads {
@@ -253,8 +254,8 @@ impl Drop for FewReads {
     }
 }
 
-/// The command waits for the thread that sends run events. A signal delivered to that thread once
-/// kept the process from ending.
+/// The command waits for the thread that sends run events. Once, a signal that was delivered to
+/// that thread kept the process from ending.
 #[test]
 fn a_run_ends_whichever_of_its_threads_took_the_signal() {
     let sandbox = Sandbox::new();
@@ -273,7 +274,8 @@ fn a_run_ends_whichever_of_its_threads_took_the_signal() {
 fn a_slow_device_is_given_the_time_to_finish_what_is_in_flight_at_the_end() {
     let sandbox = Sandbox::new();
     let fs = LoopFs::new(sandbox.root.path(), "ext4", 128, "noatime");
-    // 16 reads in flight at 2 per second take 8 s to end, with never more than 3 s between replies.
+    // At 2 reads per second, 16 reads in flight take 8 s to complete, but there are never more than
+    // 3 s between two replies.
     let target = format!("path = {:?}\noutage_max = \"4s\"", fs.mount.display().to_string());
     let plan = plan(&sandbox, &target, "queue_depth = 16", "3s");
     let text = std::fs::read_to_string(&plan).unwrap().replace("reads = 50", "reads = 100");

@@ -1,4 +1,5 @@
-//! Every ending of a run, also when the thing that it waits for never responds.
+//! All endings of a run, including endings in which something that the run waits for never
+//! responds.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]

@@ -6,7 +6,7 @@ use crate::ganesha::Ganesha;
 use crate::support::{self, Sandbox, json};
 use serde_json::Value;
 
-/// A small experiment of three arms on a model, with invented published figures.
+/// A small experiment with three arms on a model; its published figures are invented.
 const EXPERIMENT: &str = r#"
 version = 1
 title = "Flash and disk"
@@ -70,7 +70,7 @@ fn written(sandbox: &Sandbox, name: &str, experiment: &str, published: &str) -> 
     directory
 }
 
-/// The means of an analysis's figures, without the names of runs.
+/// Returns the means of the figures in an analysis, without the names of runs.
 fn means(analysis: &Value) -> Vec<(String, String, f64)> {
     let mut all = Vec::new();
     for arm in analysis["arms"].as_array().unwrap() {
@@ -117,9 +117,12 @@ fn shipped_experiments_are_listed_shown_and_exported_and_their_plans_are_in_orde
     sandbox.run(&["experiment", "show", &exported]).expect(0).says("seven settings");
     sandbox
         .run(&["experiment", "show", "e1", "--export", &exported])
-        .expect(5)
+        .expect(2)
         .says("cannot write");
-    sandbox.run(&["experiment", "show", "e9"]).expect(2).says("these come with the program");
+    sandbox
+        .run(&["experiment", "show", "e9"])
+        .expect(2)
+        .says("specify one of the shipped experiments");
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn arms_run_with_repeats_into_one_analysis_that_is_the_same_from_the_same_seed()
         assert!(rate["interval"].is_array() && rate["values"].as_array().unwrap().len() == 2);
     }
     let answers = analysis["answers"].to_string();
-    assert!(answers.contains("Shorter, ") && answers.contains("disks were"), "{answers}");
+    assert!(answers.contains("Shorter (") && answers.contains("disks were"), "{answers}");
 
     let experiment = sandbox.bundle();
     let record = json(&experiment.join("experiment.json"));
@@ -152,7 +155,7 @@ fn arms_run_with_repeats_into_one_analysis_that_is_the_same_from_the_same_seed()
     {
         assert!(page.contains(part), "{part}");
     }
-    // Shown again from the bundles, and run again.
+    // The result is shown again from the bundles, and the experiment is run again.
     let id = experiment.file_name().unwrap().to_str().unwrap();
     let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();
     assert_eq!(means(&again), means(&analysis));
@@ -180,7 +183,7 @@ fn published_figures_judge_predictions_are_scored_and_what_is_missing_is_gone_on
     let more = ["--published", kept.to_str().unwrap(), "--resume", &id];
     let ran = sandbox.run(&[&["experiment", "run", tiny, "-q", "--json"][..], &more[..]].concat());
     let analysis = ran.expect(1).json();
-    // The arm that exists is not run again, and its error against its own figure is 0.
+    // The finished arm is not run again, and its error relative to its own figure is 0.
     assert_eq!(analysis["arms"][0]["figures"][0]["mean"].as_f64().unwrap(), found);
     assert_eq!(analysis["score"]["lines"].as_array().unwrap().len(), 2);
     assert_eq!(analysis["order"]["published"], serde_json::json!(["flash", "disk"]));
@@ -207,8 +210,13 @@ fn a_directory_that_is_wrong_says_where() {
     };
     wrong("version = 1", "version = 7", &[], "version 7 is not supported");
     wrong("reference = \"disk\"", "reference = \"tape\"", &[], "there is no arm tape");
-    wrong("name = \"flash\"", "name = \"disk\"", &[], "two arms are called disk");
-    wrong("plan = \"plan.toml\"", "plan = \"other.toml\"", &[], "no plan file other.toml");
+    wrong("name = \"flash\"", "name = \"disk\"", &[], "two arms have the name disk");
+    wrong(
+        "plan = \"plan.toml\"",
+        "plan = \"other.toml\"",
+        &[],
+        "the plan file other.toml is not in",
+    );
     wrong("model = \"laptop-nvme\"", "model = \"\"", &[], "arm flash");
     wrong("repeats = 2", "repeats = 2\nspeed = 3", &[], "speed");
     wrong("at = [1, 2]", "at = [1]", &[], "1 values for 2 arms");
@@ -221,7 +229,7 @@ fn a_directory_that_is_wrong_says_where() {
     wrong("", "", &["--arm", "tape"], "there is no arm tape");
     wrong("", "", &["--set", "phases.measure"], "not FIELD=VALUE");
     wrong("", "", &["--path", "a=/mnt"], "--on real");
-    wrong("", "", &["--on", "real"], "no path was given for a");
+    wrong("", "", &["--on", "real"], "no path was given for the place a");
     wrong("", "", &["--on", "real", "--path", "b=/mnt"], "there is no place b");
     let empty = sandbox.data().display().to_string();
     sandbox.run(&["experiment", "run", &empty]).expect(2).says("has no experiment.toml");
@@ -245,7 +253,7 @@ fn real_arms_run_where_their_places_are() {
     assert!(sandbox.left_in_data().is_empty());
 }
 
-/// Errors are reported before hours of runs or a fit, and nothing remains.
+/// Errors are reported before runs or a fit that would take hours, and no files remain.
 #[test]
 fn a_place_or_table_that_is_wrong_is_said_before_anything_runs() {
     let sandbox = Sandbox::new();
@@ -272,18 +280,18 @@ fn the_first_experiment_tells_what_limits_its_settings() {
     let shorter = ["--set", "phases.measure=\"20s\"", "--set", "evidence.min_measure=\"20s\""];
     let head = ["experiment", "run", "e1", "-q", "--json"];
     let ran = sandbox.run(&[&head[..], &short[..], &shorter[..]].concat());
-    // A short run need not be close to the published figures.
+    // The figures of a short run need not be close to the published figures.
     assert!([0, 1].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
     assert_eq!(analysis["arms"].as_array().unwrap().len(), 2);
     let mechanism = analysis["arms"][0]["mechanism"].to_string();
-    for part in ["of reads came from", "disks were", "of it queueing", "The first bottleneck is"] {
+    for part in ["of reads came from", "disks were", "was queueing", "The first bottleneck is"] {
         assert!(mechanism.contains(part), "{mechanism}");
     }
     assert!(analysis["answers"].to_string().contains("0.58 %"), "the arithmetic of the CPU claim");
 }
 
-/// An experiment of one table on a model with an unknown parameter.
+/// An experiment with one table, on a model with an unknown parameter.
 fn of_a_table(sandbox: &Sandbox) -> PathBuf {
     std::fs::write(sandbox.path("tiny.toml"), support::TINY_MODEL).unwrap();
     let model = sandbox.path("tiny.toml").display().to_string();
@@ -293,8 +301,8 @@ fn of_a_table(sandbox: &Sandbox) -> PathBuf {
          clients = 8\nfiles = 8\nfile_size = \"1GB\"\nqueue_depth = 2\n[phases]\nwarm_up = \"100ms\"\n\
          measure = \"1s\"\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
     );
-    // 16 operations in flight (8 x 2) on one core that needs 100 us for a read and 50 us for a
-    // write.
+    // There are 16 operations in flight (8 x 2) on one core, which takes 100 us for a read and 50
+    // us for a write.
     let table = "io_kib,pattern,read_percent,ops_per_s,latency_ms\n4,random,100,10000,1.6\n\
         8,random,100,10000,1.6\n4,random,0,20000,0.8\n8,random,0,20000,0.8\n";
     let goal = |median_max: f64| {
@@ -345,21 +353,21 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     assert!(score(0, "model_median").as_f64().unwrap() < 0.03, "{tables:?}");
     assert_eq!(score(0, "copied_median"), Value::Null, "no other table was an input");
     assert_eq!(score(1, "role"), "kept");
-    // Copying the published figure is right twice, and wrong once, by three times the rate. The
-    // model is wrong only once.
+    // The published figure, used as the prediction, is right twice, and once wrong by a factor of
+    // three. The model is wrong only once.
     assert!((score(1, "copied_p90").as_f64().unwrap() - 2.4).abs() < 0.01, "{tables:?}");
     let (model, copied) = (score(1, "model_p90"), score(1, "copied_p90"));
     assert!(model.as_f64().unwrap() < copied.as_f64().unwrap());
     assert_eq!(analysis["goals"][0]["reached"], true);
     let says = analysis["arithmetic"].to_string();
-    assert!(says.contains("16 to 16 operations in flight of 16"), "{says}");
+    assert!(says.contains("16 to 16 operations in flight, of 16"), "{says}");
     let answers = analysis["answers"].to_string();
     assert!(answers.contains("0.50 times"), "{answers}");
     let page = std::fs::read_to_string(sandbox.bundle().join("report.html")).unwrap();
     for part in ["Key figures", "Fitted parameters", "100 % reads", "Reached"] {
         assert!(page.contains(part), "{part}");
     }
-    // Fitted values stay the same when the experiment is shown again.
+    // The fitted values stay the same when the experiment is shown again.
     let id = sandbox.bundle().file_name().unwrap().to_str().unwrap().to_owned();
     let again = sandbox.run(&["runs", "show", &id, "--json"]).expect(0).json();
     assert_eq!(again["fitted"], analysis["fitted"]);
@@ -470,4 +478,23 @@ fn the_array_matrix_runs_on_a_real_nfs_export() {
     assert!(!table["kept"].as_array().unwrap().is_empty());
     // Published tables do not affect this machine's results.
     assert_eq!(analysis["arithmetic"], serde_json::json!([]));
+}
+
+#[test]
+fn the_documented_counts_are_those_of_the_list() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/experiments.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let listed = Sandbox::new().run(&["experiment", "list", "--json"]).expect(0).json();
+    for one in listed.as_array().unwrap() {
+        let row = format!("| {} |", one["name"].as_str().unwrap());
+        let row = document.lines().find(|line| line.starts_with(&row)).unwrap();
+        let first = |cell: &str| cell.split_whitespace().next().unwrap().parse::<u64>().unwrap();
+        let cells: Vec<&str> = row.split('|').collect();
+        assert_eq!(
+            [first(cells[4]), first(cells[5])].map(Value::from),
+            [one["arms"].clone(), one["real_arms"].clone()],
+            "{row}"
+        );
+        assert!(one["published_figures"].as_u64().unwrap() > 0, "{one}");
+    }
 }

@@ -1,5 +1,5 @@
-//! Interrupted `plimsoll experiment run`, on models and on real files, and a target with too little
-//! space: finished measurements are preserved, and `--resume` runs the others.
+//! `plimsoll experiment run` is interrupted, on models and on real files, or its target has too
+//! little space. Finished measurements are preserved, and `--resume` runs the remaining arms.
 
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ fn written(sandbox: &Sandbox) -> String {
     directory.display().to_string()
 }
 
-/// The bundles of the finished runs of an experiment.
+/// Returns the bundles of the finished runs of an experiment.
 fn ended(experiment: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(experiment).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.join("verdict.json").exists()).collect()
@@ -84,7 +84,7 @@ fn a_modelled_experiment_keeps_what_ended_and_goes_on_with_the_rest() {
     assert_eq!(json(&experiment.join("experiment.json"))["result"], analysis);
     assert!(experiment.join("report.html").exists());
 
-    // The remaining runs, shortened; the finished arm does not run again.
+    // Shortens the remaining runs; the finished arm does not run again.
     let id = experiment.display().to_string();
     let short = ["--resume", &id, "--set", "phases.measure=\"1s\""];
     let analysis = sandbox.run(&[&arguments[..], &short[..]].concat()).expect(0).json();
@@ -133,7 +133,7 @@ fn a_place_without_room_is_named_and_gone_on_with() {
     let vast = ["--set", "workload.matrix.file_size=\"900TiB\""];
     let ran = sandbox.run(&[&arguments[..], &vast[..]].concat());
     assert!([2, 5].contains(&ran.code), "{}\n{}", ran.code, ran.stderr);
-    ran.says("free, and the plan's data needs");
+    ran.says("free, but the plan's data needs");
     ran.says("--resume");
     assert!(sandbox.left_in_data().is_empty());
 }

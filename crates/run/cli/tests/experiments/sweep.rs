@@ -1,11 +1,11 @@
-//! `plimsoll sweep`: a small sweep in all output forms, interrupted and resumed.
+//! `plimsoll sweep`: a small sweep in all output formats, which is also interrupted and resumed.
 
 use std::time::{Duration, Instant};
 
 use crate::support::{CommandOutput, Sandbox, json, names};
 use serde_json::Value;
 
-/// Two sizes by two read shares, half a second each, on files.
+/// Two sizes and two read shares, half a second for each point, on files.
 fn plan(sandbox: &Sandbox) -> String {
     let target = sandbox.path("target");
     std::fs::create_dir_all(&target).unwrap();
@@ -20,7 +20,7 @@ fn plan(sandbox: &Sandbox) -> String {
     path.display().to_string()
 }
 
-/// Points may be unsteady on a shared machine. The sweep then has figures but no verdict.
+/// On a shared machine, points may be unsteady. The sweep then has figures, but no verdict.
 fn ended(ran: CommandOutput) -> CommandOutput {
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     ran
@@ -36,7 +36,7 @@ fn a_small_sweep_is_one_table_in_every_form() {
     let sandbox = Sandbox::new();
     let path = plan(&sandbox);
     let dry = sandbox.run(&["sweep", &path, "--dry-run"]).expect(0);
-    dry.says("4 points of 700 ms: 2.8 s, plus creating 8 MiB of data once");
+    dry.says("4 points of 700 ms: 2.8 s, plus the time for creating 8 MiB of data once");
     assert!(names(&sandbox.path("target")).is_empty());
     let ran = ended(sandbox.run(&["sweep", &path, "--json"]));
     ran.says("point 4 of 4: random 32KiB r0 q4");
@@ -72,7 +72,7 @@ fn a_small_sweep_is_one_table_in_every_form() {
     for part in ["Key figures", "random, queue depth 4: operations per second", "75 %"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-    // Text output shows a map as a table: a heading, and a row for each read share.
+    // Text output shows a map as a table with a heading and a row for each read share.
     let maps = reported("markdown").matches("| reads | 4 KiB | 32 KiB |").count();
     assert_eq!(maps, 3, "{}", reported("markdown"));
 
@@ -87,7 +87,7 @@ fn a_small_sweep_is_one_table_in_every_form() {
         assert!(page.contains(id), "{id}");
     }
     assert!(page.contains("Key figures"));
-    // All points share the data of the first.
+    // All points use the data of the first point.
     let runs = record["runs"].as_array().unwrap();
     let run = |at: usize| -> Value {
         json(&experiment.join(runs[at]["run_id"].as_str().unwrap()).join("run.json"))
@@ -143,7 +143,7 @@ fn flags_make_a_plan_and_wrong_ones_are_said() {
     let more = ["--patterns", "random,sequential", "--file-size", "8MiB", "--quick", "--dry-run"];
     let all: Vec<&str> = flags.into_iter().chain(more).collect();
     sandbox.run(&all).expect(0).says("16 points of 6 s: 96 s");
-    // `--set` works on it as on any other plan.
+    // `--set` changes this plan like any other plan.
     let set = |field| all.iter().copied().chain(["--set", field]).collect::<Vec<_>>();
     sandbox.run(&set("phases.warm_up=500ms")).expect(0).says("16 points of 5.5 s: 88 s");
     sandbox.run(&set("phases.warm=500ms")).expect(2).says("phases.warm");

@@ -1,4 +1,4 @@
-//! `plimsoll tune`: a search on a small real store leaves a curve, its bundles and nothing else.
+//! `plimsoll tune`: a search on a small real store. It leaves only a curve and the bundles.
 
 use crate::support::{CommandOutput, Sandbox, SmallPlan, json, names, signal, wait_until};
 use serde_json::Value;
@@ -10,7 +10,7 @@ fn small(sandbox: &Sandbox) -> SmallPlan {
     plan
 }
 
-/// The only experiment in the catalogue.
+/// Returns the only experiment in the catalogue.
 fn experiment(sandbox: &Sandbox) -> std::path::PathBuf {
     sandbox.bundle()
 }
@@ -46,13 +46,13 @@ fn each_step_is_a_judged_run_on_the_data_of_the_one_before() {
     let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
     assert!(page.contains("Throughput and latency") && page.contains("<svg"));
     assert!(page.contains("<dt>host</dt>") && page.contains("<dt>plan</dt><dd>small</dd>"));
-    // The same result from the bundles alone; each run names its experiment.
+    // The bundles alone give the same result; each run contains the name of its experiment.
     let id = directory.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);
     let csv = sandbox.run(&["report", id, "--format", "csv"]).expect(0).stdout;
     assert!(csv.starts_with("load,rate_per_s,"), "{csv}");
     assert_eq!(csv.lines().count(), 4, "a heading and three steps: {csv}");
-    assert!(page.contains("I/Os per second against threads"), "the rate over the load");
+    assert!(page.contains("I/Os per second over threads"), "the rate over the load");
     let listed = sandbox.run(&["runs", "--json"]).json();
     assert!(listed.as_array().unwrap().iter().all(|run| run["experiment"] == id), "{listed}");
     assert!(listed.as_array().unwrap().iter().all(|run| run["bundle"].is_string()), "{listed}");
@@ -93,7 +93,7 @@ fn steps_too_short_to_judge_are_refused() {
 #[test]
 fn the_known_limit_of_a_modelled_volume_is_found() {
     let sandbox = Sandbox::new();
-    // The volume sustains at most 3,000 I/Os per second while it has burst credit.
+    // While the volume has burst credit, it sustains at most 3,000 I/Os per second.
     let text = "version = 1\nname = \"limited\"\n[requirement]\niops = 1000\nread_latency_avg = \
         \"20ms\"\n[target]\nmodel = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \
         \"64MiB\"\nclients = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \
@@ -105,7 +105,7 @@ fn the_known_limit_of_a_modelled_volume_is_found() {
     assert!((line / 3000.0 - 1.0).abs() < 0.05, "{line}");
     assert!(tuning["steps"].as_array().unwrap().len() <= 16);
     assert_eq!((&tuning["confirmed"], &tuning["fewest_checked"]), (&true.into(), &true.into()));
-    // One outstanding operation achieves 2,000/s, and 1,000/s are required.
+    // One operation in flight achieves 2,000/s, and 1,000/s are required.
     assert_eq!(tuning["fewest"]["load"], 1);
 }
 
@@ -119,9 +119,9 @@ fn tuned(text: &str) -> Value {
 
 #[test]
 fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
-    // Sequential writes go to the log on flash, which takes 400 MB/s: 6,056 records of 64 KiB with
-    // a header per second. Above 768 KiB outstanding, which is 12 writes, they bypass it and go to
-    // a disk of less than half that rate.
+    // Sequential writes go to the log on flash, which sustains 400 MB/s: 6,056 records of 64 KiB
+    // with a header per second. If more than 768 KiB (12 writes) are in flight, they bypass the log
+    // and go to a disk with less than half of that rate.
     let tuning = tuned(
         "version = 1\nname = \"falls\"\n[requirement]\niops = 1000\nwrite_latency_avg = \"100ms\"\n\
          [target]\nmodel = \"adsf-hybrid\"\n[target.set]\n\"oplog.bypass_bytes\" = 786432\n\
@@ -138,8 +138,8 @@ fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
     assert!((10..=12).contains(&depth), "{depth}");
     let steps = tuning["steps"].as_array().unwrap();
     assert!(steps.len() <= 16, "{}", steps.len());
-    // The search measured loads above the fall. No latency limit was exceeded there, so only the
-    // rate shows the fall.
+    // The search measured loads above the drop in rate. Since no latency limit was exceeded there,
+    // only the rate shows the drop.
     let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(12)).unwrap();
     assert_eq!(beyond["within"], true);
     assert!(beyond["rate_per_s"].as_f64().unwrap() < rate / 2.0, "{beyond}");
@@ -160,7 +160,7 @@ fn an_open_loop_is_tuned_by_its_rate() {
     assert!((rate / 3000.0 - 1.0).abs() < 0.05, "the volume takes 3,000/s: {rate}");
     let steps = tuning["steps"].as_array().unwrap();
     assert!(steps.len() <= 16 && tuning["confirmed"] == true, "{tuning}");
-    // Above that rate the volume cannot sustain the offered load, and the queue grows without
+    // Above that rate, the volume cannot sustain the offered load, and the queue grows without
     // limit.
     let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(3600)).unwrap();
     assert_eq!(beyond["within"], false, "{beyond}");
@@ -168,8 +168,8 @@ fn an_open_loop_is_tuned_by_its_rate() {
 
 #[test]
 fn a_load_that_never_settled_leaves_the_answer_open() {
-    // Cold caches fill for longer than a step lasts: sufficient loads are unsteady, and steady
-    // loads are insufficient.
+    // A step is too short to fill a cold cache: sufficient loads are unsteady, and steady loads are
+    // insufficient.
     let sandbox = Sandbox::new();
     let text = "version = 1\nname = \"cold\"\n[requirement]\niops = 15000\nread_latency_avg = \"1s\"\n[target]\n\
         model = \"zfs-flash\"\n[workload.matrix]\nsizes = \"8KiB\"\nfile_size = \"64GiB\"\nreads = 50\n\
@@ -185,8 +185,8 @@ fn a_load_that_never_settled_leaves_the_answer_open() {
     assert!(remarks.contains("never became steady"), "{remarks}");
 }
 
-/// A database that reads at random from a modelled array, beside a backup that reads sequentially
-/// for a minute.
+/// A database reads at random from a modelled array, while a backup reads sequentially for a
+/// minute.
 const NEIGHBOUR: &str = "version = 1\nname = \"neighbour\"\nseed = 5\n[requirement.during]\n\
     latency_avg = \"210us\"\n[target]\nmodel = \"zfs-flash\"\n[[event]]\nname = \"backup\"\nat = \"20s\"\n\
     undo_at = \"80s\"\n[[workload.matrix]]\nname = \"database\"\nsizes = \"8KiB\"\nreads = 100\nclients = 8\n\
@@ -222,14 +222,15 @@ fn the_load_of_a_neighbour_is_found_beside_which_the_requirement_holds() {
             .collect();
         assert_eq!(rates, [300.0, step["load"].as_f64().unwrap()], "{resolved}");
     }
-    // The report says it in words, also when it is judged again from the bundles.
+    // The report states this in words, even if it is judged again from the bundles.
     let id = directory.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);
     let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
-    let says = format!("database keeps its requirement beside up to {line} reads/s of backup.");
+    let says = format!("database meets its requirement alongside up to {line} reads/s of backup.");
     assert!(page.contains(&says), "{says}");
     assert!(page.contains(&format!("At {} reads/s of backup: FAIL, during ", above["load"])));
-    // A plain run agrees: it passes with this neighbour, and not with the next one.
+    // A plain run has the same result: it passes with this load of the neighbour, but not with the
+    // next higher load.
     for (load, code) in [(line, 0), (above["load"].as_u64().unwrap(), 1)] {
         let own = Sandbox::new();
         let path = own.path("plan.toml");

@@ -1,5 +1,5 @@
-//! A plan on several hosts: the test starts its own agents and NATS server and ends them by process
-//! id.
+//! A plan on several hosts. The test starts its own agents and its own NATS server, and ends them
+//! by process id.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -43,7 +43,7 @@ fn one_two_and_four_agents_of_this_host_carry_what_is_asked_of_each() {
 }
 
 /// Two runs of the same plan, the second with one more host. The comparison uses the totals of all
-/// hosts, and the number of hosts is a condition.
+/// hosts; the number of hosts is one of the conditions.
 fn are_compared(sandbox: &Sandbox, before: &Path, after: &Path) {
     let sides = [format!("before={}", before.display()), format!("after={}", after.display())];
     let compare = |more: &[&str]| {
@@ -72,7 +72,7 @@ fn are_compared(sandbox: &Sandbox, before: &Path, after: &Path) {
     sandbox.run(&["compare", &sides[0], &other]).expect(2).says("not a fleet run");
 }
 
-/// A total claims no more than its parts: every claim is present, with the weakest status of all
+/// A fleet claims no more than its hosts: every claim is present, with the weakest status among all
 /// hosts.
 fn stands_as_on_its_hosts(fleet: &Path) {
     let verdict = json(&fleet.join("verdict.json"));
@@ -113,8 +113,8 @@ fn what_was_left_is_judged_again_and_defended(sandbox: &Sandbox, fleet: &Path) {
     assert_ne!(sandbox.run(&["judge", name]).code, 0, "a host's evidence is missing");
 }
 
-/// A storage system of two controllers with separate counters. A host reads at most its own half of
-/// the load; the coordinator reads both controllers.
+/// A storage system with two controllers that have separate counters. A host sees at most the
+/// counters of its own half of the load; the coordinator polls both controllers.
 #[test]
 fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     let system = Sandbox::new();
@@ -149,7 +149,7 @@ fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     let (fleet, found) = run(&both);
     let passed = fleet["passed"].as_array().unwrap().iter().any(|rule| rule == "fleet-system");
     assert!(passed && found.is_none(), "{fleet:#}");
-    // The counters of one host's controller include half of the load.
+    // The counters of one host's controller include only half of the load.
     let (fleet, found) = run(&named(&controllers[0].metrics));
     let found = found.unwrap_or_else(|| panic!("{fleet:#}"));
     assert_eq!(found["outcome"], "unknown", "{found:#}");
@@ -159,7 +159,7 @@ fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     assert!((0.4..0.6).contains(&(counted / requested)), "{found:#}");
 }
 
-/// Two hosts, each with its own network and its own store behind it. The network of one host is
+/// Two hosts with separate networks, and a separate store for each host. The network of one host is
 /// limited to 20 Mbit/s.
 #[test]
 fn a_host_whose_link_is_slow_is_told_with_its_link() {
@@ -174,7 +174,7 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let key = sandbox.path("key");
     sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
     let export = format!("nfs://{SWITCH}/e");
-    // The port number from the allow-list.
+    // Returns the port number that the allow-list contains.
     let store_of = |port: u16| format!("{export}?nfsport={port}&mountport={port}");
     let (first, second) = (store_of(2049), store_of(2050));
     let allowed = ["--allow-nfs", first.as_str(), "--allow-nfs", second.as_str()];
@@ -195,7 +195,7 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let mut run = hosts.plimsoll(&sandbox, 0, "here");
     run.args(["run", plan.to_str().unwrap(), "--fleet", &url, "--agents", "2", "--sign"]).arg(&key);
     let ran = support::CommandOutput::from(run.stdin(Stdio::null()).output().unwrap());
-    // A store in memory is correctly INVALID.
+    // A store in memory must be INVALID.
     assert_eq!(ran.code, 3, "{}\n{}", ran.stdout, ran.stderr);
     let fleet = fleet_in(&sandbox.path("share-here/plimsoll/runs"));
     let verdict = json(&fleet.join("verdict.json"));
@@ -216,8 +216,8 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     assert!(says.contains("TCP segments"), "{says}");
 }
 
-/// Checks that the bundle's interfaces counted the bytes that the load reports, in total and over
-/// time.
+/// Checks that the interfaces in the bundle counted as many bytes as the load reports, in total and
+/// over time.
 fn went_over_eth0(bundle: &Path) {
     let (run, observed) = (json(&bundle.join("run.json")), json(&bundle.join("observed.json")));
     let interfaces = observed["links"]["interfaces"].as_array().unwrap();
@@ -236,7 +236,7 @@ fn went_over_eth0(bundle: &Path) {
     assert!(observed["links"]["tcp"]["sent_segments"].as_u64().unwrap() > 0);
 }
 
-/// A served model: a controller with its counters.
+/// A served model, which acts as a controller with its own counters.
 struct Controller {
     _process: Process,
     nfs: String,
@@ -249,7 +249,7 @@ impl Controller {
         Self::say(sandbox.start(&requested))
     }
 
-    /// Waits for the address that a served model prints.
+    /// Waits until a served model has printed its address.
     fn say(mut child: Child) -> Self {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut said = String::new();
@@ -352,7 +352,7 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
     let url = format!("nats://{SWITCH}:4222");
     let key = sandbox.path("key");
     sandbox.run(&["ledger", "key", key.to_str().unwrap()]).expect(0);
-    // Delays of 1, 2, 3 and 4 ms in each direction.
+    // The network delays are 1, 2, 3 and 4 ms in each direction.
     let _delays: Vec<Delay> =
         (1..=4).map(|at| Delay::start(&hosts, at, Duration::from_millis(at as u64))).collect();
     let data = sandbox.data().display().to_string();
@@ -361,7 +361,7 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
         (1..=4).map(|at| hosts.agent(&sandbox, at, Delay::URL, &allowed)).collect();
     let plan = plan(&sandbox, &sandbox.data().join("{host}"), "3s");
     for count in [1, 2, 4] {
-        // All agents are connected: the first by name are chosen.
+        // Waits until all agents are connected, because the first agents by name are used.
         hosts.wait_for_agents(&sandbox, 4);
         let mut run = hosts.plimsoll(&sandbox, 0, "here");
         run.args(["run", &plan, "--fleet", &url, "--agents", &count.to_string(), "--sign"])
@@ -380,7 +380,8 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
         };
         let addresses = ["10.231.7.1", "10.231.7.2", "10.231.7.3", "10.231.7.4"];
         assert_eq!(host("address"), addresses[..count]);
-        // The delay is long, so the error of the clock offset is up to half the round trip.
+        // The delay is long, so the error of the clock offset may be as large as half the round
+        // trip.
         let error_ns = stated["window"]["start_skew_error_ns"].as_u64().unwrap();
         assert!(count == 1 || error_ns >= 1_000_000, "{stated:#}");
         assert!(fleet.join("all/SHA256SUMS.minisig").is_file(), "it is signed");
@@ -388,7 +389,8 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
     }
 }
 
-/// Agents that measured this host's ceilings themselves would disturb each other, for two minutes.
+/// If each agent measured this host's ceilings, the agents would disturb each other for two
+/// minutes.
 #[test]
 fn agents_of_this_host_share_one_calibration() {
     let sandbox = Sandbox::new();

@@ -1,5 +1,5 @@
-//! The five commands of `docs/fleet.md`, word for word. The commands run in separate namespaces, in
-//! which the names of the page are the loopback address, and `ssh` and `scp` access directories.
+//! Runs the five commands of `docs/fleet.md` word for word, in separate namespaces. In these, the
+//! host names of the page are the loopback address, and `ssh` and `scp` access directories.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,13 +10,13 @@ use crate::fleet_secure::runs;
 use crate::fleets::was_disturbed;
 use crate::support::{CommandOutput, Sandbox, json};
 
-/// Text of the page.
+/// Text of the documentation page.
 fn page() -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/fleet.md");
     fs::read_to_string(path).unwrap()
 }
 
-/// Commands of the first block below a heading, without their remarks.
+/// Returns the commands of the first block below a heading, without their comments.
 fn commands(heading: &str) -> Vec<String> {
     let page = page();
     let section = page.split(&format!("\n## {heading}\n")).nth(1).expect(heading);
@@ -25,13 +25,13 @@ fn commands(heading: &str) -> Vec<String> {
     lines.map(|line| line.split("   #").next().unwrap().trim().to_owned()).collect()
 }
 
-/// Copies to `HOSTS/HOST`, as `scp FILE HOST:` does.
+/// Copies files to `HOSTS/HOST`, as `scp FILE HOST:` does.
 const SCP: &str = "#!/bin/sh\ncp \"$1\" \"$HOSTS/${2%:}/\"\n";
-/// Runs a command in `HOSTS/HOST`, which is also the home of the host's user.
+/// Runs a command in `HOSTS/HOST`, which is also the home directory of the host's user.
 const SSH: &str = "#!/bin/sh\nhost=$1; shift; cd \"$HOSTS/$host\" || exit 1\nexport XDG_DATA_HOME=$PWD/data \
                    XDG_STATE_HOME=$PWD/state XDG_CACHE_HOME=$PWD/cache\nexec sh -c \"$*\"\n";
 
-/// Loopback, the names of the page, and `/mnt/test` on the sandbox's file system.
+/// Sets up loopback, the host names of the page, and `/mnt/test` on the sandbox's file system.
 const NAMESPACE: &str = "set -e\nip link set lo up\nprintf '127.0.0.1 localhost nats.example\\n' > hosts.txt\n\
                          mount --bind hosts.txt /etc/hosts\nmount --bind mnt /mnt\n";
 
@@ -50,7 +50,7 @@ fn the_five_commands_lead_from_nothing_to_a_secure_verdict() {
         fs::write(at("bin").join(name), text).unwrap();
         fs::set_permissions(at("bin").join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    // Servers and agents run in the background. Commands for each host run twice.
+    // Servers and agents run in the background. Commands that are for each host run twice.
     let mut script = NAMESPACE.to_owned();
     for (number, command) in commands.iter().enumerate() {
         let for_hosts = match command.contains("node1") && number > 0 {
@@ -94,12 +94,12 @@ fn the_five_commands_lead_from_nothing_to_a_secure_verdict() {
         ["MEASURED", "PASS"].contains(&said) || was_disturbed(&runs(&sandbox)[0]),
         "{verdict:#}"
     );
-    // The agents connected over TLS, with one file each.
+    // The agents connected over TLS, each with a single file.
     assert!(logs().contains("waits for plans at tls://nats.example:4222"), "{}", logs());
     assert_eq!(fs::read_dir(at("fleet/agents")).unwrap().count(), 2);
 }
 
-/// For each failure in the list of the page, the program prints the listed words.
+/// For each failure that the page lists, the program prints the words on the page.
 #[test]
 fn the_page_quotes_what_the_program_says() {
     let sources = ["agent.rs", "broker.rs", "coordinator.rs", "coordinator/selection.rs"];

@@ -1,4 +1,4 @@
-//! Events on a fleet: each happens once, on the host that the plan names.
+//! Events on a fleet: each event happens once, on the host that the plan states.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::fleets::{Fleet, Process, fleet_in};
 use crate::support::{CommandOutput, Sandbox, json, wait_until};
 
-/// A load of 200 operations per second and host for `measure`, with these events and limits.
+/// A load of 200 operations per second on each host for the time `measure`, with these events and
+/// limits.
 fn plan(sandbox: &Sandbox, measure: &str, requirement: &str, events: &str) -> String {
     let target = sandbox.data().join("{host}");
     let text = format!(
@@ -23,7 +24,7 @@ fn plan(sandbox: &Sandbox, measure: &str, requirement: &str, events: &str) -> St
     path.display().to_string()
 }
 
-/// A command that adds a line to a file, as a script without arguments.
+/// Returns a command that adds a line to a file, as a script without arguments.
 fn script(sandbox: &Sandbox, name: &str, body: &str) -> PathBuf {
     let path = sandbox.path(name);
     fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
@@ -47,7 +48,7 @@ fn host<'v>(fleet: &'v Value, name: &str) -> &'v Value {
     hosts.iter().find(|host| host["name"] == name).unwrap_or_else(|| panic!("{fleet:#}"))
 }
 
-/// Seconds from the start of the common window to the event.
+/// Returns the seconds from the start of the common window to the event.
 fn at_s(fleet: &Value, event: &Value) -> f64 {
     let start_ns = fleet["window"]["start_ns"].as_f64().unwrap();
     (event["at_ns"].as_f64().unwrap() - start_ns) / 1e9
@@ -91,7 +92,7 @@ fn an_event_happens_once_on_its_host_and_windows_are_of_the_sum() {
         assert_eq!(of.len(), 1, "{name}: {verdict:#}");
         of[0]
     };
-    // The limit of a host counts three times for three hosts, and so does the rate.
+    // With three hosts, both the limit of a host and the rate are multiplied by three.
     let before = check("before_iops");
     assert_eq!(before["limit_per_s"], 450.0, "{before:#}");
     assert!((before["measured_per_s"].as_f64().unwrap() / 600.0 - 1.0).abs() < 0.1, "{before:#}");
@@ -100,7 +101,7 @@ fn an_event_happens_once_on_its_host_and_windows_are_of_the_sum() {
         (&true.into(), &true.into())
     );
     assert_ne!(verdict["verdict"], "INVALID", "{verdict:#}");
-    for says in ["later on local-2", "all hosts: 10 % of before"] {
+    for says in ["later on local-2", "all hosts: 10 % of the value before the event"] {
         ran.says(says);
     }
     let bundle = fleet_in(&sandbox.path("share/plimsoll/runs"));
@@ -145,7 +146,7 @@ fn streams_of_an_event_start_on_all_hosts_at_its_time() {
     assert_eq!(own["ok"], true, "{verdict:#}");
 }
 
-/// A fleet of three agents of this host, of which the last kills itself by an event's command.
+/// A fleet of three agents on this host. An event's command makes the last agent kill itself.
 fn with_a_killed_agent(expect_lost: &str) -> (Sandbox, CommandOutput, Value, Value) {
     let sandbox = Sandbox::new();
     let kill = script(&sandbox, "kill-agent", "kill -KILL $PPID");
@@ -179,7 +180,7 @@ fn a_host_that_dies_with_its_event_is_part_of_the_test() {
             "they measured to their end: {run:#}"
         );
     }
-    // The sum is of the hosts that stayed, before and during.
+    // Before and during the event, the total only includes the hosts that stayed.
     let checks = verdict["checks"].as_array().unwrap();
     let during = checks.iter().find(|check| check["name"] == "during_iops").unwrap();
     assert_eq!(during["ok"], true, "{verdict:#}");
@@ -187,11 +188,11 @@ fn a_host_that_dies_with_its_event_is_part_of_the_test() {
     let total = verdict["total"]["ops_per_s"].as_f64().unwrap();
     assert!((total / 400.0 - 1.0).abs() < 0.1, "{verdict:#}");
     ran.says("Host local-3 was lost with event \"power off\", as expected");
-    ran.says("lost as expected, figures until then");
-    assert!(ran.stderr.contains("the others continue"), "{}", ran.stderr);
+    ran.says("lost as expected; figures until the loss");
+    assert!(ran.stderr.contains("the other hosts continue"), "{}", ran.stderr);
 }
 
-/// The coordinator's command kills an agent: the file with its process id is of this host.
+/// The coordinator's command kills an agent, whose process id is in a file on this host.
 #[test]
 fn an_event_of_the_coordinator_may_stop_any_host() {
     let fleet = Fleet::new();
@@ -269,18 +270,18 @@ fn plans_that_no_fleet_can_execute_are_refused_before_the_run() {
     refused(
         &event("run = [\"true\"]\nhost = \"local-1\""),
         &[],
-        "names a host, and no fleet was given",
+        "refers to a host of a fleet, but no fleet was given",
     );
     assert!(sandbox.bundles().is_empty());
 }
 
-/// A fleet's run has no bundle before it ends.
+/// A fleet run has no bundle until it ends.
 #[test]
 fn an_operator_answers_the_prompt_of_a_fleet_from_another_terminal() {
     let sandbox = Sandbox::new();
     let events = "[[event]]\nname = \"pull\"\nat = \"500ms\"\nprompt = \"Pull disk 5\"\n";
     let plan = plan(&sandbox, "10s", "", events);
-    // A pseudo-terminal whose operator enters nothing.
+    // A pseudo-terminal on which the operator enters nothing.
     let mut command = std::process::Command::new("script");
     let plimsoll = env!("CARGO_BIN_EXE_plimsoll");
     let line = format!("{plimsoll} run {plan} --fleet local:2");
@@ -308,7 +309,7 @@ fn an_operator_answers_the_prompt_of_a_fleet_from_another_terminal() {
     assert!(prompts().is_empty());
 }
 
-/// The operator of the agent decides which commands it runs; those of other hosts do not matter.
+/// The operator of an agent decides which commands it runs. Commands for other hosts do not matter.
 #[test]
 fn an_agent_refuses_a_command_that_its_operator_did_not_allow() {
     let fleet = Fleet::new();
@@ -335,7 +336,7 @@ fn an_agent_refuses_a_command_that_its_operator_did_not_allow() {
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     assert!(file.exists(), "agent two runs it, and agent one accepts the plan without it");
     fs::remove_file(&file).unwrap();
-    // The operator allowed the command on agent two, not on agent one.
+    // The operator allowed the command on agent two, but not on agent one.
     run("one", agents(&["--allow-event", &allowed])).expect(2).says("agent one refused the plan");
     assert!(!file.exists());
 }

@@ -1,4 +1,4 @@
-//! A hostile agent: its messages reach the coordinator's terminal as short single lines.
+//! A hostile agent: its messages must appear on the coordinator's terminal as short single lines.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,10 +11,10 @@ use crate::fleets::{Process, plan};
 use crate::support::port::free_port;
 use crate::support::{CommandOutput, Sandbox, wait_until};
 
-/// Clears the screen, and shows a verdict on a separate line.
+/// A text that clears the screen, and shows a verdict on a separate line.
 const FORGED: &str = "\u{1b}[2J\u{1b}[1;32m\nPASS  forged\r\u{9b}31m";
 
-/// A server that accepts messages of 4 MB, as `plimsoll fleet init` configures it.
+/// A server that accepts messages of 4 MB, like a server that `plimsoll fleet init` configured.
 fn server(sandbox: &Sandbox) -> (Process, u16) {
     let port = free_port();
     let conf = sandbox.path("nats.conf");
@@ -30,7 +30,7 @@ fn server(sandbox: &Sandbox) -> (Process, u16) {
     (server, port)
 }
 
-/// A client that may send anything.
+/// A client that may send any message.
 struct Attacker(TcpStream);
 
 impl Attacker {
@@ -82,7 +82,7 @@ fn texts_of_a_hostile_agent_are_shown_as_short_single_lines() {
     wait_until("the agent", || status().as_array().unwrap().len() == 1);
     let mut attacker = Attacker::connect(port);
 
-    // The first run gets warnings of 3 MB and continues. The next run gets a refusal.
+    // The first run receives warnings of 3 MB and continues. The next run receives a rejection.
     let inside = plan(&sandbox, &sandbox.data(), "3s");
     let long = format!("{FORGED}{}", "x".repeat(3_000_000));
     let mut during = |message: Value| {
@@ -111,7 +111,7 @@ fn texts_of_a_hostile_agent_are_shown_as_short_single_lines() {
     assert_eq!(code, Some(2), "{said:.3000}");
     assert!(said.contains("agent node1 refused the plan") && said.contains("xxx"), "{said:.3000}");
 
-    // The card of an agent that does not exist.
+    // The published description (card) of an agent that does not exist.
     let card = json!({
         "name": "node9", "instance": "1", "host": format!("{FORGED}h"), "address": FORGED,
         "boot_id": "b", "version": FORGED, "build": "b", "cpus": 2, "kernel": FORGED,

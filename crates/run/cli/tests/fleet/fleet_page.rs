@@ -1,4 +1,4 @@
-//! A fleet run that is started from the page, on hosts that were selected there.
+//! A fleet run that is started from the web page, on hosts that were selected there.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use crate::support::{json, wait_until};
 const RUNS: &str = "0123456789abcdef-runs";
 const LOOKS: &str = "0123456789abcdef-looks";
 
-/// A page for a fleet of two hosts, with its log.
+/// A web page for a fleet of two hosts, with its log.
 struct Page {
     secure: Secure,
     server: Server,
@@ -59,7 +59,7 @@ impl Page {
         )
     }
 
-    /// Waits for the end of the run and returns its live state.
+    /// Waits for the end of the run, and returns its last live state.
     fn ended(&self) -> Value {
         let live = || self.get("/api/live").expect(200).json();
         wait_until("the end", || live()["is_under_way"] == false);
@@ -88,13 +88,13 @@ fn plan(path: &Path, more: &str) -> String {
 fn a_run_is_started_on_the_hosts_that_are_picked_on_the_page() {
     let page = Page::start(&["--allow-fleet"]);
     let (sandbox, data) = (&page.secure.sandbox, page.secure.sandbox.data());
-    // The form offers the hosts with their allow-lists.
+    // The form shows the hosts with their allow-lists.
     let form = page.get("/start?kind=matrix").expect(200).text();
     for host in ["node1", "node2"] {
         assert!(form.contains(&format!("name=\"host\" value=\"{host}\"")), "{form:.6000}");
     }
     assert!(form.contains(&format!("allows path {}", data.display())), "{form:.6000}");
-    // Both hosts, selected in the form.
+    // Both hosts are selected in the form.
     let inside = data.join("{host}").display().to_string();
     let fields = [
         ("kind", "text"),
@@ -121,7 +121,7 @@ fn a_run_is_started_on_the_hosts_that_are_picked_on_the_page() {
     let said = page.log();
     let started = "ann at 127.0.0.1: started the plan picked on node1, node2";
     assert!(said.contains(started), "{said}");
-    // One host, selected by a program.
+    // A program selects one host.
     let answer = page.send(RUNS, "/api/runs?host=node2", &plan(Path::new(&inside), ""));
     answer.expect(200);
     assert!(page.ended()["failed"].is_null());
@@ -142,9 +142,9 @@ fn the_page_starts_on_a_fleet_only_what_its_agents_and_this_host_allow() {
     };
     let own = plan(&inside, "");
     refused("?host=nobody", &own, "no host named nobody is connected");
-    refused("", &plan(&data, ""), "there is no --allow-path");
+    refused("", &plan(&data, ""), "no --allow-path was given");
     refused("?host=node1&find=load-line", &own, "plimsoll tune");
-    // This host would run the commands and send the requests.
+    // These commands would run on this host, and this host would send the requests.
     let proof = page.secure.at("proof");
     let event = format!(
         "[[event]]\nname = \"e\"\nat = \"1s\"\nrun = [\"touch\", {:?}]\n",
@@ -154,10 +154,14 @@ fn the_page_starts_on_a_fleet_only_what_its_agents_and_this_host_allow() {
     let metrics = "[[observe.metrics]]\nurl = \"http://127.0.0.1:9/metrics\"\n[observe.metrics.names]\n\
                    \"read_source.ssd\" = \"x\"\n";
     refused("?host=node1", &plan(&inside, metrics), "this host would send requests");
-    refused("?host=node1", &plan(&inside, "[fleet]\nlabels = \"a\"\n"), "hosts are selected here");
+    refused(
+        "?host=node1",
+        &plan(&inside, "[fleet]\nlabels = \"a\"\n"),
+        "hosts are selected on this page",
+    );
     refused("?host=node1", &plan(&inside, "[fleet]\nnames = [\"node2\"]\n"), "select node2");
     page.send(LOOKS, "/api/runs?host=node1", &own).expect(403);
-    // The agents refuse targets that are not in their own lists.
+    // The agents reject targets that are not in their own lists.
     let outside = page.secure.at("outside");
     page.send(RUNS, "/api/runs?host=node1&host=node2", &plan(&outside, "")).expect(200);
     let failed = page.ended()["failed"]["says"].as_str().unwrap().to_owned();
@@ -176,5 +180,5 @@ fn without_the_option_the_page_starts_nothing_on_a_fleet() {
     assert!(!page.get("/start").text().contains("name=\"host\""));
     // Without a key, no plan can be signed.
     let url = ["serve", "--listen", "0", "--fleet", "nats://127.0.0.1:1", "--allow-fleet"];
-    page.secure.sandbox.run(&url).expect(2).says("agents accept signed plans only");
+    page.secure.sandbox.run(&url).expect(2).says("agents accept only signed plans");
 }

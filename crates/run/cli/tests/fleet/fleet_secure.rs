@@ -1,4 +1,4 @@
-//! A fleet set up by `plimsoll fleet init`: mutual TLS, a key for each user, and rejected
+//! A fleet that `plimsoll fleet init` set up: mutual TLS, a key for each user, and rejected
 //! connections.
 
 use std::cell::Cell;
@@ -71,7 +71,7 @@ impl Secure {
         Process::start(command)
     }
 
-    /// An agent that the server rejects.
+    /// An agent that the server must reject.
     fn refused(&self, config: &str, says: &str) {
         let output = self.agent(config).output().unwrap();
         CommandOutput::from(output).expect(5).says(says);
@@ -94,7 +94,7 @@ impl Secure {
     }
 }
 
-/// The page's overview lists the hosts.
+/// The overview page lists the hosts.
 fn are_on_the_page(sandbox: &Sandbox, fleet: &str) {
     let mut command = sandbox.command(&["serve", "--listen", "0", "--fleet", fleet]);
     let mut page = Process::start({
@@ -119,15 +119,15 @@ fn are_on_the_page(sandbox: &Sandbox, fleet: &str) {
 fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_asked() {
     let secure = Secure::new();
     let (sandbox, fleet) = (&secure.sandbox, secure.fleet());
-    // Agents that start before the first coordinator wait for it, and report this.
+    // If agents start before the first coordinator, they wait for it, and report this.
     let _agents = [secure.start("node1"), secure.start("node2")];
     wait_until("their log", || {
         ["log-node1", "log-node2"].iter().all(|log| {
             let said = fs::read_to_string(secure.at(log)).unwrap();
-            said.contains("waits until a coordinator has prepared tls://127.0.0.1")
+            said.contains("waits until a coordinator has created the streams on tls://127.0.0.1")
         })
     });
-    // Longer than the coordinator's own timeout.
+    // Wait for longer than the coordinator's own timeout.
     std::thread::sleep(std::time::Duration::from_secs(3));
     sandbox.run(&["fleet", "status", &fleet]).expect(0);
     wait_until("both", || {
@@ -138,7 +138,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["fleet", "status", &fleet]).expect(0).says("free");
     are_on_the_page(sandbox, &fleet);
 
-    // Acceptance of the plan by agents: inside and outside the allowed targets.
+    // Agents accept the plan if its targets are allowed, and reject it otherwise.
     let inside = plan(sandbox, &sandbox.data().join("{host}"), "1s");
     let would = sandbox.run(&["fleet", "check", &fleet, &inside, "--json"]).expect(0).json();
     assert!(would.as_array().unwrap().iter().all(|agent| agent["takes"] == true), "{would:#}");
@@ -155,7 +155,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["fleet", "drain", &fleet, "node2"]).expect(0).says("draining");
     sandbox.run(&["fleet", "status", &fleet]).expect(0).says("drained");
     sandbox.run(&["fleet", "check", &fleet, &inside]).expect(1).says("drained");
-    // The first of the remaining agents.
+    // The first of the remaining agents is used.
     let alone = sandbox.run(&["run", &inside, "--fleet", &fleet, "--json"]);
     let hosts = alone.json();
     assert_eq!(hosts["hosts"].as_array().unwrap().len(), 1, "{hosts:#}");
@@ -167,7 +167,10 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
         .expect(2)
         .says("no agent named nobody is connected");
     sandbox.run(&["fleet", "drain", &fleet, "--all"]).expect(0).says("node1, node2");
-    sandbox.run(&["run", &inside, "--fleet", &fleet]).expect(5).says("drained with");
+    sandbox
+        .run(&["run", &inside, "--fleet", &fleet])
+        .expect(5)
+        .says("drained (`plimsoll fleet drain`)");
 }
 
 /// The fleet runs of this sandbox in order.
@@ -195,7 +198,7 @@ fn a_missing_host_of_the_fleet_is_named_and_left_out_only_on_request() {
     };
     let missing = run(&[]).expect(5);
     missing.says("hosts of the fleet are not connected: node2");
-    missing.says("or run without them: --without node2");
+    missing.says("or run without these hosts: --without node2");
     assert!(runs(sandbox).is_empty() && sandbox.left_in_data().is_empty(), "nothing was begun");
     run(&["--without", "node3"]).expect(2).says("--without node3: the fleet has no such host");
     let ran = run(&["--without", "node2"]);
@@ -219,7 +222,8 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
     are_there(2);
     let connections = || secure.log().matches("Client connection closed").count();
 
-    // The third agent connects while two measure: they stay connected and report.
+    // The third agent connects while two agents measure. These stay connected and report their
+    // results.
     let inside = plan(sandbox, &sandbox.data().join("{host}"), "3s");
     let mut command = sandbox.command(&["run", &inside, "--fleet", &fleet, "--json"]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -228,7 +232,7 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
     let closed = connections();
     let said = sandbox.run(&["fleet", "add", &directory, "node3"]).expect(0);
     said.says("added: node3");
-    said.says("users.conf there, and: nats-server --signal reload=PID");
+    said.says("users.conf there, and run: nats-server --signal reload=PID");
     secure.reload();
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert_eq!(connections(), closed, "a connection was closed\n{}", secure.log());
@@ -248,7 +252,7 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
     secure.reload();
     wait_until("its end", || secure.log().contains("authentication error"));
     secure.refused("fleet/agents/node1.toml", "cannot connect to tls://127.0.0.1");
-    // Its card expires some seconds later.
+    // The agent's published description expires some seconds later.
     let left = ["--set", "fleet.names=[\"node2\", \"node3\"]"];
     let ran = sandbox.run(&[&["run", &inside, "--fleet", &fleet, "--json"][..], &left].concat());
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
@@ -263,7 +267,8 @@ fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
     let read = |file: &str| -> toml::Table {
         fs::read_to_string(secure.at(file)).unwrap().parse().unwrap()
     };
-    // The file of a host, with some fields from that of another fleet, or without them.
+    // Returns the file of a host, in which some fields are replaced by those of another fleet, or
+    // removed.
     let with = |name: &str, fields: &[&str], from: &toml::Table| {
         let mut table = read("fleet/agents/node1.toml");
         for field in fields {
@@ -276,12 +281,12 @@ fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
         name.to_owned()
     };
     let foreign = read("foreign/agents/node1.toml");
-    // A certificate authority that did not sign the server's certificate.
+    // This certificate authority did not sign the server's certificate.
     secure.refused(&with("ca.toml", &["tls_ca"], &foreign), "cannot connect to tls://127.0.0.1");
-    // A key that the server does not know.
+    // The server does not know this key.
     secure.refused(&with("nkey.toml", &["nkey"], &foreign), "cannot connect to tls://127.0.0.1");
     wait_until("the server's log", || secure.log().contains("authentication error"));
-    // The file of another fleet.
+    // This is the file of another fleet.
     secure.refused("foreign/agents/node1.toml", "cannot connect to tls://127.0.0.1");
     // Without a certificate.
     let bare = with("bare.toml", &["tls_cert", "tls_key"], &toml::Table::new());
@@ -310,10 +315,10 @@ fn command_lines_of_contrib_are_the_programs_own() {
         list.unwrap().trim_end_matches(']').replace([',', '"'], "").replace("/srv/test", "/");
     for line in [line, list] {
         let arguments: Vec<&str> = line.split_whitespace().collect();
-        // Used as written in the file; the referenced file does not exist.
+        // The path is used as written in the file; the file that it refers to does not exist.
         sandbox.run(&arguments).expect(2).says("create it with `plimsoll fleet init`");
     }
-    // The unit of a host's file has its directories.
+    // The systemd unit that is generated from a host's file lists the directories in this file.
     let fleet = sandbox.path("fleet").display().to_string();
     let of = ["--server-name", "a", "--agents", "node1", "--allow-path", "/mnt/a b"];
     sandbox.run(&[&["fleet", "init", &fleet][..], &of].concat()).expect(0);

@@ -1,5 +1,5 @@
-//! Events of a coordinator that is killed: a resumed run repeats none, undoes what is due, and names
-//! those that did not happen.
+//! Events when the coordinator is killed: a resumed run repeats no event, undoes what is due, and
+//! lists the events that did not happen.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::support::{Sandbox, json, wait_until};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Run of two agents with events of the coordinator, each of which adds a word to a file.
+/// A run of two agents with events on the coordinator. Each event adds a word to a file.
 struct Rig {
     sandbox: Sandbox,
     key: String,
@@ -44,8 +44,9 @@ impl Rig {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Starts a run that measures for ten seconds, kills it with SIGKILL half a second after the word,
-    /// and resumes it `pause` after the word. Returns what the resumed run printed, and the verdict.
+    /// Starts a run that measures for ten seconds, kills it with SIGKILL half a second after the
+    /// word was added, and resumes it `pause` after that word. Returns the output of the resumed
+    /// run, and the verdict.
     fn killed_after(&self, events: &str, word: &str, pause: Duration) -> (String, Value) {
         let target = self.sandbox.data().join("{host}");
         let text = format!(
@@ -64,7 +65,7 @@ impl Rig {
         let mut run = Process::start(command);
         wait_until(word, || self.words().iter().any(|one| one == word));
         let began = Instant::now();
-        // The journal has the end of the command, unless that takes longer.
+        // The journal contains the end of the command, unless the command takes longer.
         sleep(SECOND / 2);
         run.0.kill().unwrap();
         run.0.wait().unwrap();
@@ -83,7 +84,7 @@ fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).unwrap().next().is_none()
 }
 
-/// The finding of the rule on events; `None` if it passed.
+/// Returns the finding of the rule about events; `None` if it passed.
 fn finding(verdict: &Value) -> Option<&Value> {
     verdict["findings"].as_array().unwrap().iter().find(|finding| finding["rule"] == "events")
 }
@@ -98,7 +99,7 @@ fn a_resumed_run_repeats_no_event_and_undoes_what_is_due() {
         rig.word("undo"),
         rig.word("later")
     );
-    // The undo becomes due while no coordinator runs.
+    // The undo becomes due while no coordinator is running.
     let (said, verdict) = rig.killed_after(&events, "cut", 4 * SECOND);
     assert_eq!(rig.words(), ["cut", "undo", "later"], "{said}");
     assert_eq!(finding(&verdict), None, "all events happened");
@@ -118,9 +119,9 @@ fn an_event_whose_time_passed_without_a_coordinator_leaves_the_run_undecided() {
     let (said, verdict) = rig.killed_after(&events, "second", 5 * SECOND);
     assert_eq!(rig.words(), ["second"], "{said}");
     assert!(["INCONCLUSIVE", "INVALID"].contains(&verdict["verdict"].as_str().unwrap()));
-    assert!(said.contains("event missed does not happen"), "{said}");
+    assert!(said.contains("event missed was skipped"), "{said}");
     let found = finding(&verdict).unwrap_or_else(|| panic!("{verdict:#}")).to_string();
-    assert!(found.contains("event \\\"missed\\\" did not happen: its time passed"), "{found}");
+    assert!(found.contains("event \\\"missed\\\" did not happen: it was due"), "{found}");
 }
 
 #[test]
@@ -136,5 +137,10 @@ fn a_command_that_ran_when_the_coordinator_was_killed_is_not_repeated_and_counts
     assert_eq!(rig.words(), ["cut", "undo"], "{said}");
     assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
     let found = finding(&verdict).unwrap_or_else(|| panic!("{verdict:#}")).to_string();
-    assert!(found.contains("was killed while it ran, so its result is unknown"), "{found}");
+    assert!(
+        found.contains(
+            "was killed while the command was running, so the command's result is unknown"
+        ),
+        "{found}"
+    );
 }

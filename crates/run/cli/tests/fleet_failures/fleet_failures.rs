@@ -1,4 +1,5 @@
-//! Failures during a fleet run: the server, the network, an agent for a while, the coordinator.
+//! Failures during a fleet run: of the server, of the network, of an agent (temporarily) and of the
+//! coordinator.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -59,7 +60,7 @@ pub fn make_key(sandbox: &Sandbox) -> String {
     key
 }
 
-/// A run on two agents that has begun its warm-up. Its messages go to `run.log`, its verdict to
+/// A run on two agents whose warm-up has begun. Its messages are in `run.log`, its verdict in
 /// `run.json`.
 fn begun(sandbox: &Sandbox, mut command: Command, log: &str) -> Process {
     let log = sandbox.path(log);
@@ -71,7 +72,7 @@ fn begun(sandbox: &Sandbox, mut command: Command, log: &str) -> Process {
         assert!(run.0.try_wait().unwrap().is_none(), "{said}");
         said.contains("warm-up: all hosts start")
     });
-    // Waits until the measurement runs.
+    // Waits until the run is in its measured phase.
     sleep(Duration::from_millis(1_500));
     run
 }
@@ -85,13 +86,13 @@ fn said(sandbox: &Sandbox) -> String {
     fs::read_to_string(sandbox.path("run.log")).unwrap()
 }
 
-/// Both hosts generated the requested load, unless the test's machine was too busy.
+/// Both hosts generated the requested load, unless the machine of the test was too busy.
 fn carried_all(fleet: &Path) {
     let rate = adds_up(fleet, 2);
     assert!((rate / RATE / 2.0 - 1.0).abs() < 0.05 || was_disturbed(fleet), "{rate}");
 }
 
-/// The server keeps its connections and sends nothing. No host is reported lost, neither during the
+/// The server stays connected but sends nothing. No host is reported as lost, neither during the
 /// measurement nor during the transfer of the evidence.
 #[test]
 fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
@@ -100,20 +101,20 @@ fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
     let broker = Server::start(&sandbox);
     let _agents = [agent(&sandbox, &broker.url(), "one"), agent(&sandbox, &broker.url(), "two")];
     let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "5s", &key), "run.log");
-    // Longer than the timeout of a silent host, and beyond the end of the measurement.
+    // Wait for longer than the timeout for a silent host, and until after the measurement.
     signal(&broker.process.0, "-STOP");
     sleep(Duration::from_secs(14));
     signal(&broker.process.0, "-CONT");
     let code = run.wait();
     let said = said(&sandbox);
     assert!([0, 3].contains(&code), "{said}");
-    // The restored contact is reported, unless the hosts' queued messages arrive first and end the
-    // run.
+    // The restored connection is reported, unless the hosts' queued messages arrive first and end
+    // the run.
     assert!(said.contains("the NATS server does not answer"), "{said}");
     carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
 }
 
-/// A host may start before its network, or before the server.
+/// A host may start before its network or before the server is available.
 #[test]
 fn an_agent_that_starts_before_its_server_waits_for_it() {
     let sandbox = Sandbox::new();
@@ -129,7 +130,8 @@ fn an_agent_that_starts_before_its_server_waits_for_it() {
     assert!(early.0.try_wait().unwrap().is_none(), "{}", said());
 }
 
-/// The operator does not wait for a server that is away. The hosts' evidence is fetched later.
+/// The operator does not have to wait for an unavailable server. The hosts' evidence is fetched
+/// later.
 #[test]
 fn a_run_that_is_interrupted_while_the_server_hangs_ends_and_is_resumed() {
     let sandbox = Sandbox::new();
@@ -249,7 +251,7 @@ fn hosts_whose_coordinator_is_gone_end_by_themselves_and_keep_what_they_measured
         let sealed = own.flatten().filter(|run| run.path().join("SHA256SUMS").is_file()).count();
         assert_eq!(sealed, 1, "{said}");
     }
-    // The agents are free and accept the next plan.
+    // The agents are idle and accept the next plan.
     let again = two_agents(&sandbox, &url, "1s", &key).output().unwrap();
     assert!([0, 3].contains(&again.status.code().unwrap()), "{again:?}");
     adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
@@ -309,8 +311,7 @@ fn a_network_that_is_lost_for_five_seconds_costs_nothing_and_one_for_good_its_ho
     assert!(own.flatten().filter(|entry| entry.path().is_dir()).count() >= 2, "it keeps its own");
 }
 
-/// A host that is killed is removed from the live sum after ten seconds, while the measurement
-/// continues.
+/// A killed host is removed from the live total after ten seconds, while the measurement continues.
 #[test]
 fn a_killed_agent_is_reported_and_counts_no_more() {
     let sandbox = Sandbox::new();
@@ -360,14 +361,15 @@ fn a_plan_may_stop_all_hosts_when_one_is_lost() {
     assert!(killed.elapsed() < Duration::from_secs(40), "{:?}", killed.elapsed());
     let verdict = json(&sandbox.path("run.json"));
     assert!(verdict["reason"].as_str().unwrap().contains("two was lost"), "{verdict:#}");
-    // The other host did not stop by itself, and not at the request of its operator.
+    // The other host stopped neither by itself nor because its operator requested it.
     let host = fleet_in(&sandbox.path("share/plimsoll/runs")).join("hosts/one");
     let own = fs::read_dir(host).unwrap().next().unwrap().unwrap().path();
     let end = json(&own.join("run.json"))["end"]["says"].as_str().unwrap().to_owned();
     assert!(end.contains("interrupted by the coordinator (two was lost"), "{end}");
 }
 
-/// Earlier, the second coordinator waited for 30 s and then called the busy agent lost.
+/// An earlier version of the second coordinator waited for 30 s and then reported the busy agent as
+/// lost.
 #[test]
 fn an_agent_that_two_coordinators_want_at_once_is_busy_for_one() {
     let sandbox = Sandbox::new();

@@ -1,5 +1,5 @@
-//! The server fails at each step of a run: before it handles the coordinator's first message of that
-//! step. No agent stays busy, and a run whose plan was sent loses nothing.
+//! The server fails at each step of a run, before it handles the coordinator's first message of
+//! that step. No agent must stay busy, and a run whose plan was sent must lose no evidence.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,15 +13,15 @@ use crate::fleet_failures::{Server, agent, make_key, server};
 use crate::fleets::{Process, adds_up, fleet_in, plan};
 use crate::support::{Sandbox, signal, wait_until};
 
-/// Time for which the server hangs: longer than all single requests of a coordinator.
+/// Time for which the server hangs; longer than every single request of a coordinator.
 const HANGS_FOR: Duration = Duration::from_secs(25);
-/// Time for which a killed server is away.
+/// Time for which a killed server is unavailable.
 const AWAY_FOR: Duration = Duration::from_secs(2);
 /// Time limit for an agent to accept the next plan.
 const FREE_WITHIN: Duration = Duration::from_secs(60);
 
-/// Steps of a run on one agent: text in the coordinator's messages, the number of messages with it
-/// before that step, and whether the plan is sent by then.
+/// Steps of a run on one agent. Each has a text that occurs in the coordinator's messages, the
+/// number of earlier messages with this text, and whether the plan has already been sent.
 const STEPS: [(&str, u32, bool); 10] = [
     ("STREAM.INFO.plimsoll ", 0, false),
     ("CONSUMER.CREATE.KV_plimsoll-agents", 0, false),
@@ -35,15 +35,15 @@ const STEPS: [(&str, u32, bool); 10] = [
     ("CONSUMER.CREATE.OBJ_plimsoll-evidence", 0, true),
 ];
 
-/// Forwards connections to the server, and tells when a client's message contains a text.
+/// Forwards connections to the server, and reports when a message of the client contains a text.
 struct Watcher {
     port: u16,
     found: Arc<AtomicBool>,
 }
 
 impl Watcher {
-    /// Watches for message number `before`, counted from 0. That message and later ones wait until
-    /// `is_failed` is set.
+    /// Watches for message number `before`, counted from 0. This message and later messages are
+    /// delayed until `is_failed` is set.
     fn start(
         server: Arc<AtomicU16>,
         text: &'static str,
@@ -59,7 +59,7 @@ impl Watcher {
             for client in listener.incoming() {
                 let client = client.unwrap();
                 let to = ("127.0.0.1", server.load(Ordering::Relaxed));
-                // No server responds; the client sees that too.
+                // If no server responds, the client must notice that too.
                 let Ok(far) = TcpStream::connect(to) else { continue };
                 let (back, front) = (far.try_clone().unwrap(), client.try_clone().unwrap());
                 spawn(move || forward(back, front, |_| {}));
@@ -75,7 +75,7 @@ impl Watcher {
                             found.store(true, Ordering::Relaxed);
                             wait_until("the failure", || is_failed.load(Ordering::Relaxed));
                         }
-                        // A text may be in two pieces, but must not be counted twice.
+                        // A text may be split into two pieces, but must not be counted twice.
                         tail.drain(..tail.len().saturating_sub(text.len() - 1));
                     });
                 });
@@ -85,7 +85,7 @@ impl Watcher {
     }
 }
 
-/// Forwards what arrives, after `look` has seen it.
+/// Forwards data after `look` has inspected it.
 fn forward(mut from: TcpStream, mut to: TcpStream, mut look: impl FnMut(&[u8])) {
     let mut bytes = vec![0; 64 << 10];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
@@ -94,12 +94,12 @@ fn forward(mut from: TcpStream, mut to: TcpStream, mut look: impl FnMut(&[u8])) 
             break;
         }
     }
-    // The other direction ends too.
+    // The other direction is closed too.
     let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
 }
 
-/// Runs a plan while the server fails at a step. Returns an error message if the run or the next one
-/// does not end as it must.
+/// Runs a plan while the server fails at a step. Returns an error message if this run or the next
+/// one does not end as required.
 fn fail_at(
     (text, before, is_sent): (&'static str, u32, bool),
     is_killed: bool,

@@ -1,6 +1,7 @@
-//! Random schedules of failures on a fleet of three hosts with a real server. No evidence is lost,
-//! no total omits a host silently, every end has a reason, and the fleet accepts the next plan.
-//! `benches/fleet-schedules` runs any number of schedules; the seed alone determines a schedule.
+//! Random schedules of failures on a fleet of three hosts with a real server. No evidence may be
+//! lost, no total may omit a host silently, every run must state why it ended, and the fleet must
+//! accept the next plan. `benches/fleet-schedules` runs any number of schedules. The seed alone
+//! determines a schedule.
 
 use std::fmt;
 use std::fs;
@@ -14,13 +15,13 @@ use crate::support::{Sandbox, json, signal, tool, wait_until};
 use serde_json::Value;
 
 const HOSTS: usize = 3;
-/// Time limit of a run with all its outages: two times 10 s until a host counts as lost, and the
+/// Time limit for a run with all its outages: twice the 10 s until a host counts as lost, plus the
 /// time to report that.
 const ENDS_WITHIN: Duration = Duration::from_secs(150);
 /// Time limit for the fleet to accept the next plan.
 const FREE_WITHIN: Duration = Duration::from_secs(120);
-/// Failures occur within this time after the command's start: from the choice of agents to the
-/// transfer of the evidence.
+/// Failures occur within this time after the start of the command. The time includes the choice of
+/// agents and the transfer of the evidence.
 const COME_WITHIN_MS: u64 = 8_000;
 
 /// A failure. Hosts are counted from 1.
@@ -88,7 +89,7 @@ impl Draw {
             5 => Failure::DiskFull(at),
             6 => match (self.time(300, 4_000), self.below(2)) {
                 (time, 0) => Failure::BrokerAway(time),
-                // Longer than the timeout of a silent host.
+                // The outage is longer than the timeout for a silent host.
                 (time, _) => Failure::BrokerHangs(time * 4),
             },
             _ => match (self.time(300, 4_000), self.below(2)) {
@@ -99,7 +100,7 @@ impl Draw {
     }
 }
 
-/// One to three failures with their times.
+/// Generates one to three failures with their times.
 fn schedule(seed: u64) -> Vec<(Duration, Failure)> {
     let mut draw = Draw(seed);
     let count = 1 + draw.below(3);
@@ -110,7 +111,7 @@ fn schedule(seed: u64) -> Vec<(Duration, Failure)> {
     all
 }
 
-/// A host's own small disk, unmounted when dropped.
+/// A small disk of one host, which is unmounted when this value is dropped.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -156,9 +157,9 @@ fn go_on(process: Option<&mut Process>) {
     }
 }
 
-/// Three hosts, a server and a coordinator, in network namespaces of their own.
+/// Three hosts, a server and a coordinator, each in its own network namespace.
 struct Scene {
-    // Processes end before the resources they use.
+    // Processes must end before the resources that they use are removed.
     broker: Option<Process>,
     agents: Vec<Option<Process>>,
     coordinator: Option<Process>,
@@ -166,10 +167,10 @@ struct Scene {
     hosts: Hosts,
     sandbox: Sandbox,
     key: String,
-    /// Hosts that were killed or could not write, whose evidence is not required.
+    /// Hosts that were killed or could not write; their evidence is not required.
     excused: Vec<bool>,
     runs: u32,
-    /// Whether the run was resumed.
+    /// True if the run was resumed.
     resumed: bool,
 }
 
@@ -260,7 +261,7 @@ impl Scene {
         ip(&format!("-n {} link set p{at} {way}", self.hosts.names[0]));
     }
 
-    /// Causes a failure. Returns the failure that undoes it, with its time.
+    /// Causes a failure. Returns the failure that reverses it, with its time.
     fn fail(&mut self, failure: Failure) -> Option<(Duration, Failure)> {
         match failure {
             Failure::AgentKilled(at) | Failure::AgentStarted(at) => {
@@ -308,7 +309,7 @@ impl Scene {
         }
     }
 
-    /// Reverses a failure. A network that fails permanently stays down.
+    /// Reverses a failure. If a network failed permanently, it stays down.
     fn undo(&mut self, failure: Failure, gone: &[usize]) {
         match failure {
             Failure::AgentStopped(at, _) => {
@@ -323,7 +324,7 @@ impl Scene {
             Failure::CoordinatorAway(_) if self.coordinator.is_none() => {
                 let kept = self.sandbox.path("state/plimsoll/fleet-runs");
                 let run = fs::read_dir(kept).into_iter().flatten().flatten().next();
-                // Without a saved run, the coordinator was killed before it sent an order, or after
+                // If no run was saved, the coordinator was killed before it sent an order, or after
                 // the evidence had arrived here.
                 if let Some(run) = run {
                     let path = run.path();
@@ -365,7 +366,7 @@ impl Scene {
                 }
                 None => Some(None),
             };
-            // There was no server to resume with: try again.
+            // There was no server when the run should be resumed, so try again.
             if ended == Some(Some(5)) && self.resumed && self.fleets().is_empty() {
                 let again = Failure::CoordinatorAway(Duration::ZERO);
                 self.coordinator = None;
@@ -373,7 +374,7 @@ impl Scene {
                 continue;
             }
             if let Some(code) = ended {
-                // Later failures have no run to affect.
+                // The run has ended, so later failures cannot affect it.
                 undoing.into_iter().for_each(|(_, failure)| self.undo(failure, &gone));
                 return code;
             }
@@ -402,8 +403,8 @@ impl Scene {
         runs.filter(|path| path.join("all/fleet.json").is_file()).collect()
     }
 
-    /// Checks that the remaining bundles are complete and consistent; returns a description of the
-    /// end.
+    /// Checks that the remaining bundles are complete and consistent. Returns a description of how
+    /// the run ended.
     fn check(&self, code: Option<i32>) -> String {
         let fleets = self.fleets();
         assert!(fleets.len() <= 1, "{fleets:?}");
@@ -412,7 +413,7 @@ impl Scene {
             let named =
                 log.contains("node") || log.contains("free agents") || log.contains("nats://");
             match code {
-                // Killed before anything was requested.
+                // The coordinator was killed before it requested anything.
                 None => {}
                 Some(2 | 5) => assert!(log.contains("error:") && named, "{}", self.reported()),
                 code => panic!("exit code {code:?} without evidence: {}", self.reported()),
@@ -431,8 +432,7 @@ impl Scene {
             .map(|host| host["name"].as_str().unwrap())
             .collect();
         if missing.is_empty() {
-            // All hosts reached their end. If one was stopped before it measured, there is no
-            // total.
+            // All hosts finished. If one of them was stopped before it measured, there is no total.
             let undecided = ["INCONCLUSIVE", "INVALID"].contains(&kind.as_str());
             assert!(!verdict["total"].is_null() || undecided, "{verdict:#}");
         } else {
@@ -454,7 +454,7 @@ impl Scene {
 
     fn verify(&self, bundle: &Path) {
         let ran = self.sandbox.run(&["verify", bundle.to_str().unwrap(), "--json"]);
-        // The run is in another host's ledger, so this host's ledger lacks it.
+        // The run is in the ledger of another host, so it is missing in this host's ledger.
         let says: Value = ran.json();
         let text = || self.sandbox.run(&["judge", bundle.to_str().unwrap()]).stdout;
         assert_eq!(says["runs"][0]["agrees_with_itself"], true, "{says:#}\n{}", text());
@@ -551,7 +551,7 @@ fn a_schedule_is_drawn_from_its_seed() {
 
 #[test]
 fn no_schedule_of_failures_loses_evidence_or_passes_a_sum_without_a_host() {
-    // Set by the bench: the first seed and the number of schedules.
+    // The bench sets these: the first seed, and the number of schedules.
     let requested = std::env::var("PLIMSOLL_SCHEDULES").unwrap_or_else(|_| "508 1".to_owned());
     let requested: Vec<u64> =
         requested.split_whitespace().map(|number| number.parse().unwrap()).collect();

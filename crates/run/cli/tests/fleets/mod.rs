@@ -1,4 +1,4 @@
-//! Servers, agents and hosts for the fleet tests; all are ended by process id.
+//! Servers, agents and hosts for the fleet tests. All of them are ended by process id.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeSet;
@@ -16,9 +16,9 @@ use serde_json::Value;
 
 use crate::support::{OF_THE_HOST, Sandbox, json, wait_until};
 
-/// I/Os per second in each host's plan, below the limit of every target.
+/// I/Os per second in each host's plan. Every target sustains this rate.
 pub const RATE: f64 = 200.0;
-/// Time limit: a command that takes longer has failed.
+/// Time limit of a command. A command that takes longer has failed.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn plan(sandbox: &Sandbox, path: &Path, measure: &str) -> String {
@@ -61,7 +61,7 @@ impl Drop for Process {
     }
 }
 
-/// The only fleet bundle below a directory.
+/// Returns the only fleet bundle in a directory.
 pub fn fleet_in(directory: &Path) -> PathBuf {
     let entries = fs::read_dir(directory).unwrap().flatten().map(|entry| entry.path());
     let fleets: Vec<PathBuf> =
@@ -74,7 +74,7 @@ pub fn count_of(class: &Value) -> u64 {
     class["count"].as_u64().unwrap()
 }
 
-/// Whether the test's machine was busy with other work, according to a verdict.
+/// Returns true if a verdict states that other work kept the machine of the test busy.
 pub fn was_disturbed(fleet: &Path) -> bool {
     let hosts = fs::read_dir(fleet.join("hosts")).unwrap().flatten();
     let bundles = hosts.flat_map(|host| fs::read_dir(host.path()).unwrap().flatten());
@@ -84,7 +84,8 @@ pub fn was_disturbed(fleet: &Path) -> bool {
     })
 }
 
-/// Checks that the totals of all hosts equal the sums of the hosts' own bundles, to the last I/O.
+/// Checks that the totals of all hosts equal the sums over the hosts' own bundles, exactly to one
+/// I/O.
 pub fn adds_up(fleet: &Path, hosts: usize) -> f64 {
     let stated = json(&fleet.join("all/fleet.json"));
     let verdict = json(&fleet.join("verdict.json"));
@@ -108,7 +109,8 @@ pub fn adds_up(fleet: &Path, hosts: usize) -> f64 {
         assert!(starts.iter().any(|start| start["kind"] == "warm-up"), "{run:#}");
         let offsets = host["clock"].as_array().unwrap();
         for offset in offsets {
-            // All hosts of the test share one clock, so the measured offset is at most its error.
+            // All hosts of the test use the same clock, so the measured offset must not exceed its
+            // stated error.
             let (offset, error) = (&offset["offset_ns"], &offset["error_ns"]);
             assert!(offset.as_i64().unwrap().unsigned_abs() <= error.as_u64().unwrap(), "{host:#}");
         }
@@ -130,7 +132,7 @@ pub fn adds_up(fleet: &Path, hosts: usize) -> f64 {
     verdict["total"]["ops_per_s"].as_f64().unwrap()
 }
 
-/// A fleet of processes: a server, a key, and agents that trust the key.
+/// A fleet of processes: a server, a signing key, and agents that trust this key.
 pub struct Fleet {
     pub sandbox: Sandbox,
     pub server: PrivateServer,
@@ -165,14 +167,14 @@ impl Fleet {
     }
 }
 
-/// Hosts as network namespaces on a bridge in a further namespace, unreachable from outside. They
-/// are removed when dropped.
+/// Hosts as network namespaces. They are connected by a bridge in another namespace, cannot be
+/// reached from outside, and are removed when this value is dropped.
 pub struct Hosts {
     pub names: Vec<String>,
 }
 
-/// The address of the switch, where the server and the coordinator run. The address of host `i`
-/// ends in `i`.
+/// Returns the address of the switch, where the server and the coordinator run. The address of host
+/// `i` ends in `i`.
 pub const SWITCH: &str = "10.231.7.254";
 
 pub fn ip(arguments: &str) {
@@ -183,7 +185,7 @@ pub fn ip(arguments: &str) {
 impl Hosts {
     /// Creates the switch, then `count` hosts.
     pub fn new(count: usize) -> Self {
-        // Tests of one process may create their hosts at the same time.
+        // Several tests in one process may create their hosts at the same time.
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let (own, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let name = |at: usize| format!("pf{own}-{number}-{at}");
@@ -208,7 +210,7 @@ impl Hosts {
         hosts
     }
 
-    /// The NATS server at the switch; returns when host 1 can connect.
+    /// Starts the NATS server at the switch. Returns when host 1 can connect to it.
     pub fn server(&self, sandbox: &Sandbox) -> Process {
         let mut server = self.on(0, "nats-server");
         server.args(["-a", SWITCH, "-p", "4222", "-js", "-sd"]).arg(sandbox.path("nats"));
@@ -231,7 +233,7 @@ impl Hosts {
         command
     }
 
-    /// Starts agent `nodeN` on host N, connected to `server`, with the permissions `allowed`.
+    /// Starts agent `nodeN` on host N. It connects to `server` and has the permissions `allowed`.
     pub fn agent(&self, sandbox: &Sandbox, at: usize, server: &str, allowed: &[&str]) -> Process {
         let own = format!("node{at}");
         let mut agent = self.plimsoll(sandbox, at, &own);
@@ -254,8 +256,8 @@ impl Hosts {
         });
     }
 
-    /// Limits traffic to and from host `at` to a rate in Mbit/s, with a queue of 60 kB; further
-    /// packets are dropped. Returns false if this kernel has no such queue.
+    /// Limits the traffic of host `at` in both directions to a rate in Mbit/s, with a queue of 60
+    /// kB; further packets are dropped. Returns false if this kernel does not support such a queue.
     pub fn limit(&self, at: usize, mbit: u32) -> bool {
         let limit = |on: usize, device: &str| {
             let rule =
@@ -267,7 +269,7 @@ impl Hosts {
         limit(at, "eth0") && limit(0, &format!("p{at}"))
     }
 
-    /// A command on a host: 0 is the switch.
+    /// Returns a command that runs on a host; 0 is the switch.
     pub fn on(&self, at: usize, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[at], program]);
@@ -276,16 +278,16 @@ impl Hosts {
 }
 
 /// A proxy to the server that delays traffic in both directions. It listens on the host's loopback
-/// address and connects to the server from the host's own address.
+/// address, and connects to the server from the host's own address.
 pub struct Delay;
 
 impl Delay {
-    /// Starts on host `at`; agents there reach the server at [`Delay::URL`].
+    /// Starts the proxy on host `at`. Agents there reach the server at [`Delay::URL`].
     pub fn start(hosts: &Hosts, at: usize, one_way: Duration) -> Self {
         let place = fs::File::open(format!("/run/netns/{}", hosts.names[at])).unwrap();
         let (ready, is_ready) = std::sync::mpsc::channel();
-        // A thread's sockets stay in the network namespace that created them. The thread ends with
-        // the test process.
+        // The sockets of a thread stay in the network namespace in which they were created. The
+        // thread ends with the test process.
         std::thread::spawn(move || {
             let network = rustix::thread::LinkNameSpaceType::Network;
             rustix::thread::move_into_link_name_space(place.as_fd(), Some(network)).unwrap();
@@ -293,7 +295,7 @@ impl Delay {
             ready.send(()).unwrap();
             for near in listener.incoming() {
                 let near = near.unwrap();
-                // No server responds, as the client also detects.
+                // If no server responds, the client notices that too.
                 let Ok(far) = TcpStream::connect((SWITCH, 4222)) else { continue };
                 [&near, &far].into_iter().for_each(|one| one.set_nodelay(true).unwrap());
                 for (from, to) in [(&near, &far), (&far, &near)] {
@@ -308,7 +310,7 @@ impl Delay {
     pub const URL: &'static str = "nats://127.0.0.1:4222";
 }
 
-/// Forwards data with a delay.
+/// Forwards data after a delay.
 fn later(mut from: TcpStream, mut to: TcpStream, one_way: Duration) {
     let (pass, passed) = std::sync::mpsc::channel::<(Instant, Vec<u8>)>();
     std::thread::spawn(move || {

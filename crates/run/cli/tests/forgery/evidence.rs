@@ -17,7 +17,7 @@ pub fn forgeries() -> Vec<Forgery> {
     all
 }
 
-/// Everything that a forger can adjust is adjusted: only the evidence itself shows the forgery.
+/// The forger adjusts all other files, so only the evidence itself shows the forgery.
 fn contradictions() -> [Forgery; 21] {
     [
         ("counts of the totals times 20", |f| {
@@ -121,7 +121,8 @@ fn contradictions() -> [Forgery; 21] {
     ]
 }
 
-/// Sealed and derived again, with an unchanged ledger: words that the evidence can't contradict.
+/// The forger seals and derives the files again, but the ledger is unchanged. These are words that
+/// the evidence cannot contradict.
 fn sealed_again() -> [Forgery; 10] {
     [
         ("sealed again: counts times 20", |f| {
@@ -181,7 +182,7 @@ fn sealed_again() -> [Forgery; 10] {
     ]
 }
 
-/// Sealed and derived again, and read without the ledger.
+/// The forger seals and derives the files again, and the ledger is not available.
 fn taken_away() -> [Forgery; 6] {
     [
         ("taken away: counts times 20", |f| {
@@ -211,7 +212,7 @@ fn taken_away() -> [Forgery; 6] {
     ]
 }
 
-/// Files that were changed, added, or exchanged.
+/// Files were changed, added or exchanged.
 fn files() -> [Forgery; 10] {
     [
         ("verdict swapped", |f| swap_verdict(f)),
@@ -273,7 +274,7 @@ fn halve(value: &mut Value, field: &str) {
     value[field] = (value[field].as_u64().unwrap() / 2).into();
 }
 
-/// Twenty times as many I/Os, wherever `run.json` has them.
+/// Multiplies the number of I/Os by twenty everywhere in `run.json`.
 fn more_in_totals(f: &Forger) {
     classes(f, |class| {
         times(class, "count", 20);
@@ -300,7 +301,7 @@ fn measured(f: &Forger) -> usize {
     phases.iter().position(|phase| phase["kind"] == "measure").unwrap()
 }
 
-/// Rows of classes in the measured phase, whose columns are counted from 0: `count` is 4.
+/// Returns the rows of classes in the measured phase. Columns are counted from 0: `count` is 4.
 fn is_measured(row: &[&str], phase: usize) -> bool {
     row[0].parse() == Ok(phase) && !row[4].is_empty()
 }
@@ -335,7 +336,7 @@ fn without_slowest_row(f: &Forger) {
 }
 
 fn without_last_histogram(f: &Forger) {
-    // Intervals of the measurement, of a class that every run has.
+    // Returns intervals of the measurement for a class that every run has.
     let start_s = {
         let run = crate::support::json(&f.at("run.json"));
         run["phases"][measured(f)]["start_ns"].as_u64().unwrap() as f64 / 1e9
@@ -351,7 +352,7 @@ fn without_last_histogram(f: &Forger) {
     });
 }
 
-/// A lower requirement in a plan, as given or as resolved.
+/// Lowers a requirement in a plan, in the given plan or in the resolved plan.
 fn lower(plan: &str) -> String {
     plan.replace("iops_per_mailbox = 0.2", "iops_per_mailbox = 0.1")
         .replace("iops_per_mailbox_per_s = 0.2", "iops_per_mailbox_per_s = 0.1")
@@ -363,7 +364,7 @@ fn lower_requirement(f: &Forger) {
     f.json("run.json", |run| run["plan_sha256"] = sum.into());
 }
 
-/// Words of the environment that no figure contradicts.
+/// Words about the environment that no figure contradicts.
 pub fn other_host(f: &Forger) {
     f.text("environment.json", |text| {
         let environment: Value = serde_json::from_str(text).unwrap();
@@ -381,7 +382,7 @@ fn swap_verdict(f: &Forger) {
     });
 }
 
-/// Replaces the first figure of a thousand or more.
+/// Replaces the first figure that is a thousand or more.
 fn another_digit(text: &str) -> String {
     let at = text.find("I/Os").unwrap();
     let digit = text[at..].find(|c: char| c.is_ascii_digit()).unwrap() + at;

@@ -1,6 +1,6 @@
-//! Forgery of evidence by somebody with access to the machine, step by step. The forger modifies
-//! the bundle, seals it again, derives verdict and report again, enters the result in the ledger,
-//! and adapts later bundles to the new ledger.
+//! Forgery of evidence by somebody who has access to the machine, step by step. The forger modifies
+//! the bundle, seals it again, and derives verdict and report again. Then the forger enters the
+//! result in the ledger, and adapts later bundles to the new ledger.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Original {
         Self { sandbox, first, second }
     }
 
-    /// Returns a copy to forge.
+    /// Returns a copy for a forgery.
     pub fn copy(&self) -> Forger {
         let sandbox = Sandbox::new();
         for name in ["share", "state"] {
@@ -48,12 +48,12 @@ impl Original {
     }
 }
 
-/// A catalogue of two runs with its ledger, under the forger's control.
+/// A catalogue of two runs with its ledger, which the forger can change.
 pub struct Forger {
     pub sandbox: Sandbox,
     /// The forged bundle.
     pub first: PathBuf,
-    /// The bundle written after it.
+    /// The bundle that was written after the forged one.
     pub second: PathBuf,
 }
 
@@ -74,7 +74,7 @@ impl Forger {
         json(&self.at(name), change);
     }
 
-    /// Changes a text file of the bundle; panics if nothing changes.
+    /// Changes a text file of the bundle. Panics if the change has no effect.
     #[track_caller]
     pub fn text(&self, name: &str, change: impl FnOnce(&str) -> String) {
         let text = fs::read_to_string(self.at(name)).unwrap();
@@ -88,13 +88,13 @@ impl Forger {
         seal::seal(&self.first).unwrap();
     }
 
-    /// Writes the verdict and report that follow from the current evidence.
+    /// Writes the verdict and the report that follow from the current evidence.
     pub fn derive(&self) {
         self.derive_of(&self.first);
     }
 
     fn derive_of(&self, bundle: &Path) {
-        // The case without a ledger that contradicts the bundle.
+        // Returns the case without the ledger, which contradicts the bundle.
         let there = Sandbox::new();
         let name = bundle.file_name().unwrap();
         let moved = there.path("given").join(name);
@@ -118,7 +118,7 @@ impl Forger {
         Head { lines: lines.len() as u64, last_sha256 }.write(&self.ledger()).unwrap();
     }
 
-    /// Switches to the newest bundle, whose entry is the last line of the ledger.
+    /// Switches to the newest bundle, which has the last line of the ledger.
     pub fn turn_to_newest(&mut self) {
         std::mem::swap(&mut self.first, &mut self.second);
     }
@@ -173,7 +173,8 @@ impl Forger {
         });
     }
 
-    /// Updates the later bundle's copy of the ledger state, and then its ledger entry.
+    /// Updates the later bundle's copy of the ledger state, and then the ledger entry of that
+    /// bundle.
     pub fn fit_later(&self) {
         let id = self.second.file_name().unwrap().to_str().unwrap();
         let chain = Ledger::at(self.ledger()).read_chain().unwrap();
@@ -189,7 +190,7 @@ impl Forger {
         self.enter_of(&self.second);
     }
 
-    /// Carries out every step that is possible on the machine itself.
+    /// Performs all steps that are possible on the machine itself.
     pub fn whole(&self) {
         self.seal();
         self.derive();
@@ -197,7 +198,7 @@ impl Forger {
         self.fit_later();
     }
 
-    /// Copies the bundles to a machine without their ledger.
+    /// Copies the bundles to a machine that does not have their ledger.
     pub fn take_away(&mut self) {
         let given = self.sandbox.path("given");
         fs::create_dir(&given).unwrap();
@@ -210,7 +211,7 @@ impl Forger {
         fs::remove_dir_all(self.sandbox.path("state")).unwrap();
     }
 
-    /// Reads the bundle with every command. Judging is the last step, because it may write.
+    /// Reads the bundle with every command. Judging is last, because it may write to the bundle.
     pub fn read(&self) -> Vec<Read> {
         let (first, second) = (self.first.to_str().unwrap(), self.second.to_str().unwrap());
         vec![
@@ -232,7 +233,7 @@ impl Forger {
     }
 }
 
-/// Returns true if a command ends with the exit code for unreliable evidence and prints a reason.
+/// Returns true if a command exits with the code for unreliable evidence and prints a reason.
 fn noticed(ran: &CommandOutput) -> bool {
     let all = format!("{}{}", ran.stdout, ran.stderr);
     let words = all.split_whitespace().collect::<Vec<_>>().join(" ");

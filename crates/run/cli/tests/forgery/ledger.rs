@@ -8,7 +8,8 @@ use crate::Forgery;
 use crate::evidence::other_host;
 use crate::forger::Forger;
 
-/// All of them. Each changes a bundle in a way that nothing within the bundle contradicts.
+/// All forgeries of the ledger. Each of them changes a bundle in a way that nothing in the bundle
+/// contradicts.
 pub fn forgeries() -> Vec<Forgery> {
     let mut all: Vec<Forgery> = lines().to_vec();
     all.extend(last_line());
@@ -86,7 +87,7 @@ fn lines() -> [Forgery; 16] {
 }
 
 /// Forgeries of the last ledger line, which no later line protects, and of the ledger head. The
-/// forged bundle is the newest.
+/// newest bundle is forged.
 fn last_line() -> [Forgery; 10] {
     [
         ("another verdict in the last line", |f| {
@@ -138,7 +139,7 @@ fn last_line() -> [Forgery; 10] {
     ]
 }
 
-/// Changes only the text of the ledger's last line.
+/// Changes only the text in the last line of the ledger.
 fn raw(f: &Forger, change: impl Fn(&str) -> String) {
     let text = fs::read_to_string(f.ledger()).unwrap();
     let (before, last) = text.trim_end().rsplit_once('\n').unwrap();
@@ -148,7 +149,7 @@ fn raw(f: &Forger, change: impl Fn(&str) -> String) {
     fs::write(f.ledger(), format!("{before}\n{changed}{end}")).unwrap();
 }
 
-/// Signs the current ledger; a copy of the statement is in `given`.
+/// Signs the current ledger, and stores a copy of the statement in `given`.
 pub fn sign(f: &Forger) {
     let key = f.sandbox.path("key").display().to_string();
     let given = f.sandbox.path("given").display().to_string();

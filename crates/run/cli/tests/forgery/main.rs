@@ -1,7 +1,8 @@
-//! Modified evidence: every command that reads a bundle detects it and responds alike.
+//! Modified evidence: every command that reads a bundle detects the modification, and all commands
+//! respond alike.
 //!
-//! `PLIMSOLL_FORGERY_BYTES` sets the number of single bytes to change, `PLIMSOLL_FORGERY_SEED`
-//! selects them.
+//! `PLIMSOLL_FORGERY_BYTES` sets the number of single bytes to change, and `PLIMSOLL_FORGERY_SEED`
+//! selects these bytes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod evidence;
@@ -17,17 +18,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use forger::{Forger, Original};
 use support::Sandbox;
 
-/// A forgery: its name and the function that makes it.
+/// A forgery: its name, and the function that performs it.
 pub type Forgery = (&'static str, fn(&mut Forger));
 
-/// Default number of changed bytes: each costs five commands.
+/// Default number of changed bytes. Each of them requires five commands.
 const BYTES: u64 = 20;
 
 #[test]
 fn evidence_as_it_was_is_noticed_by_none() {
     let copy = Original::make().copy();
     for (name, ran) in copy.read() {
-        // The verdict on a run of 2 s is ignored.
+        // The verdict on a run of 2 s does not matter here.
         let all = format!("{}{}", ran.stdout, ran.stderr);
         assert!(ran.stderr.is_empty() && !all.contains("not confirmed"), "{name}: {all}");
         assert!(!all.contains("contradicts"), "{name}: {all}");
@@ -98,7 +99,7 @@ fn every_changed_byte_is_noticed_by_every_command() {
     assert_eq!(copy.let_pass().len(), 5, "as it was");
 }
 
-/// The plan as written is the plan that was run.
+/// The written plan is the plan that was run.
 #[test]
 fn a_plan_that_was_changed_is_noticed_for_itself() {
     let original = Original::make();
@@ -143,7 +144,7 @@ fn a_signed_bundle_holds_by_its_key_only() {
     let bundle = sandbox.bundle().display().to_string();
     let verify = |key: &str| sandbox.run(&["verify", &bundle, "--key", key]);
     verify(&format!("{own}.pub")).expect(0).says("with the required key");
-    verify(&format!("{other}.pub")).expect(3).says("another key than the required one");
+    verify(&format!("{other}.pub")).expect(3).says("a key other than the required key");
     let signature = sandbox.bundle().join("SHA256SUMS.minisig");
     let kept = fs::read_to_string(&signature).unwrap();
     fs::remove_file(&signature).unwrap();
@@ -172,7 +173,7 @@ fn a_signed_ledger_can_not_be_cut_short_or_begun_anew() {
     fs::write(copy.ledger(), lines[..2].join("\n") + "\n").unwrap();
     copy.fit_head();
     check(&copy).expect(3).says("cut short");
-    // A forger who removes the stored statement cannot remove the copy elsewhere.
+    // A forger who removes the stored statement cannot remove a copy that is stored elsewhere.
     fs::remove_dir_all(copy.sandbox.path("state")).unwrap();
     check(&copy).expect(3);
     ledger::begin_anew(&mut copy);

@@ -1,10 +1,10 @@
-//! Mutated inputs for every parser of files and answers of others: no panic, no hang, no more than
-//! 1 GiB of memory, and random bytes are rejected.
+//! Mutated inputs for every parser of files or of replies from other programs: no panic, no hang,
+//! no more than 1 GiB of memory, and random bytes are rejected.
 //!
-//! Each parser has two seconds. `PLIMSOLL_HOSTILE_MINUTES` sets more, `PLIMSOLL_HOSTILE_PARSER`
-//! selects one parser by a part of its name, and `PLIMSOLL_HOSTILE_SEED` sets the first seed. A
-//! failure prints the seed of its input, which `PLIMSOLL_HOSTILE_SEED` repeats. The NFS client has
-//! its own fuzzer, `crates/measure/nfs/fuzz`.
+//! Each parser is tested for two seconds. `PLIMSOLL_HOSTILE_MINUTES` sets a longer time,
+//! `PLIMSOLL_HOSTILE_PARSER` selects one parser by a part of its name, and `PLIMSOLL_HOSTILE_SEED`
+//! sets the first seed. If an input fails, its seed is printed; set `PLIMSOLL_HOSTILE_SEED` to it
+//! to repeat the input. The NFS client has its own fuzzer, `crates/measure/nfs/fuzz`.
 #![allow(clippy::unwrap_used)]
 
 mod mutation;
@@ -28,12 +28,12 @@ use support::draw::Draw;
 
 /// Longest time for one input.
 const TIME_MAX: Duration = Duration::from_secs(10);
-/// Memory that the process may map besides what it has mapped at the start.
+/// Memory that the process may map in addition to the memory mapped at the start.
 const MEMORY_BYTES: u64 = 1 << 30;
-/// Interval, in inputs, between inputs of random bytes.
+/// Number of inputs between two inputs of random bytes.
 const GARBAGE_EVERY: u64 = 16;
 
-/// How to repeat the current input, and the input; `None` between inputs.
+/// The current input and how to repeat it; `None` between inputs.
 static CURRENT: Mutex<Option<(String, Vec<u8>)>> = Mutex::new(None);
 /// Number of inputs that were started.
 static STARTED: AtomicU64 = AtomicU64::new(0);
@@ -70,8 +70,8 @@ fn limit_memory() {
     setrlimit(Resource::As, Rlimit { current: Some(most), maximum }).unwrap();
 }
 
-/// Tries inputs for some time, and keeps how to repeat the current one in the file `current`. Returns
-/// their number and how many were accepted.
+/// Tries inputs for some time. The file `current` states how to repeat the current input. Returns
+/// the number of inputs, and how many of them were accepted.
 fn attack(parser: &mut Parser, seed: u64, time: Duration, current: &Path) -> (u64, u64) {
     let (start, mut accepted) = (Instant::now(), 0);
     let mut count = 0;
@@ -111,7 +111,7 @@ fn hostile_input_is_rejected_or_read() {
     let selected = std::env::var("PLIMSOLL_HOSTILE_PARSER").unwrap_or_default();
     let mut parsers = parsers::all(directory.path());
     let current = directory.path().join("current-input");
-    // Too large an allocation ends the process without another message.
+    // If an allocation is too large, the process ends without another message.
     let message = format!("after an abort, {} has the seed of the input\n", current.display());
     std::io::stderr().write_all(message.as_bytes()).unwrap();
     watch(directory.path().to_path_buf());

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::support::draw::Draw;
 
-/// Longest mutated input, in bytes.
+/// Maximum length of a mutated input, in bytes.
 const SIZE_MAX: usize = 256 << 10;
 /// Replacements for a number.
 const NUMBERS: [&str; 16] = [
@@ -25,10 +25,10 @@ const NUMBERS: [&str; 16] = [
     "0x7f",
     "",
 ];
-/// Bytes with a meaning in text formats.
+/// Bytes that have a meaning in text formats.
 const MARKS: &[u8] = b"{}[]()<>\"'\\,;:=#%&|/ \t\n\r\0\xff\xc3\xf0";
 
-/// Returns a part of an input of this length.
+/// Returns a part of an input with this length.
 fn part_of(draw: &mut Draw, length: usize) -> Range<usize> {
     let start = draw.below(length + 1);
     let longest = match draw.below(4) {
@@ -38,13 +38,13 @@ fn part_of(draw: &mut Draw, length: usize) -> Range<usize> {
     start..start + draw.below(longest + 1)
 }
 
-/// Returns bytes that no parser may accept: too few of any format's words occur in them.
+/// Returns bytes that every parser must reject, because they contain too few words of any format.
 pub fn garbage(draw: &mut Draw) -> Vec<u8> {
     let length = 1 + draw.below(300);
     (0..length).map(|_| draw.bits() as u8).collect()
 }
 
-/// Returns one of the inputs, changed in up to eight ways.
+/// Returns one of the inputs with up to eight changes.
 pub fn mutated(draw: &mut Draw, inputs: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = inputs[draw.below(inputs.len())].clone();
     for _ in 0..=draw.below(8) {
@@ -62,7 +62,7 @@ pub fn mutated(draw: &mut Draw, inputs: &[Vec<u8>]) -> Vec<u8> {
             }
             3 => bytes.truncate(range.start),
             4 => {
-                // Deep nesting, and long lists.
+                // Generates deep nesting and long lists.
                 let times = 1 << draw.below(13);
                 let copy = bytes[range.start..range.end.min(range.start + 16)].repeat(times);
                 drop(bytes.splice(range, copy));

@@ -1,4 +1,4 @@
-//! The parsers, and valid inputs of each.
+//! The parsers, and valid inputs for each of them.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -18,17 +18,17 @@ use plimsoll_observe::metrics::{self, Endpoint};
 use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_s3::{Client, Config, Op, Target};
 
-/// Result of a parser: whether it accepted the input.
+/// Result of a parser: true if it accepted the input.
 pub type Accepted = bool;
 
-/// A parser, and what it needs.
+/// A parser, and its inputs.
 pub struct Parser {
     pub name: &'static str,
     pub inputs: Vec<Vec<u8>>,
     pub parse: Box<dyn FnMut(&[u8]) -> Accepted>,
 }
 
-/// Returns all parsers. Files for those that read files are below `directory`.
+/// Returns all parsers. Parsers that read files have these in `directory`.
 pub fn all(directory: &Path) -> Vec<Parser> {
     vec![
         plans(),
@@ -48,7 +48,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// Reads all files of a directory with this ending.
+/// Reads all files in a directory whose names end with this text.
 fn files(directory: &str, ending: &str) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(root().join(directory)).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -173,7 +173,8 @@ fn models(directory: &Path) -> Parser {
     Parser { name: "models", inputs: files("models", "toml"), parse: Box::new(parse) }
 }
 
-/// Files of a bundle. The first byte of an input chooses the file that the rest replaces.
+/// Files of a bundle. The first byte of an input selects the file, and the other bytes replace its
+/// contents.
 fn bundles(directory: &Path) -> Parser {
     let from = root().join("crates/run/cli/tests/fixtures/earlier/rules-11");
     let bundle = directory.join("bundle");
@@ -181,7 +182,7 @@ fn bundles(directory: &Path) -> Parser {
     let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
     for entry in std::fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
-        // The seal, the old verdict and the user's text are not read for a judgement.
+        // A judgement does not read the seal, the old verdict and the user's text.
         if ["SHA256SUMS", "verdict.json", "plan.toml"].iter().any(|name| path.ends_with(name)) {
             std::fs::copy(&path, bundle.join(path.file_name().unwrap())).unwrap();
             continue;
@@ -211,11 +212,11 @@ fn bundles(directory: &Path) -> Parser {
     Parser { name: "bundles", inputs, parse: Box::new(parse) }
 }
 
-/// True once a server has answered.
+/// True when a server has responded.
 static ANSWERED: AtomicBool = AtomicBool::new(false);
 
-/// Starts a server that gives the same answer to each connection until it is replaced. Returns its
-/// port and the answer.
+/// Starts a server that sends the same reply on each connection, until the reply is replaced.
+/// Returns its port and the reply.
 fn server() -> (u16, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -224,7 +225,7 @@ fn server() -> (u16, Arc<Mutex<Vec<u8>>>) {
     std::thread::spawn(move || {
         while let Ok((mut stream, _)) = listener.accept() {
             let mut request = [0; 4096];
-            // The client may close its end before it has read the whole answer.
+            // The client may close the connection before it has read the whole reply.
             if stream.read(&mut request).is_ok() {
                 let bytes = served.lock().unwrap().clone();
                 drop(stream.write_all(&bytes));
@@ -254,7 +255,7 @@ fn s3_answers() -> Parser {
         ANSWERED.store(false, Ordering::Relaxed);
         let config = Config { connections: 1, give_up_after_ns: 20_000_000, ..Config::default() };
         let mut client = Client::new(target.clone(), config).unwrap();
-        // A retry would get the same answer.
+        // A retry would receive the same reply.
         client.fail_requests_when(|_| ANSWERED.load(Ordering::Relaxed));
         number += 1;
         let key = "a";
@@ -307,7 +308,7 @@ fn metrics_answers() -> Parser {
     Parser { name: "answers of metrics servers", inputs, parse: Box::new(parse) }
 }
 
-/// Messages of agents, their cards, and orders.
+/// Messages of agents, their published descriptions, and orders.
 fn fleet_messages() -> Parser {
     let card = Card { name: "a".into(), labels: vec!["rack=1".into()], ..Card::default() };
     let messages = [

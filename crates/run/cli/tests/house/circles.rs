@@ -1,7 +1,7 @@
-//! Sibling modules of a crate form no import cycle, except the cycles listed here with a reason.
-//! The test reads the sources: `use` declarations, paths that begin with `crate`, `super` or
-//! `self`, and re-exports followed to their origin. It does not see dependencies through method
-//! calls.
+//! Sibling modules of a crate must not form an import cycle, except the cycles that are listed here
+//! with a reason. The test reads the sources: `use` declarations, paths that begin with `crate`,
+//! `super` or `self`, and re-exports, which are followed to their origin. It does not see
+//! dependencies through method calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, ImplItemFn, Item, ItemUse, Macro, Token, UseTree, Visibility};
 
-/// Crate, parent module, modules of the cycle, and the reason to keep it.
+/// Crate, parent module, modules of the cycle, and the reason why the cycle is allowed.
 const KNOWN: &[(&str, &str, &[&str], &str)] = &[
     (
         "plimsoll-engine",
@@ -138,7 +138,7 @@ fn collect(directory: &Path, module: &[String], files: &mut BTreeMap<Module, Str
     }
 }
 
-/// Paths in the code of a module, and the names of its test-only modules.
+/// Paths in the code of a module, and the names of the module's test-only modules.
 #[derive(Default)]
 struct Paths {
     all: Vec<Module>,
@@ -181,7 +181,7 @@ impl<'ast> Visit<'ast> for Paths {
     }
 
     fn visit_macro(&mut self, call: &'ast Macro) {
-        // Most arguments are expressions; those of other macros are not seen.
+        // Most macro arguments are expressions. Other arguments are not seen.
         if let Ok(arguments) = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated)
         {
             arguments.iter().for_each(|argument| Paths::visit_expr_in(self, argument));
@@ -196,7 +196,7 @@ impl Paths {
         paths
     }
 
-    /// Visits an expression that lives shorter than the file.
+    /// Visits an expression that does not live as long as the file.
     fn visit_expr_in(&mut self, expression: &Expr) {
         let mut within = Self::default();
         within.visit_expr(expression);
@@ -245,7 +245,7 @@ fn flatten(tree: &UseTree, before: &[String], all: &mut Vec<(String, Module)>) {
     }
 }
 
-/// Cycles among sibling modules: parent module and names.
+/// Returns cycles among sibling modules: the parent module and the names.
 fn circles(files: &BTreeMap<Module, String>) -> Vec<(String, Vec<String>)> {
     let mut sources = BTreeMap::new();
     let mut tests: BTreeSet<Module> = BTreeSet::new();
@@ -310,7 +310,7 @@ fn absolute(module: &Module, path: &Module, sources: &BTreeMap<Module, Paths>) -
     Some(at)
 }
 
-/// The module a path refers to, with re-exports followed.
+/// Returns the module that a path refers to; re-exports are followed.
 fn resolve(path: Module, sources: &BTreeMap<Module, Paths>, depth: usize) -> Option<Module> {
     let length = (0..=path.len()).rev().find(|n| sources.contains_key(&path[..*n]))?;
     let module = path[..length].to_vec();

@@ -1,5 +1,5 @@
-//! Content of a build: licences, duplicate crates and sources that `deny.toml` allows; and `unsafe`
-//! code, each with its reason.
+//! Contents of a build: licences, duplicate crates and sources that `deny.toml` allows, and
+//! `unsafe` code, each with its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -88,7 +88,7 @@ fn sources(directory: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns true if a line of code begins something unsafe. Text in quotes and comments is no code.
+/// Returns true if a line of code begins an unsafe item. Text in quotes and comments is not code.
 fn is_unsafe(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
     let unquoted: String = code.split('"').step_by(2).collect();
@@ -96,7 +96,8 @@ fn is_unsafe(line: &str) -> bool {
     words.any(|word| word == "unsafe")
 }
 
-/// Numbers of the lines with unsafe code and without a reason on one of the eight lines before.
+/// Returns the numbers of lines with unsafe code that have no reason on any of the eight lines
+/// before.
 fn without_reason(text: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let has_reason = |at: usize| {
@@ -122,7 +123,7 @@ fn unsafe_code_is_in_one_crate_and_each_piece_has_a_reason() {
         }
         pieces += count;
         let is_sys = path.strip_prefix(CRATES).is_ok_and(|below| below.starts_with("measure/sys"));
-        // The policy of the page's scripts has the word in a text of several lines.
+        // The policy for the page's scripts contains this word in a text of several lines.
         let is_text = path.ends_with("serve/src/routes.rs");
         assert!(is_sys || is_text, "{}: unsafe code belongs in plimsoll-sys", path.display());
         let without = if is_text { Vec::new() } else { without_reason(&source) };

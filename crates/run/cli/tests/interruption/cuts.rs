@@ -1,5 +1,5 @@
-//! `plimsoll durability` on a disk that loses writes when its power is cut: honest disks pass, each
-//! dishonest disk fails, and a cut without an effect proves nothing.
+//! `plimsoll durability` on a disk that loses writes when its power is cut. A disk that keeps its
+//! writes passes, each disk that does not fails, and a cut without an effect proves nothing.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -63,12 +63,12 @@ fn an_honest_disk_passes_with_a_bound_that_is_not_zero() {
     assert!(cuts.iter().all(|cut| cut["failed"].as_u64() > Some(0)), "{found}");
     assert_eq!(rig.sandbox.left_in_data(), ["control"], "the data is removed");
     assert_eq!(json(&rig.witness().join("durability.json")), found["evidence"]);
-    // Each way to make a write durable.
+    // Each method that makes a write durable.
     for sync in ["fsync", "dsync"] {
         std::fs::remove_dir_all(rig.witness()).unwrap();
         rig.cuts(&["--cuts", "1", "--sync", sync]).expect(0);
     }
-    // A verdict of one cut, in words. The witness is that of the test before.
+    // The verdict on a single cut, in words. The witness of the previous test is used.
     let path = rig.witness().join("durability.json");
     let evidence: plimsoll_evidence::durability::DurabilityTest =
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
@@ -110,9 +110,9 @@ fn failures_of_the_environment_accuse_nobody() {
     let found = rig.run(&["--cut", &cut, "--timeout", "1s", "--cuts", "2"]).expect(5).json();
     assert_eq!(found["verdict"], "INCONCLUSIVE", "{found}");
     assert!(found["evidence"]["cuts"][0]["not_restored"].is_string(), "{found}");
-    // A command that fails, a used witness, a witness on the target.
+    // The command fails, the witness was used before, or the witness is on the target.
     let rig = Rig::new(Behaviour::Honest, 1);
-    // If the target does not exist, no witness is created.
+    // If the target does not exist, no witness may be created.
     let missing = rig.sandbox.path("missing");
     let witness = rig.witness();
     let elsewhere = ["durability", "--path", missing.to_str().unwrap(), "--witness"];
@@ -122,7 +122,9 @@ fn failures_of_the_environment_accuse_nobody() {
     let failed = rig.run(&["--cut", "exit 7", "--cuts", "1"]).expect(5);
     failed.says("it exited with code 7");
     failed.says("the same settings and --resume");
-    rig.run(&["--cut", "true", "--cuts", "1"]).expect(2).says("has the witness of another test");
+    rig.run(&["--cut", "true", "--cuts", "1"])
+        .expect(2)
+        .says("already contains the witness of another test");
     let inside = rig.sandbox.data().join("w");
     let inside = ["--cut", "true", "--witness", inside.to_str().unwrap()];
     let path = rig.sandbox.data();
@@ -149,7 +151,7 @@ fn a_lost_process_is_resumed_and_its_acknowledged_writes_are_checked() {
     wait_until("acknowledgements", || std::fs::metadata(&acks).is_ok_and(|m| m.len() > 3200));
     child.kill().unwrap();
     child.wait().unwrap();
-    // Without an input, the next cut by hand ends the test.
+    // If there is no input, the next cut by hand ends the test.
     let resumed: Vec<&str> = arguments.iter().copied().chain(["--resume"]).collect();
     let found = rig.sandbox.run(&resumed).expect(130).json();
     let cut = &found["evidence"]["cuts"][0];
@@ -157,7 +159,7 @@ fn a_lost_process_is_resumed_and_its_acknowledged_writes_are_checked() {
     assert!(cut["acknowledged"].as_u64().unwrap() >= 100, "{found}");
     let blocks = &cut["check"]["blocks"];
     assert_eq!(blocks["good"].as_u64().unwrap() + blocks["in_flight"].as_u64().unwrap(), 256);
-    // A host that has not restarted was not cut off.
+    // If a host has not restarted, it was not cut off.
     assert_eq!((&found["verdict"], &found["cuts"]), (&"INCONCLUSIVE".into(), &0.into()));
     assert_eq!(names(&rig.sandbox.data()), ["control"]);
 }

@@ -1,5 +1,5 @@
-//! `[durability]` of a plan: `plimsoll run` cuts the target off after the load, and a loss fails the
-//! run. `plimsoll durability PLAN` uses the same section.
+//! `[durability]` in a plan: `plimsoll run` cuts the target off after the load, and a lost write
+//! fails the run. `plimsoll durability PLAN` uses the same section.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use plimsoll_lossy_disk::disk::Behaviour;
 use plimsoll_lossy_disk::mount::LossyMount;
 use serde_json::Value;
 
-use crate::support::{Sandbox, SmallPlan, json, names, wait_until};
+use crate::support::{LoopFs, Sandbox, SmallPlan, json, names, wait_until};
 
 struct Rig {
     // Unmounted before the sandbox is removed.
@@ -22,7 +22,7 @@ impl Rig {
         Self { _disk: disk, sandbox }
     }
 
-    /// Writes a plan with a small load and this section; returns its path.
+    /// Writes a plan with a small load and this section. Returns the path of the plan.
     fn plan(&self, section: &str) -> String {
         let mut plan = SmallPlan::on(&self.sandbox.data());
         plan.measure = "1s".into();
@@ -41,7 +41,7 @@ impl Rig {
         format!("cut = {cut}\nrestore = {restore}\ncuts = {cuts}")
     }
 
-    /// Waits until a run asks its operator; returns the run's id.
+    /// Waits until a run prompts its operator. Returns the run's id.
     fn wait_for_prompt(&self) -> String {
         let prompts = self.sandbox.path("state/plimsoll/prompts");
         let prompt = || names(&prompts).into_iter().find(|name| !name.starts_with('.'));
@@ -81,7 +81,7 @@ fn a_run_cuts_an_honest_disk_off_and_leaves_nothing() {
     assert_eq!(rig.sandbox.left_in_data(), ["control"]);
     assert!(rig.witnesses().is_empty(), "{:?}", rig.witnesses());
     rig.sandbox.run(&["verify", bundle.to_str().unwrap()]).expect(0);
-    // The section also sets up `plimsoll durability`, whose flags replace its settings.
+    // `plimsoll durability` uses the section too; its flags override the section.
     let witness = rig.sandbox.path("witness");
     let own =
         ["durability", &plan, "--witness", witness.to_str().unwrap(), "--cuts", "1", "--json"];
@@ -96,7 +96,7 @@ fn a_loss_fails_the_run_and_keeps_the_witness() {
     let plan = rig.plan(&rig.cuts(2));
     let ran = rig.sandbox.run(&["run", &plan]).expect(4);
     let verdict = json(&rig.sandbox.bundle().join("verdict.json"));
-    // The disk is in this host's memory, which refutes the figures of the load, but not the loss.
+    // The disk is in this host's memory. This refutes the figures of the load, but not the loss.
     assert!(["FAIL", "INVALID"].contains(&verdict["verdict"].as_str().unwrap()), "{verdict}");
     assert!(verdict["reason"].as_str().unwrap().contains("cuts with losses"), "{verdict}");
     assert_eq!(rig.witnesses().len(), 1);
@@ -113,7 +113,7 @@ fn a_failed_command_keeps_the_evidence_and_accuses_nobody() {
     assert_eq!((&found["ok"], &found["measured_count"]), (&Value::Null, &Value::Null), "{found}");
     let failure = &json(&bundle.join("run.json"))["durability"]["failure"];
     assert!(failure.as_str().unwrap().contains("it exited with code 1"), "{failure}");
-    // The data of the test is named, and can be removed.
+    // The message contains the path of the test's data, which can be removed.
     rig.sandbox.run(&["clean", rig.sandbox.data().to_str().unwrap()]).expect(0);
     assert_eq!(rig.sandbox.left_in_data(), ["control"]);
     // A witness on the target is rejected before the load.
@@ -146,7 +146,7 @@ fn a_phase_of_cuts_belongs_to_one_run_that_the_operator_starts() {
     rig.sandbox
         .run(&["tune", &plan, "--set", "phases.measure=3s"])
         .expect(2)
-        .says("belongs to a single run");
+        .says("can only be run once");
     let hosts = format!("target.path={:?}", rig.sandbox.data().join("{host}"));
     rig.sandbox
         .run(&["run", &plan, "--fleet", "local:2", "--set", &hosts])
@@ -166,11 +166,11 @@ fn a_run_that_is_lost_during_its_cuts_is_continued_by_durability() {
     wait_until("acknowledgements", || std::fs::metadata(&acks).is_ok_and(|m| m.len() > 3200));
     child.kill().unwrap();
     child.wait().unwrap();
-    // The figures of the load are there, unsealed.
+    // The figures of the load exist, but are not sealed.
     let files = names(&rig.sandbox.bundle());
     assert!(files.contains(&"latency.hlog".to_owned()), "{files:?}");
     assert!(!files.contains(&"SHA256SUMS".to_owned()), "{files:?}");
-    // Without an input, the next cut by hand ends the test.
+    // If there is no input, the next cut by hand ends the test.
     let witness = witness.to_str().unwrap();
     let own = ["durability", &plan, "--witness", witness, "--cut-by-hand", "--resume", "--json"];
     let found = rig.sandbox.run(&own).expect(130).json();
@@ -178,4 +178,38 @@ fn a_run_that_is_lost_during_its_cuts_is_continued_by_durability() {
     assert_eq!(cut["resumed"], true, "{found}");
     assert!(cut["acknowledged"].as_u64() >= Some(100), "{found}");
     assert_eq!(rig.sandbox.left_in_data(), ["control"]);
+}
+
+#[test]
+fn a_dry_run_counts_and_checks_the_durability_test() {
+    let sandbox = Sandbox::new();
+    // The default witness must be on another file system.
+    let fs = LoopFs::new(sandbox.root.path(), "ext4", 256, "noatime");
+    let dry = |section: &str| {
+        let mut plan = SmallPlan::on(&fs.mount);
+        plan.more = format!("[durability]\nkind = \"simulated\"\n{section}");
+        sandbox.run(&["run", &sandbox.plan(&plan), "--dry-run"])
+    };
+    let ran = dry("cuts = 60\nload = \"10s\"\nsize = \"2MiB\"").expect(0);
+    ran.says("takes 10 min");
+    ran.says("60 loads of 10 s on average");
+    ran.says("durability test: ");
+    ran.says("2 MiB needed");
+    dry("size = \"1GiB\"").expect(2).says("the plan's data needs 1 GiB");
+    let inside = format!("{:?}", fs.mount.join("w").display().to_string());
+    dry(&format!("witness = {inside}")).expect(2).says("on the file system under test");
+    dry("witness = \"/proc/none/w\"").expect(2).says("its parent directory does not exist");
+}
+
+#[test]
+fn a_durability_test_that_does_not_fit_writes_nothing() {
+    let sandbox = Sandbox::new();
+    let fs = LoopFs::new(sandbox.root.path(), "ext4", 64, "noatime");
+    let before = names(&fs.mount);
+    let (path, witness) = (fs.mount.to_str().unwrap(), sandbox.path("witness"));
+    let own = ["durability", "--path", path, "--witness", witness.to_str().unwrap()];
+    let large = ["--size", "1GiB", "--cut", "true", "--cuts", "1"];
+    sandbox.run(&[&own[..], &large[..]].concat()).expect(2).says("free, but");
+    assert_eq!(names(&fs.mount), before);
+    assert!(!witness.exists());
 }

@@ -1,8 +1,9 @@
-//! Operations of the target that fail, transfer half, take long or have no answer, under the real
-//! drivers: no panic, no hang, no PASS, evidence that can be read, and no file that is not named.
+//! The real drivers on a target whose operations fail, transfer only a part, take long or never
+//! complete. There must be no panic, no hang and no PASS, the evidence must be readable, and every
+//! file that remains must be reported.
 //!
-//! `PLIMSOLL_FAULT_SCHEDULES=10000` runs 10,000 schedules. Their first seed is
-//! `PLIMSOLL_FAULT_SEED`.
+//! `PLIMSOLL_FAULT_SCHEDULES=10000` runs 10,000 schedules. `PLIMSOLL_FAULT_SEED` is their first
+//! seed.
 
 use std::io::Read;
 use std::process::{Child, Command, Output, Stdio};
@@ -19,15 +20,17 @@ use plimsoll_lossy_disk::mount::LossyMount;
 use crate::support::draw::Draw;
 use crate::support::{CommandOutput, Sandbox, SmallPlan};
 
-/// Number of schedules if none is requested.
+/// Number of schedules if the environment variable is not set.
 const SCHEDULES: u64 = 40;
 /// Schedules that run at the same time.
 const WORKERS: usize = 4;
-/// Number of consecutive seeds that contain one delay of 30 s and one operation without an answer.
+/// Among this number of consecutive seeds, one contains a delay of 30 s, and one contains an
+/// operation that never completes.
 const SLOW_EVERY: u64 = 1_000;
-/// Maximum duration of a run with faults that last less than a second.
+/// Maximum duration of a run if all faults last less than a second.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The same with an operation of 30 s, or without an answer: a manifest may take ten minutes.
+/// Maximum duration of a run with an operation that takes 30 s or never completes: a manifest may
+/// take ten minutes.
 const SLOW_LIMIT: Duration = Duration::from_secs(900);
 
 /// Default of `outage_max` for a measurement of 200 ms.
@@ -37,7 +40,8 @@ fn number(name: &str, or: u64) -> u64 {
     std::env::var(name).map_or(or, |text| text.parse().expect("a number"))
 }
 
-/// Draws a plan of a mail store, or of a stream with this limit for an answer of the target.
+/// Generates a random plan of a mail store, or of a stream with this limit for a response of the
+/// target.
 fn draw_plan(draw: &mut Draw, sandbox: &Sandbox, outage_max: &str) -> String {
     let io = draw.one_of(&["io_uring", "threads"]);
     let direct = draw.one_of(&["auto", "off"]);
@@ -74,7 +78,7 @@ fn write_plan(sandbox: &Sandbox, text: &str) -> String {
     path.display().to_string()
 }
 
-/// Output of a process, while it runs.
+/// Output of a process that is running.
 type Received = Arc<Mutex<Vec<u8>>>;
 
 fn receive(mut from: impl Read + Send + 'static) -> (Received, JoinHandle<()>) {
@@ -89,10 +93,10 @@ fn receive(mut from: impl Read + Send + 'static) -> (Received, JoinHandle<()>) {
     (received, thread)
 }
 
-/// Waits for a command; `None` if it has to be killed.
+/// Waits for a command. Returns `None` if the command has to be killed.
 ///
-/// Linux does not let a process end while one of its threads waits for a file that is locked by a
-/// write without an answer. Once the command has written its result, the write fails.
+/// A process cannot end in Linux while one of its threads waits for a file that is locked by a
+/// write that never completes. When the command has written its result, the write fails.
 fn ended_within(mut child: Child, limit: Duration, disk: &LossyMount) -> Option<CommandOutput> {
     let start = Instant::now();
     let (stdout, stdout_thread) = receive(child.stdout.take().unwrap());
@@ -103,7 +107,7 @@ fn ended_within(mut child: Child, limit: Duration, disk: &LossyMount) -> Option<
         }
         if start.elapsed() > limit {
             child.kill().unwrap();
-            // A process whose call has no answer ends only when the disk is unmounted.
+            // If a call never completes, the process only ends when the disk is unmounted.
             std::thread::spawn(move || child.wait());
             return None;
         }
@@ -121,19 +125,20 @@ fn ended_within(mut child: Child, limit: Duration, disk: &LossyMount) -> Option<
     Some(Output { status, stdout, stderr }.into())
 }
 
-/// Returns true if a fault must show in the figures or in the end of the run.
+/// Returns true if a fault must be visible in the figures or in how the run ended.
 fn has_hard(faults: &[(Operation, Fault)]) -> bool {
     let mut before = None;
     faults.iter().any(|(operation, fault)| {
         let is_error = matches!(fault, Fault::Error("EIO" | "ENOSPC" | "ESTALE" | "EROFS", _));
-        // Linux does not report the error of the second part of a transfer, only that it is short.
+        // Linux does not report an error in the second part of a transfer; it only reports that the
+        // transfer is short.
         let before = before.replace((operation, fault));
         let is_second_part = matches!(before, Some((kind, Fault::Short)) if kind == operation);
         is_error && *operation != Operation::Name && !is_second_part
     })
 }
 
-/// Runs one schedule. A stream waits for `outage_max` for an answer of the target.
+/// Runs one schedule. A stream waits for a response of the target for at most `outage_max`.
 ///
 /// # Errors
 /// Description of the first failed check.
@@ -218,7 +223,7 @@ fn faults_of_the_target_end_no_run_badly() {
     assert!(faults >= count, "{faults} faults in {count} schedules");
 }
 
-/// The load is one operation at a time with `io = "threads"`: the thread that runs the load itself
+/// The load is one operation at a time with `io = "threads"`: the thread that runs the load also
 /// waits in the system call.
 #[test]
 fn a_load_ends_although_its_only_operation_has_no_answer() {
@@ -231,12 +236,12 @@ fn a_load_ends_although_its_only_operation_has_no_answer() {
     assert!(start.elapsed() < LIMIT, "the load ended after {:?}", start.elapsed());
 }
 
-/// Seeds of a mail store and a stream.
+/// Seeds for a mail store and for a stream.
 const MAIL_STORE_SEED: u64 = 3;
 const STREAM_SEED: u64 = 5;
 
-/// Runs a plan of this seed in which an operation on names or attributes has no answer, and stops it
-/// urgently. Returns its end.
+/// Runs a plan of this seed in which an operation on names or attributes never completes, and
+/// requests an urgent stop. Returns how the run ended.
 fn stop_without_answer(plan_seed: u64, names_before: u64) -> CommandOutput {
     let sandbox = Sandbox::new();
     let disk = LossyMount::new(&sandbox.data(), Behaviour::Honest, 1).unwrap();
@@ -250,7 +255,7 @@ fn stop_without_answer(plan_seed: u64, names_before: u64) -> CommandOutput {
         scope.spawn(|| {
             for _ in 0..2 {
                 std::thread::sleep(Duration::from_secs(2));
-                // A run that has ended needs no signal.
+                // If the run has already ended, no signal is needed.
                 let _ = Command::new("kill").args(["-INT", &id]).stderr(Stdio::null()).status();
             }
         });
@@ -260,7 +265,7 @@ fn stop_without_answer(plan_seed: u64, names_before: u64) -> CommandOutput {
 
 #[test]
 fn a_file_system_without_an_answer_does_not_keep_a_run_from_ending() {
-    // During the checks of the target, the creation and the opening.
+    // The operation hangs while the target is checked, or while files are created or opened.
     std::thread::scope(|scope| {
         for plan_seed in [MAIL_STORE_SEED, STREAM_SEED] {
             for names_before in [0, 9, 20, 30, 45, 60, 75] {

@@ -1,5 +1,6 @@
-//! Evidence on a full disk: a run reserves its space at the start, writes the evidence to another
-//! directory instead of losing it, and writes a ledger line completely or not at all.
+//! Evidence on a full disk. A run reserves space for its evidence at the start. If the disk is full
+//! anyway, it writes the evidence to another directory. It writes a ledger line completely or not
+//! at all.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ fn ended(child: std::process::Child) -> CommandOutput {
     CommandOutput::from(child.wait_with_output().unwrap())
 }
 
-/// Runs the plan with its bundle on a small file system and calls `harm` during the measurement.
+/// Runs the plan with its bundle on a small file system, and calls `harm` during the measurement.
 fn run_and_harm(sandbox: &Sandbox, small: &Small, harm: impl Fn(&Path)) -> CommandOutput {
     let plan = sandbox.plan(&SmallPlan::on(&sandbox.data()));
     let mut child = sandbox.start(&["run", &plan, "-q", "--out", small.0.to_str().unwrap()]);
@@ -70,7 +71,7 @@ fn a_disk_that_fills_up_while_it_runs_does_not_cost_the_bundle() {
 fn a_bundle_that_does_not_fit_goes_elsewhere_and_says_where() {
     let sandbox = Sandbox::new();
     let small = Small::new(&sandbox.path("out"), "16m");
-    // Removes the reserved space, then all remaining space.
+    // Removes the reserved space, and then uses all remaining space.
     let ran = run_and_harm(&sandbox, &small, |bundle| {
         let held = std::fs::File::options().write(true).open(bundle.join(".reserve")).unwrap();
         held.set_len(0).unwrap();
@@ -123,7 +124,7 @@ fn a_full_state_directory_leaves_a_whole_ledger_and_stops_no_later_run() {
     let plan = null_plan(&sandbox);
     let run = || sandbox.run(&["run", &plan, "-q"]);
     assert!([0, 3].contains(&run().code));
-    // The next line crosses a page boundary of the file, so that only its first part fits.
+    // The next line crosses a page boundary of the file, so only its first part has space.
     let ledger = Ledger::at(state.0.join("ledger.jsonl"));
     while std::fs::metadata(ledger.path()).unwrap().len() % 4096 < 3800 {
         let other = Start { run_id: "made-up", name: "nothing", ..Start::default() };
@@ -131,7 +132,7 @@ fn a_full_state_directory_leaves_a_whole_ledger_and_stops_no_later_run() {
     }
     let before = std::fs::read(ledger.path()).unwrap();
     std::fs::copy(ledger.path(), sandbox.path("copy")).unwrap();
-    // Without the reserved space after its end.
+    // There is no reserved space after the end of the file.
     std::fs::remove_file(ledger.path()).unwrap();
     std::fs::copy(sandbox.path("copy"), ledger.path()).unwrap();
     let ballast = state.fill();

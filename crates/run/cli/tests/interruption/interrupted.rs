@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM at any time, and a device that fails during the run. The evidence that exists
-//! is preserved; the data is removed or kept as requested.
+//! Ctrl-C and SIGTERM at any time, and a device that fails during the run. Existing evidence is
+//! preserved, and the data is removed or kept as requested.
 
 use std::process::Child;
 
@@ -85,7 +85,7 @@ fn an_io_error_in_mid_run_is_invalid_and_names_the_file() {
         std::fs::read_to_string(&manifest).is_ok_and(|text| text.contains("in-use"))
     });
     std::thread::sleep(std::time::Duration::from_secs(2));
-    // From here on the file system returns EIO for every I/O (FS_IOC_SHUTDOWN).
+    // From now on, the file system returns EIO for every I/O (FS_IOC_SHUTDOWN).
     support::tool("xfs_io", &["-x", "-c", "shutdown", fs.mount.to_str().unwrap()]);
     let ran = ended(child).expect(5);
     let verdict = ran.json();

@@ -1,7 +1,7 @@
-//! `kill -9` at random times in mailbox and matrix runs, and during removal of their data. No
-//! acknowledged write is lost, no target stays blocked, and no intact data is reported as damaged.
-//! Each store is verified a second time as after a crash of the host: with a changed boot id, and
-//! with generation maps older than the data.
+//! `kill -9` at random times in mailbox and matrix runs, and while their data is removed. No
+//! acknowledged write may be lost, no target may stay blocked, and no intact data may be reported
+//! as damaged. Each store is verified again as after a crash of the host: with another boot id, and
+//! with generation maps that are older than the data.
 //!
 //! The long run, whose figures are in docs/notebook/2026-11-kills.md:
 //! `PLIMSOLL_KILLS=200 cargo test -p plimsoll --test interruption kills:: -- --nocapture`
@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use crate::support::{self, Sandbox, SmallPlan};
 
-/// Kills in this test.
+/// Number of kills in this test.
 const KILLS: u32 = 12;
 /// The directory name of the mail store.
 const SMALL: &str = "plimsoll-small";
 
-/// A small generator (SplitMix64) for the times of the kills; the seed is printed.
+/// A small generator (SplitMix64) for the times of the kills. Its seed is printed.
 fn mixed(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -77,7 +77,7 @@ impl Kills {
         command.stdout(Stdio::null()).stderr(stderr).spawn().unwrap()
     }
 
-    /// Checks that the current run has not rejected its target.
+    /// Checks that the current run did not reject its target.
     fn still_runs(&self, child: &mut Child, round: u32) {
         let ended = child.try_wait().unwrap();
         let said = std::fs::read_to_string(self.sandbox.path("stderr")).unwrap();
@@ -107,8 +107,8 @@ impl Kills {
         ran
     }
 
-    /// Kills a mailbox run: in half of the rounds while it lays out the store, otherwise under
-    /// load.
+    /// Kills a mailbox run: in half of the rounds while it creates the store, in the other rounds
+    /// under load.
     fn mailbox(&mut self, round: u32) {
         self.came.of_mailbox += 1;
         let witness = self.sandbox.path("witness");
@@ -121,7 +121,7 @@ impl Kills {
             std::thread::sleep(Duration::from_millis(self.random(round, 1, 400)));
             None
         } else {
-            // Created when the load begins.
+            // This file is created when the load begins.
             support::wait_until("the load", || Path::new(&witness).is_file());
             let early = maps(&manifest);
             std::thread::sleep(Duration::from_millis(50 + self.random(round, 1, 600)));
@@ -129,16 +129,19 @@ impl Kills {
         };
         self.kill(child, round);
         let Some(early) = early else {
-            // A store that is being laid out, or the one it replaces: the next run uses the same
-            // path.
+            // The store was being created, or the previous store was being replaced. The next run
+            // uses the same path.
             self.verify(SMALL, &[], round, &[0, 2, 3]);
             self.came.before_the_load += 1;
             return;
         };
-        let found = self.verify(SMALL, &["--witness", &witness], round, &[0]).json();
+        // A witness without a commit proves nothing.
+        let is_empty = std::fs::metadata(&witness).unwrap().len() < 40;
+        let expected = if is_empty { 3 } else { 0 };
+        let found = self.verify(SMALL, &["--witness", &witness], round, &[expected]).json();
         self.came.commits_witnessed += found["commits_witnessed"].as_u64().unwrap();
         self.came.pages_checked += found["pages_checked"].as_u64().unwrap();
-        // The same as after a crash of the host.
+        // The check is repeated as after a crash of the host.
         let text = std::fs::read_to_string(&manifest).unwrap();
         let boot = support::json(&manifest)["boot_id"].as_str().unwrap().to_owned();
         std::fs::write(&manifest, text.replace(&boot, "another-boot")).unwrap();
@@ -150,18 +153,18 @@ impl Kills {
         self.came.pages_unknown_after_crash += found["pages_unknown"].as_u64().unwrap();
     }
 
-    /// Kills a matrix run at any time between its first file and its load.
+    /// Kills a matrix run at any time between the creation of its first file and its load.
     fn matrix(&mut self, round: u32) {
         self.came.of_matrix += 1;
         let child = self.start(&["run", &self.matrix, "-q", "--keep"]);
         std::thread::sleep(Duration::from_millis(50 + self.random(round, 2, 900)));
         self.kill(child, round);
-        // The data was not closed, so its expected contents are unknown, and nothing is reported as
+        // The data was not closed, so the expected content is unknown. Nothing may be reported as
         // damaged.
         self.verify("plimsoll-many", &[], round, &[2]);
     }
 
-    /// Kills the removal of the data from the previous kill.
+    /// Kills the command that removes the data of the previous kill.
     fn removal(&mut self, round: u32) {
         self.came.of_removal += 1;
         let data = self.sandbox.data().display().to_string();
@@ -171,7 +174,8 @@ impl Kills {
         child.wait().unwrap();
         let left = self.sandbox.left_in_data();
         self.came.removals_cut_off += u32::from(left.iter().any(|n| n.starts_with(".removing-")));
-        // A removed store may be missing; a partly removed one is never called damaged.
+        // A store that was removed may be missing. A store that was partly removed must never be
+        // reported as damaged.
         self.verify(SMALL, &[], round, &[0, 2, 3]);
         self.verify("plimsoll-many", &[], round, &[2]);
     }
@@ -203,7 +207,7 @@ fn kills_lose_nothing_block_nothing_and_accuse_nothing() {
         "{:?}",
         all.came
     );
-    // Leftovers are removed, with maps and lock files.
+    // Removes what is left, including maps and lock files.
     let data = all.sandbox.data().display().to_string();
     all.sandbox.run(&["clean", &data, "--kept"]).expect(0);
     all.sandbox.run(&["clean"]).expect(0).says(" 0 still needed");

@@ -38,9 +38,9 @@ fn a_server_that_stays_up_proves_nothing_and_a_lost_file_is_a_loss() {
     let more = ["--cut", &kill, "--restore", &lose, "--cuts", "1"];
     let found = test(&server, &sandbox, "lost", &more).expect(4).json();
     assert_eq!(found["evidence"]["cuts"][0]["check"]["file_lost"], true, "{found}");
-    // Direct I/O does not exist there, and the address must be one.
+    // There is no direct I/O on NFS, and the address must be a valid one.
     let more = ["--cut", "true", "--sync", "direct-only"];
-    test(&server, &sandbox, "direct", &more).expect(2).says("has no direct I/O");
+    test(&server, &sandbox, "direct", &more).expect(2).says("do not support direct I/O");
     let witness = sandbox.path("w").display().to_string();
     let bad = ["durability", "--nfs", "server:/x", "--witness", &witness, "--cut", "true"];
     sandbox.run(&bad).expect(2).says("nfs://");

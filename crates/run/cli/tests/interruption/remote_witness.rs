@@ -1,4 +1,4 @@
-//! A witness on another host. A script replaces `ssh`: its host `node4` is this one.
+//! A witness on another host. A script replaces `ssh`; its host `node4` is this machine.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use plimsoll_lossy_disk::mount::LossyMount;
 
 use crate::support::{CommandOutput, Sandbox, SmallPlan, json, names, wait_until};
 
-/// Replaces `ssh`. It stores its process id, which the server keeps.
+/// Script in place of `ssh`. It stores its process id, which is also the id of the server that it
+/// starts.
 const SSH: &str = "#!/bin/sh
 while [ \"$1\" != -- ]; do shift; done
 [ \"$2\" = node4 ] || { echo \"ssh: no route to $2\" >&2; exit 255; }
@@ -37,7 +38,7 @@ impl Rig {
         Self { _disk: disk, sandbox }
     }
 
-    /// Directory of the witness, which has the name of a run or test.
+    /// Directory of the witness. Its name is the name of a run or test.
     fn witness(&self) -> PathBuf {
         self.sandbox.path("node4/it's w")
     }
@@ -77,7 +78,7 @@ fn honest_disks_pass_and_liars_are_caught_with_a_witness_on_another_host() {
     assert_eq!(json(&rig.witness().join("durability.json")), found["evidence"]);
     let log = std::fs::read_to_string(rig.witness().join("commands.log")).unwrap();
     assert_eq!(log, "cut\nrestore\ncut\nrestore\n");
-    rig.cuts("node4").expect(2).says("has the witness of another test");
+    rig.cuts("node4").expect(2).says("already contains the witness of another test");
     let rig = Rig::new(Behaviour::DropCache);
     assert_eq!(rig.cuts("node4").expect(4).json()["verdict"], "FAIL");
 }
@@ -90,13 +91,13 @@ fn a_host_that_does_not_answer_or_has_no_directory_ends_the_test_before_it_write
     refused.says("no route to node5");
     refused.says("`ssh node5 plimsoll --version` must print");
     std::fs::remove_dir(rig.sandbox.path("node4")).unwrap();
-    rig.cuts("node4").expect(2).says("name a directory whose parent exists");
+    rig.cuts("node4").expect(2).says("specify a directory whose parent exists");
     let tool = rig.sandbox.path("tools/plimsoll");
     std::fs::remove_file(&tool).unwrap();
     std::os::unix::fs::symlink("/bin/echo", &tool).unwrap();
-    rig.cuts("node4").expect(5).says("\"durability --serve-\" instead of a greeting");
+    rig.cuts("node4").expect(5).says("\"durability --serve-\" instead of Plimsoll's greeting");
     assert_eq!(names(&rig.sandbox.data()), ["control"]);
-    // The target must not have the witness, whatever the host is called. `node4` is this host.
+    // The witness must not be on the target, whatever its host is called. `node4` is this machine.
     let path = rig.sandbox.data().display().to_string();
     let inside = format!("node4:{path}/w");
     std::fs::remove_file(&tool).unwrap();
@@ -122,7 +123,7 @@ fn a_lost_witness_ends_the_test_and_a_lost_host_continues_with_it() {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
-    // The host of the load is lost.
+    // The host that runs the load is lost.
     let mut child = start();
     wait_until("acknowledgements", has_acks);
     child.kill().unwrap();
@@ -134,7 +135,7 @@ fn a_lost_witness_ends_the_test_and_a_lost_host_continues_with_it() {
     assert_eq!(cut["resumed"], true, "{found}");
     assert!(cut["acknowledged"].as_u64() >= Some(100), "{found}");
     assert_eq!(names(&rig.sandbox.data()), ["control"]);
-    // The host of the witness is lost: nothing is proved.
+    // The host of the witness is lost, so nothing is proved.
     std::fs::remove_dir_all(rig.witness()).unwrap();
     let mut child = start();
     wait_until("acknowledgements", has_acks);

@@ -24,7 +24,7 @@ fn test(server: &Server, sandbox: &Sandbox, witness: &str, more: &[&str]) -> Com
     CommandOutput::from(command.output().unwrap())
 }
 
-/// Names of all objects below the prefix of a test.
+/// Returns the names of all objects under the prefix of a test.
 fn left(server: &Server) -> Vec<String> {
     let output = std::process::Command::new("find")
         .arg(server.directory.path().join("load"))
@@ -52,11 +52,11 @@ fn a_store_that_loses_or_restores_old_objects_fails() {
     let (kill, again) = (server.command("kill"), server.command("again"));
     let bucket = server.directory.path().join("load").display().to_string();
     let old = sandbox.path("old").display().to_string();
-    // The first cut saves all objects. The second brings them back: newer writes are lost.
+    // The first cut saves all objects. The second cut restores them, so newer writes are lost.
     let roll_back = format!(
         "if [ -d {old} ]; then cp -a {old}/. {bucket}/; else cp -a {bucket} {old}; fi && {again}"
     );
-    // One acknowledged object is gone, and one is shorter.
+    // One acknowledged object is missing, and another one is shorter.
     let one =
         |number: u32| format!("$(find {bucket} -name 'block-{number:08}*' -type f | head -1)");
     let damage = format!("rm {}; truncate -s 1000 {}; {again}", one(7), one(9));
@@ -64,7 +64,7 @@ fn a_store_that_loses_or_restores_old_objects_fails() {
     for (restore, number, kinds) in cases {
         let more = ["--cut", &kill, "--restore", &restore, "--cuts", number];
         let found = test(&server, &sandbox, kinds[0], &more).expect(4).json();
-        // A cut without a write before it does not count, and more cuts follow.
+        // A cut without a write before it does not count, so more cuts follow.
         let cuts = found["evidence"]["cuts"].as_array().unwrap();
         let has =
             |kind: &&str| cuts.iter().any(|cut| cut["check"]["blocks"][*kind].as_u64() > Some(0));

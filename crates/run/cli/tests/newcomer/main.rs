@@ -1,4 +1,4 @@
-//! The commands of the first hour: quickstart, built-in plans, the documented session.
+//! The commands of a new user's first hour: quickstart, built-in plans, the documented session.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]

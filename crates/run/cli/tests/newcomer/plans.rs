@@ -11,7 +11,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The shortest durations for any plan in this test.
+/// The shortest durations that are possible for every plan in this test.
 const SHORT: [&str; 4] = [
     "phases.warm_up=0s",
     "phases.measure=1s",
@@ -66,12 +66,13 @@ fn each_plan_of_the_gallery_runs_in_small_and_its_bundle_is_in_order() {
             }
         }
         if ready.text.contains("first_byte_latency") {
-            let says = "limits the first byte of objects, but the target is not a bucket";
+            let says =
+                "limits the time to the first byte of an object, but the target is not a bucket";
             let without = "requirement.first_byte_latency_p99=";
             let refused = sandbox.run(&["run", ready.name, "--path", &data]).expect(2);
             refused.says(says);
             refused.says(&format!("reads instead: --set {without}"));
-            refused.says(&format!("{} is built in", ready.name));
+            refused.says(&format!("{} is a built-in plan", ready.name));
             sets.push(without);
         }
         if plan.events.iter().any(|event| event.prompt.is_some()) {
@@ -123,8 +124,8 @@ fn a_run_needs_no_plan_and_fios_words_are_told() {
         "--bs 8k: transfers of 8KiB (--size 8KiB)",
         "--size 4m with --bs: a file of 4MiB",
         "--rw randrw: random, 70 % reads",
-        "--runtime 1: measured for 1s",
-        "random transfers of 8 KiB, 70 % reads, 2 clients with 2 outstanding each, for 1s",
+        "--runtime 1: measures for 1s",
+        "random transfers of 8 KiB, 70 % reads, 2 clients with 2 operations in flight each, for 1s",
     ] {
         ran.says(says);
     }
@@ -196,8 +197,8 @@ fn a_run_that_is_too_short_prints_the_line_that_allows_it() {
         arguments.extend(["--set".to_owned(), set]);
     }
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // Too short for a PASS, and the report states how much is missing. A slow disk misses the
-    // limits.
+    // The run is too short for a PASS, and the report states how much time is missing. A slow disk
+    // exceeds the limits.
     let ran = sandbox.run(&words);
     assert!([1, 3].contains(&ran.code), "{}\n{}", ran.code, ran.stdout);
     ran.says("a PASS requires at least 30 s");
@@ -246,7 +247,7 @@ fn data_that_cannot_fit_is_refused_by_check_and_run_in_units() {
         }
         let vast = ["--path", &data, "--set", "workload.mailbox.mailboxes=100000"];
         let ran = sandbox.run(&[&arguments[..], &vast[..]].concat()).expect(2);
-        ran.says("free, and the plan's data needs 122.1 TiB");
+        ran.says("free, but the plan's data needs 122.1 TiB");
         let all = format!("{}{}", ran.stdout, ran.stderr);
         let digits = all.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
         assert!(digits < Some(9), "a bare number of bytes: {all}");
@@ -283,7 +284,7 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty());
     let missing = ["run", "oltp", "--path", "/no/such", "--dry-run"];
     sandbox.run(&missing).expect(2).says("/no/such is not an existing directory");
-    // A built-in plan names paths that this machine seldom has.
+    // A built-in plan uses paths that seldom exist on this machine.
     for command in ["run", "tune", "sweep"] {
         let ran = sandbox.run(&[command, "oltp"]).expect(2);
         ran.says("is not an existing directory");
@@ -291,13 +292,14 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     }
     assert!(sandbox.bundles().is_empty());
     let bad = ["run", "vms-on-nfs", "--nfs", "server:/vms", "--dry-run"];
-    sandbox.run(&bad).expect(2).says("write an export as nfs://host/export");
-    // A port of this host without a listener.
+    sandbox.run(&bad).expect(2).says("use an export such as nfs://host/export");
+    // A port of this host on which nothing listens.
     let port = free_port();
     let export = format!("nfs://127.0.0.1:{port}/vms");
     let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(5);
     ran.says(&format!("127.0.0.1:{port}"));
-    // A dry run mounts the export like the run, and compares its free space.
+    // A dry run mounts the export as the run does, and compares its free space with the required
+    // space.
     let port = free_port();
     let address = format!("127.0.0.1:{port}");
     let mut server = sandbox.start(&["model", "serve", "laptop-nvme", "--nfs", &address]);
@@ -362,7 +364,8 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
         dry.says(says);
     }
     assert!(sandbox.bundles().is_empty());
-    // A stage that the run would refuse is refused by the dry run, before the stages before it run.
+    // If the run would reject a stage, the dry run rejects it too. It is rejected before earlier
+    // stages run.
     let wide = ["--set", "workload.matrix.clients=1000000"];
     let codes = [&["--dry-run"][..], &[]].map(|more| {
         let refused = sandbox.run(&[&here[..], &wide, more].concat());
@@ -373,7 +376,7 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
     assert!(sandbox.bundles().is_empty());
     let ran = sandbox.run(&here);
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
-    ran.says("2 stages, one after the other.");
+    ran.says("2 stages ran one after the other.");
     let study = sandbox.bundle();
     let record = support::json(&study.join("experiment.json"));
     assert_eq!(record["kind"], "stages");
@@ -401,8 +404,8 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
     assert!(lines[2].starts_with("2-read,"), "{csv}");
     sandbox.run(&["verify", study.to_str().unwrap()]).expect(0);
     assert!(sandbox.left_in_data().is_empty());
-    // A job whose sections run together is one run of the same command, and a plan for the other
-    // commands.
+    // If all sections of a job run together, the job is one run of the same command. Other commands
+    // use it as a plan.
     let alone = "[a]\nrw=randread\nsize=1m\nruntime=60\n";
     std::fs::write(sandbox.path("alone.fio"), alone).unwrap();
     sandbox
@@ -429,7 +432,7 @@ fn a_sweep_and_a_search_take_places_and_fields_beside_a_plan() {
     for says in ["2 points of 10 min: 20 min", "1 MiB needed", &data] {
         ran.says(says);
     }
-    // Also the fields of the plan that flags set.
+    // The fields of the plan that flags set are changed, too.
     let made = ["sweep", "--path", &data, "--sizes", "4KiB", "--file-size", "1MiB", "--dry-run"];
     let made = with_sets(&made, &["workload.matrix.reads=[50]", "evidence.min_measure=1s"]);
     sandbox.run(&made).expect(0).says("r50");
@@ -441,7 +444,7 @@ fn a_sweep_and_a_search_take_places_and_fields_beside_a_plan() {
     assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty());
 }
 
-/// Runs a command on a separate terminal and types these answers.
+/// Runs a command on a separate terminal, and types these answers.
 fn typed(sandbox: &Sandbox, arguments: &[&str], answers: &str) -> CommandOutput {
     use std::io::Write;
     let program = sandbox.command(arguments);
@@ -475,7 +478,7 @@ fn a_plan_is_made_by_answers_on_a_terminal() {
         format!("99\nexchange-1000-heavy\n{data}\n\nmany\n40\n\n\ntaken.toml\nmine.toml\n");
     let ran = typed(&sandbox, &["plan", "new"], &answers).expect(0);
     for says in [
-        "99 is not one of them",
+        "99 is not one of these plans",
         "workload.mailbox.mailboxes",
         "taken.toml already exists",
         "plimsoll run mine.toml",
@@ -489,4 +492,83 @@ fn a_plan_is_made_by_answers_on_a_terminal() {
     let ran = typed(&sandbox, &["plan", "new"], "oltp\n\u{4}").expect(2);
     ran.says("the questions were not answered");
     assert!(!sandbox.path("oltp.toml").exists());
+}
+
+#[test]
+fn a_dry_run_prints_its_result_on_stdout() {
+    let sandbox = Sandbox::new();
+    let (data, other) = (text(&sandbox.data()), text(sandbox.root.path()));
+    for line in [
+        format!("run --path {data} --size 4KiB --file-size 1MiB --for 1s"),
+        format!("sweep --path {data} --size 4KiB --file-size 1MiB --measure 1s"),
+        format!("tune --path {data} --size 4KiB --file-size 1MiB --for 30s"),
+        format!("compare --path {data} --path {other} --size 4KiB --file-size 1MiB --for 1s"),
+    ] {
+        let dry = [line.split(' ').collect::<Vec<_>>(), vec!["--dry-run", "-q"]].concat();
+        let ran = sandbox.run(&dry).expect(0);
+        assert!(ran.stdout.contains("takes ") && ran.stderr.is_empty(), "{ran:?}");
+        let json = sandbox.run(&[&dry[..], &["--json"]].concat()).expect(0).json();
+        let lines = json["dry_run"].as_array().unwrap();
+        assert_eq!(lines.len(), ran.stdout.lines().count(), "{json}\n{}", ran.stdout);
+    }
+    // Nothing can be created in a file system of the kernel, even by root.
+    let load = ["run", "--size", "4KiB", "--file-size", "1MiB", "--dry-run", "--path", "/proc"];
+    let ran = sandbox.run(&load).expect(2);
+    assert!(ran.stdout.is_empty() && ran.stderr.contains("takes "), "{ran:?}");
+    ran.says("/proc has files of the kernel");
+    let limits = ["tune", "oltp", "--path", &data, "--min", "8", "--max", "4"];
+    sandbox.run(&limits).expect(2).says("the smallest load is 8, but the largest is 4");
+}
+
+#[test]
+fn each_result_has_a_json_form() {
+    let sandbox = Sandbox::new();
+    let data = text(&sandbox.data());
+    let json = |line: &str| -> serde_json::Value {
+        let line = line.replace("DATA", &data);
+        let words = [line.split(' ').collect::<Vec<_>>(), vec!["--json"]].concat();
+        sandbox.run(&words).expect(0).json()
+    };
+    assert_eq!(json("plan show oltp --path DATA")["ok"], true);
+    assert_eq!(json("plan new oltp --path DATA")["ok"], true);
+    assert_eq!(json("plan new oltp --path DATA --out new.toml")["created"], "new.toml");
+    assert_eq!(json("ledger key a.key")["public_key"], "a.key.pub");
+    let model = "run --model single-hdd --size 4KiB --file-size 1MiB --for 1s -q --json";
+    sandbox.run(&model.split(' ').collect::<Vec<_>>()).json();
+    let signed = json("ledger sign --key a.key --out signed");
+    assert_eq!(signed["lines"], 2, "{signed}");
+    assert!(json("runs rm last")["removed"].as_str().unwrap().contains("/runs/"));
+    let help = sandbox.run(&["completions", "--help"]).expect(0).stdout;
+    assert!(!help.contains("--json"), "{help}");
+}
+
+#[test]
+fn a_wrong_name_is_wrong_usage_and_has_a_hint() {
+    let sandbox = Sandbox::new();
+    let data = text(&sandbox.data());
+    std::fs::write(sandbox.path("here"), "").unwrap();
+    std::fs::write(sandbox.path("experiment.toml"), "").unwrap();
+    let model = "run --model single-hdd --size 4KiB --file-size 1MiB --for 1s -q --json";
+    sandbox.run(&model.split(' ').collect::<Vec<_>>()).json();
+    sandbox.run(&["ledger", "key", "a.key"]).expect(0);
+    sandbox.run(&["ledger", "sign", "--key", "a.key"]).expect(0);
+    for line in [
+        "runs export last here",
+        "runs import nosuch",
+        "ledger key here",
+        "ledger stamp nosuch",
+        "ledger check --statement nosuch",
+        "experiment show e1 --export .",
+        "experiment show e1 --export here",
+        "durability --path DATA --cut true --restore true --witness here",
+        "plan new oltp --path DATA --out nosuch/x.toml",
+        "verify DATA",
+    ] {
+        let line = line.replace("DATA", if line.starts_with("dur") { "/dev/shm" } else { &data });
+        let ran = sandbox.run(&line.split(' ').collect::<Vec<_>>()).expect(2);
+        assert!(ran.stderr.contains("hint: "), "{line}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("correct the plan"), "{line}: {}", ran.stderr);
+    }
+    std::fs::write(sandbox.path("t.csv"), "128166372003061629,h,0,Read,0,4096,1\n").unwrap();
+    sandbox.run(&["run", "--trace", "t.csv"]).expect(2).says("no target was given");
 }

@@ -1,4 +1,4 @@
-//! `plimsoll quickstart`: a verdict without arguments or preparation.
+//! `plimsoll quickstart`: a verdict without any arguments or preparation.
 
 use crate::support::{self, Sandbox};
 
@@ -15,9 +15,9 @@ fn it_gives_a_verdict_and_cleans_up() {
         _ => "INCONCLUSIVE",
     };
     ran.says(word);
-    // Mailboxes by rate and by space, and the next command for this path.
+    // The output contains the mailboxes by rate and by space, and the next command for this path.
     let parts = [
-        "What this storage would sustain",
+        "Number of mailboxes that this storage would sustain",
         "light",
         "medium",
         "heavy",
@@ -36,7 +36,7 @@ fn it_gives_a_verdict_and_cleans_up() {
     let report = ran.stdout.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains(word) && page.contains("</html>"));
-    // The same in the report's formats and as JSON.
+    // The report formats and JSON contain the same.
     let id = run_of(report);
     let markdown = sandbox.run(&["report", &id, "--format", "markdown"]).expect(0).stdout;
     let headings = ["by rate", "by space", "limited by", "plimsoll run exchange-1000-heavy"];

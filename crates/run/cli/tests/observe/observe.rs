@@ -13,9 +13,10 @@ fn what_a_command_writes_shows_at_the_device() {
     let command = ["dd", "if=/dev/urandom", &file, "bs=1M", "count=8", "conv=fsync"];
     let arguments = [&["observe", "--path", &data, "--json", "--"][..], &command].concat();
     let ran = sandbox.run(&arguments).expect(3);
-    // Nothing was measured: no figure, no claim, and the output states this.
+    // Nothing was measured: there is no figure and no claim, and the output states this.
     assert_eq!(ran.json()["verdict"], "INCONCLUSIVE", "{}", ran.stdout);
     assert_eq!(ran.json()["tier"], "T2");
+    assert_eq!(ran.json()["achieved_iops_per_s"], Value::Null);
     let bundle = sandbox.bundle();
     let run = json(&bundle.join("run.json"));
     assert_eq!((run["driver"].as_str(), run["tier"].as_str()), (Some("foreign"), Some("T2")));
@@ -25,6 +26,10 @@ fn what_a_command_writes_shows_at_the_device() {
     }
     assert_eq!(observed["file_systems"].as_array().unwrap().len(), 1);
     sandbox.run(&["judge", &bundle.display().to_string(), "-q"]).expect(3);
+    let report = sandbox.run(&["report", "last"]).expect(0);
+    report.says("achieved I/Os unknown");
+    assert!(!report.stdout.contains("threads 0"), "{}", report.stdout);
+    assert!(!report.stdout.contains("under `plimsoll observe`"), "{}", report.stdout);
 }
 
 #[test]
@@ -40,17 +45,17 @@ fn a_command_that_fails_or_is_not_there_is_named() {
     sandbox.run(&arguments).expect(5).says("cannot read the result");
 }
 
-/// Bytes the jobs read: the entire file.
+/// Number of bytes that the jobs read: the whole file.
 const FILE_BYTES: u64 = 16 << 20;
 
-/// A file of random data on the disk, not in the page cache.
+/// Creates a file of random data that is on the disk, but not in the page cache.
 fn written(path: &Path) {
     let of = format!("of={}", path.display());
     tool("dd", &["if=/dev/urandom", &of, "bs=1M", "count=16", "conv=fsync"]);
     tool("dd", &[&of.replace("of=", "if="), "of=/dev/null", "iflag=nocache", "count=0"]);
 }
 
-/// A job's result file: a number of bytes read in 4 KiB operations in one second.
+/// Result file of a job: a number of bytes, read in 4 KiB operations in one second.
 fn result(file: &Path, bytes: u64, errors: u64) -> String {
     let operations = bytes / 4096;
     format!(
@@ -63,8 +68,8 @@ fn result(file: &Path, bytes: u64, errors: u64) -> String {
     )
 }
 
-/// Observes `path` while a shell runs `work`, has the file named in the result open, and writes the
-/// result.
+/// Observes `path` while a shell runs `work`, opens the file that the result contains, and writes
+/// the result.
 fn observed(sandbox: &Sandbox, path: &Path, work: &str, result: &str) -> Value {
     std::fs::write(sandbox.path("said.json"), result).unwrap();
     let said = sandbox.path("said.json");
@@ -85,7 +90,7 @@ fn observed(sandbox: &Sandbox, path: &Path, work: &str, result: &str) -> Value {
     sandbox.run(&arguments).json()
 }
 
-/// Reads a file with direct I/O and keeps it open for the second that the result reports.
+/// Reads a file with direct I/O, and does not close it during the second that the result states.
 fn reads(file: &Path) -> String {
     let file = file.display();
     format!("exec 3<{file}; dd if={file} of=/dev/null bs=64k iflag=direct 2>/dev/null; sleep 1")
@@ -116,7 +121,7 @@ fn more_than_the_command_moved_and_less_than_all_that_failed_is_caught() {
     let said = result(&file, FILE_BYTES, 15_570);
     let verdict = observed(&sandbox, &sandbox.data(), &reads(&file), &said);
     assert_eq!(found(&verdict, "io-errors"), "fail", "{verdict:#}");
-    // The job reads from the page cache while another process of the command reads the same amount
+    // The job reads from the page cache, while another process of the command reads the same amount
     // from the device.
     let other = sandbox.data().join("other");
     written(&other);
@@ -155,13 +160,14 @@ fn a_sparse_file_is_seen_though_only_its_directory_is_named() {
     let verdict = observed(&sandbox, &sandbox.data(), &reads(&file), &said);
     assert_eq!(found(&verdict, "holes-read"), "fail", "{verdict:#}");
     assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
-    // A file missing at the end of the command gets the same result.
+    // A file that is missing when the command ends gets the same result.
     let gone = format!("{}; rm {}", reads(&file), file.display());
     let verdict = observed(&sandbox, &sandbox.data(), &gone, &said);
     assert_eq!(found(&verdict, "observation-gaps"), "fail", "{verdict:#}");
 }
 
-/// A loop device with a truncated backing file returns errors; its result does not mention them.
+/// A loop device with a truncated backing file returns errors, but its result does not contain
+/// them.
 #[test]
 fn errors_that_the_kernel_logged_are_not_left_out() {
     let sandbox = Sandbox::new();

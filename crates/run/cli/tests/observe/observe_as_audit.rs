@@ -1,9 +1,9 @@
 //! The verdict on an observed result is at least as severe as the verdict on its file alone, and as
-//! the verdict on a run by Plimsoll.
+//! the verdict on the same load run by Plimsoll.
 //!
-//! Findings that a file alone leaves unknown may pass under observation, because observation sees
-//! more. Warnings and failures of the file alone also apply. The order of severity is: passed,
-//! unknown or not checked; then warned; then failed.
+//! Findings that are unknown from a file alone may pass under observation, because observation
+//! shows more. Warnings and failures of the file alone also apply. From mild to severe, outcomes
+//! are: passed, unknown or not checked; warned; failed.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn both(sandbox: &Sandbox, watched: &Path, file: &Path, job: &[&str]) -> (Value,
     (observed, judged_as_a_run(&audited).expect("a verdict by the rules of a run").clone())
 }
 
-/// Returns the verdict by the rules for runs from the output of `audit`.
+/// Returns the verdict of the rules for runs, from the output of `audit`.
 fn judged_as_a_run(value: &Value) -> Option<&Value> {
     let is = value.get("findings").is_some() && value.get("tier").is_some();
     match value {
@@ -57,7 +57,7 @@ fn judged_as_a_run(value: &Value) -> Option<&Value> {
     }
 }
 
-/// Checks that no rule, claim or verdict is milder under observation.
+/// Checks that no rule, claim or verdict is milder under observation than without it.
 fn no_milder(name: &str, observed: &Value, audited: &Value) {
     for finding in audited["findings"].as_array().unwrap() {
         let rule = finding["rule"].as_str().unwrap();
@@ -76,7 +76,8 @@ fn no_milder(name: &str, observed: &Value, audited: &Value) {
 const WRITES: [&str; 4] = ["--rw=randwrite", "--bs=4k", "--ioengine=psync", "--size=32m"];
 const READS: [&str; 4] = ["--rw=randread", "--bs=4k", "--ioengine=psync", "--size=32m"];
 
-/// A result that does not show storage is INVALID under observation; this rule is one reason.
+/// A result that does not show storage is INVALID under observation. This rule is one of the
+/// reasons.
 fn caught(name: &str, by: &str, (observed, audited): &(Value, Value)) {
     no_milder(name, observed, audited);
     assert_eq!(observed["verdict"], "INVALID", "{name}: {observed:#}");
@@ -127,7 +128,8 @@ fn a_loop_device_through_the_page_cache_is_caught_under_observation() {
     caught("cache above and below", "working-set-small", &above);
 }
 
-/// A claim refuted for Plimsoll's own run of the same load is also refuted for the observed run.
+/// A claim that is refuted for Plimsoll's own run of the same load is also refuted for the observed
+/// run.
 #[test]
 fn buffered_io_is_judged_as_a_run_of_ours_is() {
     let sandbox = Sandbox::new();
@@ -146,7 +148,7 @@ fn buffered_io_is_judged_as_a_run_of_ours_is() {
         assert_eq!(ours["verdict"], "INVALID", "{ours:#}");
         assert_eq!(found(&ours, "working-set-small"), "fail", "{ours:#}");
         for (claim, standing) in ours["claims"].as_object().unwrap() {
-            // Byte counts show the source of reads: with a cold cache the device reads all of them,
+            // Byte counts show where reads came from: with a cold cache, the device reads all bytes
             // in both runs.
             let same = ["media-read", "sustained-write"].contains(&claim.as_str());
             let watched = &observed["claims"][claim];
@@ -158,7 +160,8 @@ fn buffered_io_is_judged_as_a_run_of_ours_is() {
     }
 }
 
-/// An honest job gets no more accusations than its file alone, whatever the name of its engine.
+/// An honest job gets no more negative findings than its file alone, whatever the name of its
+/// engine is.
 #[test]
 fn an_engine_that_is_called_like_ours_contradicts_nothing() {
     let sandbox = Sandbox::new();

@@ -1,5 +1,5 @@
-//! `plimsoll observe --result` on results of tools other than fio: the observation is compared with
-//! each result, honest and manipulated.
+//! `plimsoll observe --result` with results of tools other than fio. The observation is compared
+//! with each result, both honest and manipulated.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const BYTES: u64 = 16 << 20;
 
-/// A file of random data on the disk, not in the page cache.
+/// Creates a file of random data that is on the disk, but not in the page cache.
 fn written(path: &Path) {
     let of = format!("of={}", path.display());
     tool("dd", &["if=/dev/urandom", &of, "bs=1M", "count=16", "conv=fsync"]);
@@ -22,7 +22,7 @@ fn observed(sandbox: &Sandbox, path: &Path, work: &str) -> Value {
     sandbox.run(&[&observe[..], &["sh", "-c", work]].concat()).json()
 }
 
-/// A report of `sysbench fileio` (1.0) about random reads of 16 KiB, for a number of bytes in 2 s.
+/// A report of `sysbench fileio` (1.0) on random reads of 16 KiB, for a number of bytes in 2 s.
 fn sysbench(bytes: u64) -> String {
     let (mib_s, reads) = (bytes as f64 / 1048576.0 / 2.0, bytes / 16384);
     let per_s = reads as f64 / 2.0;
@@ -57,8 +57,8 @@ fn dd_is_bound_to_what_it_moved_and_caught_where_memory_or_holes_answer() {
     let true_one = observed(&sandbox, &data, &read(&file, "iflag=direct"));
     assert_eq!(found(&true_one, "bytes-balance"), "pass", "{true_one:#}");
     assert_ne!(true_one["verdict"], "INVALID", "{true_one:#}");
-    // From the page cache. Other tests empty it at times; then the reads are served by the disk and
-    // there is nothing to detect.
+    // The job reads from the page cache. If another test drops the cache, the disk serves the
+    // reads, and there is nothing to detect.
     let from_cache = || {
         std::fs::read(&file).unwrap();
         observed(&sandbox, &data, &read(&file, ""))
@@ -71,7 +71,7 @@ fn dd_is_bound_to_what_it_moved_and_caught_where_memory_or_holes_answer() {
     }
     assert_eq!(found(&cached, "bytes-balance"), "fail", "{cached:#}");
     assert_eq!(cached["verdict"], "INVALID", "{cached:#}");
-    // From a sparse file.
+    // The job reads from a sparse file.
     std::fs::File::create(&sparse).unwrap().set_len(BYTES).unwrap();
     let holes = observed(&sandbox, &data, &read(&sparse, "iflag=direct"));
     assert_eq!(found(&holes, "holes-read"), "fail", "{holes:#}");
@@ -103,7 +103,7 @@ fn a_report_of_sysbench_is_held_against_what_its_command_moved() {
     let true_one = observed(&sandbox, &data, &work(&sysbench(BYTES)));
     assert_eq!(found(&true_one, "bytes-balance"), "pass", "{true_one:#}");
     assert_ne!(true_one["verdict"], "INVALID", "{true_one:#}");
-    // Twenty times the bytes read.
+    // The result states twenty times the bytes that were read.
     let forged = observed(&sandbox, &data, &work(&sysbench(BYTES * 20)));
     assert_eq!(found(&forged, "bytes-balance"), "fail", "{forged:#}");
     assert_eq!(forged["verdict"], "INVALID", "{forged:#}");
@@ -129,7 +129,7 @@ fn a_report_without_bytes_is_refused_as_evidence_and_its_figures_are_held_agains
     run(1000.0, &["--result", "out.txt"])
         .expect(5)
         .says("pgbench reports no bytes read or written");
-    // Without `--result` it is detected, and audited by its figures alone.
-    run(1000.0, &[]).expect(3).says("out.txt (pgbench), found on the command line");
+    // Without `--result`, the result is detected, and audited only by its figures.
+    run(1000.0, &[]).expect(3).says("out.txt (pgbench), a result file that the command line names");
     run(4000.0, &[]).expect(3).says("IMPOSSIBLE");
 }

@@ -1,4 +1,4 @@
-//! The pages of `plimsoll serve` in a browser, and their untrusted contents.
+//! The pages of `plimsoll serve` in a browser, and untrusted contents on these pages.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]

@@ -1,4 +1,5 @@
-//! The pages of `plimsoll serve` in a browser: user actions from the form of a run to its report.
+//! The pages of `plimsoll serve` in a browser: what a user does from the form of a run to its
+//! report.
 
 use std::io::{BufRead, BufReader};
 use std::process::Child;
@@ -7,7 +8,7 @@ use crate::support::browser::Browser;
 use crate::support::{Sandbox, signal};
 use serde_json::Value;
 
-/// A server that allows runs in the sandbox's data directory; ended when dropped.
+/// A server that allows runs in the sandbox's data directory. It ends when this value is dropped.
 struct Server {
     child: Child,
     url: String,
@@ -35,7 +36,7 @@ impl Server {
     }
 }
 
-/// Fills in the form of a small mail store and starts the run.
+/// Fills in the form for a small mail store, and starts the run.
 fn start(browser: &mut Browser, server: &Server, measure: &str) {
     browser.load(&format!("{}/start?kind=mailbox", server.url));
     for (field, value) in [
@@ -63,7 +64,7 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
     let sandbox = Sandbox::new();
     let server = Server::start(&sandbox);
     let mut browser = Browser::start();
-    // Errors are shown while typing, and an invalid plan cannot be started.
+    // Errors are shown while the user types, and an invalid plan cannot be started.
     browser.load(&format!("{}/start?kind=mailbox", server.url));
     browser.fill("workload.mailbox.mailboxes", "many");
     browser.until("document.querySelector('.refused')");
@@ -73,7 +74,7 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
     browser.fill("workload.mailbox.mailboxes", "8");
     browser.until("!document.querySelector('.refused')");
     browser.look("start");
-    // The page follows the run without a reload.
+    // The page shows the progress of the run without a reload.
     start(&mut browser, &server, "5s");
     browser.script("window.same = true");
     browser.until("document.querySelector('#live-more').innerText.includes('db0.read')");
@@ -86,7 +87,7 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
     browser.click(".ended a");
     browser.until("document.querySelector('section.verdict')");
     browser.look("report");
-    // A stopped run has a report too.
+    // A run that was stopped has a report too.
     start(&mut browser, &server, "600s");
     browser.until("document.querySelector('#live-now').innerText.includes('measure')");
     browser.click("[data-while-live] button");
@@ -94,13 +95,13 @@ fn somebody_starts_watches_stops_compares_models_and_audits() {
         .until("document.querySelector('.ended') && !document.querySelector('[data-while-live]')");
     let stopped = browser.text();
     assert!(stopped.contains("INCONCLUSIVE"), "{stopped}");
-    // Two runs side by side.
+    // Two runs are compared.
     browser.load(&format!("{}/compare", server.url));
     browser.script("document.querySelectorAll('[name=run]').forEach((one) => one.click())");
     browser.click("main form button");
     browser.until("document.body.innerText.includes('Side by side')");
     browser.look("compare");
-    // A model with a field changed.
+    // A field of a model is changed.
     browser.load(&format!("{}/models/single-hdd", server.url));
     browser.fill("mailboxes", "100");
     browser.fill("mailbox_size", "64MiB");
@@ -136,7 +137,7 @@ fn somebody_pastes_a_fio_job_and_sees_the_report_of_its_stages() {
     browser.look("start-fio-empty");
     let job = "[global]\nsize=1m\nruntime=2\nramp_time=1ms\n[fill]\nrw=write\nbs=64k\n\
                [random]\nstonewall\nrw=randread\nbs=4k\niodepth=4\nioengine=libaio\n";
-    // Missing values are shown while typing, with a hint.
+    // While the user types, missing values are shown with a hint.
     browser.fill("job", job);
     browser.until("document.querySelector('.refused')?.innerText.includes('fill in Place')");
     browser.until("document.querySelector('[data-start]').disabled");
@@ -152,7 +153,7 @@ fn somebody_pastes_a_fio_job_and_sees_the_report_of_its_stages() {
     browser.look("live-fio");
     browser.until("!document.querySelector('[data-while-live]')");
     browser.click(".together a");
-    browser.until("document.body.innerText.includes('2 stages, one after the other')");
+    browser.until("document.body.innerText.includes('2 stages ran one after the other')");
     browser.look("report-fio");
     assert_eq!(browser.amiss, Vec::<String>::new());
     assert_eq!(sandbox.bundles().len(), 1, "both lie in one experiment");
@@ -171,7 +172,7 @@ fn somebody_finds_a_load_line_on_a_model() {
     browser.fill("phases.measure", "30s");
     browser.fill("requirement.latency_p99", "60ms");
     browser.fill("find", "load-line");
-    browser.until("document.querySelector('[data-said]').innerText.includes('16 steps at most')");
+    browser.until("document.querySelector('[data-said]').innerText.includes('at most 16 steps')");
     browser.until("document.querySelector('[data-said]').innerText.includes('virtual time')");
     browser.until("!document.querySelector('[data-start]').disabled");
     browser.look("start-load-line");
@@ -210,7 +211,7 @@ fn somebody_watches_what_other_processes_run() {
     );
     std::fs::write(&path, plan).unwrap();
     let mut run = sandbox.start(&["run", path.to_str().unwrap(), "-q"]);
-    // From the overview to the run of another process.
+    // The overview leads to the run of another process.
     browser.load(&server.url);
     browser.until(
         "document.body.innerText.includes('on-a-model') || (setTimeout(() => location.reload(), 300), false)",
@@ -227,13 +228,13 @@ fn somebody_watches_what_other_processes_run() {
         ));
         browser.look(name);
     }
-    // A stopped process has not ended.
+    // The process is stopped but has not ended.
     signal(&run, "-STOP");
     browser.until("document.body.innerText.includes('does not answer')");
     browser.look("live-silent");
     signal(&run, "-CONT");
     browser.until("!document.body.innerText.includes('does not answer')");
-    // The page receives the end without a reload.
+    // The page is notified of the end without a reload.
     signal(&run, "-INT");
     browser.until("!document.querySelector('[data-while-live]')");
     browser.until(

@@ -1,4 +1,4 @@
-//! Limits on untrusted clients of `plimsoll serve`, and on untrusted contents of its pages.
+//! Limits for untrusted clients of `plimsoll serve`, and for untrusted contents on its pages.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,14 +9,15 @@ use crate::support::server::{Server, quoted};
 use crate::support::{self, Sandbox, SmallPlan, tool};
 use serde_json::Value;
 
-/// Open connections that the server permits for clients without a token, and for clients with one.
+/// Number of open connections that the server permits to clients without a token, and to clients
+/// with a token.
 const CONNECTIONS: usize = 256;
-/// Texts that would run as code on a page without escaping, each in another context: between tags,
-/// in an attribute, in a script, in a chart.
+/// Texts that a page would execute as code without escaping. Each is for another context: between
+/// tags, in an attribute, in a script, in a chart.
 const HOSTILE: &str =
     "</title></script></svg></style><script>alert(1)</script>\"'><img src=x onerror=alert(2)><!--";
 
-/// An open connection on which one request was answered.
+/// An open connection on which the server has answered one request.
 fn kept(server: &Server) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -40,7 +41,7 @@ fn connections_end_at_256_and_the_oldest_make_room() {
     let is_open = |stream: &mut TcpStream| {
         stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         loop {
-            // The remaining bytes of the response to the first request arrive before the end.
+            // The rest of the response to the first request arrives before the connection ends.
             match stream.read(&mut first) {
                 Ok(0) => return false,
                 Ok(_) => {}
@@ -64,14 +65,14 @@ fn whoever_sends_no_whole_head_or_nothing_more_is_let_go_of() {
     write!(half, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Half:").unwrap();
     let mut silent = TcpStream::connect(&server.address).unwrap();
     let mut idle = kept(&server);
-    // An oversized head is rejected at once, an incomplete body after 30 s.
+    // An oversized head is rejected immediately, and an incomplete body after 30 s.
     let mut long = TcpStream::connect(&server.address).unwrap();
     let _ =
         write!(long, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: {}\r\n", "x".repeat(80 << 10));
     for stream in [&mut long, &mut half, &mut silent, &mut idle] {
         stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         let mut rest = Vec::new();
-        // Closed in any way: it must not occupy a slot any longer.
+        // The connection may be closed in any way, but it must not occupy a slot any longer.
         if let Err(error) = stream.read_to_end(&mut rest) {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset);
         }
@@ -80,7 +81,8 @@ fn whoever_sends_no_whole_head_or_nothing_more_is_let_go_of() {
     server.get("/").expect(200);
 }
 
-/// Fields of a bundle with fixed values in all versions: referenced names, and words of a list.
+/// Fields of a bundle whose values are the same in all versions: names of other files, and words
+/// from a list.
 const FIXED: &[&str] = &[
     "transport",
     "write_cache",
@@ -99,7 +101,7 @@ const FIXED: &[&str] = &[
     "line_sha256",
 ];
 
-/// Puts hostile texts into every free text of a bundle file.
+/// Inserts hostile texts into each text field of a bundle file.
 fn poisoned(value: &mut Value, field: &str) {
     match value {
         Value::String(text) if !FIXED.contains(&field) => text.push_str(HOSTILE),
@@ -118,7 +120,7 @@ fn seal(bundle: &Path) {
     tool("sh", &["-c", &script, bundle.to_str().unwrap()]);
 }
 
-/// An archive of a run with hostile text in every field, made on another machine.
+/// An archive of a run from another machine, with hostile text in every field.
 fn archive(sandbox: &Sandbox) -> std::path::PathBuf {
     let there = Sandbox::new();
     let mut plan = SmallPlan::on(&there.data());
@@ -150,7 +152,8 @@ fn archive(sandbox: &Sandbox) -> std::path::PathBuf {
     archive
 }
 
-/// Checks that hostile text did not become markup: it contains no tag, and ends no attribute early.
+/// Checks that hostile text did not become markup: it contains no tag, and does not end an
+/// attribute early.
 #[track_caller]
 fn harmless(path: &str, page: &str) {
     let lower = page.to_lowercase();
@@ -167,7 +170,7 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
     let archive = archive(&sandbox);
     let imported = sandbox.run(&["runs", "import", archive.to_str().unwrap()]);
     assert!([0, 3].contains(&imported.code), "{}{}", imported.stdout, imported.stderr);
-    // A second run of the same plan, for a trend and a comparison.
+    // A second run of the same plan, so that the page shows a trend and a comparison.
     let mut plan = SmallPlan::on(&sandbox.data());
     (plan.mailboxes, plan.measure) = (8, "1s".into());
     plan.name = "<b>&amp;'\\\"".into();
@@ -224,7 +227,7 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
         harmless(path, &page);
         shown += page.matches("&lt;script&gt;alert(1)").count();
     }
-    // It appears as text: in plan, host, devices and tags.
+    // The page shows it as text: in plan, host, devices and tags.
     assert!(shown > 30, "{shown}");
     // Sections, options and values of a job.
     let job = format!(
@@ -248,7 +251,7 @@ fn hostile_bundles_names_tags_and_comments_are_text_on_every_page() {
         assert!(answer.status < 500, "{path}: {}", answer.text());
         harmless(path, &answer.text());
     }
-    // A run in progress appears as text too.
+    // A run in progress is shown as text, too.
     let long = sandbox.path("long.toml");
     std::fs::write(
         &long,

@@ -1,5 +1,5 @@
-//! Bundles of earlier versions, unmodified: today's commands read them and judge them by today's
-//! rules. `fixtures/earlier` names each by the rules version of its own verdict.
+//! Unmodified bundles of earlier versions. Today's commands read them and judge them by today's
+//! rules. In `fixtures/earlier`, the name of each bundle is the rules version of its own verdict.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::support::{self, Sandbox, names};
 use plimsoll_judge::verdict::RULES_VERSION;
 use serde_json::{Value, json};
 
-/// A copy of a bundle of an earlier version, in a sandbox whose ledger has no entry for it.
+/// A copy of a bundle of an earlier version, in a sandbox whose ledger does not contain it.
 struct EarlierBundle {
     sandbox: Sandbox,
     bundle: String,
@@ -30,8 +30,8 @@ impl EarlierBundle {
         support::json(&Path::new(&self.bundle).join("verdict.json"))
     }
 
-    /// Reads the bundle with every command that shows a verdict; `judge` is the last, because it
-    /// writes the verdict.
+    /// Reads the bundle with every command that shows a verdict. `judge` is last, because it writes
+    /// the verdict.
     #[track_caller]
     fn shows(&self, verdict: &str, judged: i32) {
         let bundle = self.bundle.as_str();
@@ -40,7 +40,7 @@ impl EarlierBundle {
             command.push(bundle);
             let ran = self.sandbox.run(&command).expect(code);
             ran.says(verdict);
-            // No ledger here can confirm a bundle from another machine.
+            // No ledger on this machine can confirm a bundle from another machine.
             ran.says("no ledger here contains this run");
         }
     }
@@ -54,7 +54,7 @@ fn what_passed_by_earlier_rules_and_holds_passes_still() {
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
     verified.says(
-        "verdict.json was written by another build of Plimsoll, or was changed; both state PASS",
+        "verdict.json was written by another build of Plimsoll, or was changed; the file and the evidence both result in PASS",
     );
     earlier.shows("PASS earlier", 0);
     let today = earlier.said();
@@ -65,8 +65,8 @@ fn what_passed_by_earlier_rules_and_holds_passes_still() {
     assert_eq!(today["achieved_iops_per_s"], said["achieved_iops_per_s"]);
 }
 
-/// It passed before the rules about the start of a measurement and about operations in flight at
-/// its end existed.
+/// It passed when there were no rules yet about the start of a measurement and about operations in
+/// flight at its end.
 #[test]
 fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
     let earlier = EarlierBundle::of("rules-4");
@@ -74,12 +74,12 @@ fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
     assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(4), &json!("PASS")));
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
-    verified.says("it states PASS, and the evidence gives INCONCLUSIVE");
-    earlier.shows("the version that measured did not record", 3);
+    verified.says("it states PASS, but the evidence results in INCONCLUSIVE");
+    earlier.shows("the Plimsoll version of this run did not record", 3);
     assert_eq!(earlier.said()["verdict"], "INCONCLUSIVE");
 }
 
-/// It was reported as hanging under a load of three times its capacity. In fact it completed
+/// Its load was three times its capacity, and it was reported as hanging. In fact, it completed
 /// operations all the time.
 #[test]
 fn what_earlier_rules_accused_is_judged_by_todays() {
@@ -88,7 +88,7 @@ fn what_earlier_rules_accused_is_judged_by_todays() {
     assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(11), &json!("INVALID")));
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
-    verified.says("it states INVALID, and the evidence gives FAIL");
+    verified.says("it states INVALID, but the evidence results in FAIL");
     earlier.shows("FAIL", 1);
     assert_eq!(earlier.said()["verdict"], "FAIL");
 }

@@ -1,9 +1,9 @@
-//! The audit against ground truth: random plans on modelled systems. The model knows the source of
-//! every read, and the test compares each rule's finding with it.
+//! The audit compared with the truth: random plans on modelled systems. The model knows the source
+//! of every read, and the test compares the finding of each rule with it.
 //!
-//! The default is 16 plans;
-//! `PLIMSOLL_PLANS=200 cargo test -p plimsoll --test planning model_truth:: -- --nocapture` runs
-//! more. A failing plan prints its number and its text; it is the same on every machine.
+//! The test runs 16 plans by default; `PLIMSOLL_PLANS=200 cargo test -p plimsoll --test planning
+//! model_truth:: -- --nocapture` runs more. If a plan fails, the test prints its number and its
+//! text, which are the same on every machine.
 
 use crate::support::Sandbox;
 use crate::support::draw::Draw;
@@ -19,7 +19,7 @@ const PLANS: u64 = 16;
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A cache with a random policy over two drives.
+/// A cache with a random policy in front of two drives.
 const CACHED: &str = "[model]\nname = \"cached\"\nentry = \"path\"\nfrom = \"chosen\"\n\
     [block.path]\nkind = \"path\"\nbelow = \"cache\"\ncpu = \"cpu\"\nfrom = \"assumed\"\nread_us = 20\n\
     write_us = 20\n[block.cpu]\nkind = \"cpu\"\nfrom = \"assumed\"\ncores = 4\n\
@@ -28,7 +28,7 @@ const CACHED: &str = "[model]\nname = \"cached\"\nentry = \"path\"\nfrom = \"cho
     [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 2\nread_us = 100\nwrite_us = 100\n\
     read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\nlanes = 8\n";
 
-/// A plan of reads, and the facts known before it runs.
+/// A plan that reads, and the facts that are known before it runs.
 struct PlanCase {
     text: String,
     cache_bytes: u64,
@@ -43,7 +43,7 @@ struct PlanCase {
 fn draw(number: u64, sandbox: &Sandbox) -> PlanCase {
     let mut draw = Draw::of(number);
     let cache_bytes = draw.one_of(&[8, 16, 32, 64]) * MIB;
-    // From one tenth of the cache size to ten times that size.
+    // Between a tenth of the size of the cache and ten times that size.
     let data_bytes = (cache_bytes * draw.one_of(&[1, 3, 6, 9, 12, 20, 40, 100]) / 10)
         .next_multiple_of(4 * MIB)
         .max(4 * MIB);
@@ -96,7 +96,7 @@ fn outcome(rule: &Rule, bundle: &Bundle) -> Option<Outcome> {
     (rule.check)(bundle).map(|finding| finding.outcome)
 }
 
-/// Share of the measured reads that one source served; the model counted them one by one.
+/// Share of the measured reads that one source served. The model counted each read.
 fn share(bundle: &Bundle, place: &str) -> f64 {
     let nodes = &bundle.observed.inside.as_ref().unwrap().nodes;
     let of = |name: Option<&str>| -> u64 {
@@ -106,25 +106,26 @@ fn share(bundle: &Bundle, place: &str) -> f64 {
     of(Some(place)) as f64 / of(None).max(1) as f64
 }
 
-/// Whether a value is so near a threshold that counts at the edges of the window may decide.
+/// Returns true if a value is so near a threshold that counts at the edges of the window can decide
+/// the outcome.
 fn close(value: f64, threshold: f64) -> bool {
     (value - threshold).abs() < 0.002
 }
 
 fn check(drawn: &PlanCase, bundle: &mut Bundle) {
     let (dram, zero) = (share(bundle, "dram"), share(bundle, "zero"));
-    // The source of reads, from the system's own counters.
+    // Checks the source of reads with the system's own counters.
     if !close(dram, 0.05) {
         let expected = if dram > 0.05 { Outcome::Fail } else { Outcome::Pass };
         let says = outcome(&served_from_cache_below::RULE, bundle);
         assert_eq!(says, Some(expected), "reads from memory: {dram}");
     }
-    // Holes: the plan determines whether there is data to read.
+    // Checks holes: the plan determines whether there is data to read.
     assert_eq!(zero, if drawn.written { 0.0 } else { 1.0 });
     let expected = if drawn.written { Outcome::Pass } else { Outcome::Fail };
     assert_eq!(outcome(&holes_read::RULE, bundle), Some(expected));
     working_set(drawn, bundle);
-    // The cache's size against the reads it served.
+    // Compares the size of the cache with the reads that it served.
     let fits = bundle.observed.workload.working_set_read_bytes.unwrap() <= drawn.cache_bytes;
     let expected = if fits { Outcome::Fail } else { Outcome::Pass };
     assert_eq!(outcome(&working_set_small::RULE, bundle), Some(expected));
@@ -138,7 +139,8 @@ fn check(drawn: &PlanCase, bundle: &mut Bundle) {
         let most = drawn.cache_bytes as f64 / drawn.data_bytes as f64;
         assert!(dram < most + 0.05, "{dram} from a cache of {most} of the data");
     }
-    // The same without the system's counters: from the declared size and the reuse of the reads.
+    // The same without the system's counters, from the declared size and the reuse of blocks by
+    // reads.
     bundle.observed.sources.reads_from.clear();
     let finding = (served_from_cache_below::RULE.check)(bundle).unwrap();
     match finding.outcome {
@@ -147,19 +149,20 @@ fn check(drawn: &PlanCase, bundle: &mut Bundle) {
         _ => assert!(!fits, "undecided, and the data fit"),
     }
     if drawn.lru && drawn.random && !drawn.warm && !fits {
-        // A cold LRU cache serves exactly the reads that the reuse distances predict.
+        // A cold LRU cache serves exactly the reads that are predicted by their reuse distances.
         let curve = &bundle.observed.workload.miss_ratio;
         let below = curve.iter().rfind(|point| point.cache_bytes <= drawn.cache_bytes);
         let above = curve.iter().find(|point| point.cache_bytes >= drawn.cache_bytes);
         let least = below.map_or(0.0, |point| 1.0 - point.miss_share);
         let most = above.map_or(1.0, |point| 1.0 - point.miss_share);
-        // The warm-up of 100 ms fills part of the cache before the measurement.
+        // Before the measurement, the warm-up of 100 ms fills part of the cache.
         assert!(dram > least - 0.1 && dram < most + 0.15, "{dram}, expected {least} to {most}");
     }
 }
 
-/// The working set, from the number of reads alone: the expected number of distinct blocks among
-/// `n` uniform reads of `b` blocks is `b (1 - (1 - 1/b)^n)` (W. Feller, volume 1, II.5).
+/// The working set is computed from the number of reads alone: the expected number of distinct
+/// blocks among `n` uniform reads of `b` blocks is `b (1 - (1 - 1/b)^n)` (W. Feller, volume 1,
+/// II.5).
 fn working_set(drawn: &PlanCase, bundle: &Bundle) {
     let reads: u64 = bundle.run.classes.iter().filter(|c| c.is_read).map(|c| c.count).sum();
     let places = (drawn.data_bytes / drawn.io_bytes) as f64;
@@ -167,7 +170,8 @@ fn working_set(drawn: &PlanCase, bundle: &Bundle) {
     if drawn.random {
         let touched = places * (1.0 - (1.0 - 1.0 / places).powf(reads as f64));
         let expected = touched * drawn.io_bytes as f64;
-        // Six standard deviations of the number of unread blocks, at most sqrt(b) / 2 each.
+        // Six standard deviations of the number of unread blocks. One standard deviation is at most
+        // sqrt(b) / 2.
         let slack = 3.0 * places.sqrt() * drawn.io_bytes as f64 + 64.0 * 16_384.0;
         assert!((seen - expected).abs() <= slack, "{seen} bytes, expected {expected}");
     } else {
@@ -195,12 +199,13 @@ fn rules_agree_with_the_truth_on_random_plans() {
     }
     println!("{plans} plans: {cached} served from a cache, {empty} of holes, {failed} disagree");
     assert_eq!(failed, 0);
-    // A set of plans without one kind of source would prove nothing about the rule for it.
+    // If a set of plans had no reads from one kind of source, it would prove nothing about the rule
+    // for that source.
     assert!(cached > 0 && u64::from(cached) < plans && empty > 0);
 }
 
-/// A store's warm-up: the rule repeats what the store's page cache and log report, and reads
-/// confirm it.
+/// The warm-up of a mail store: the rule repeats what the store's page cache and log report, and
+/// reads confirm this.
 #[test]
 fn a_warm_up_is_complete_when_the_cache_has_been_read_full() {
     let plans = std::env::var("PLIMSOLL_PLANS").ok().and_then(|text| text.parse().ok());

@@ -1,11 +1,11 @@
-//! Mistakes of an operator before a run, and failures of a target. Each prints one clear message
-//! with the field or path and the remedy, and ends with the correct exit code.
+//! Mistakes of a user before a run, and failures of a target. Each causes one clear message that
+//! contains the field or path and the remedy, and the correct exit code.
 
 use std::path::Path;
 
 use crate::support::{self, LoopFs, Sandbox, SmallPlan};
 
-/// Runs the plan and returns its messages; nothing may remain in the data directory.
+/// Runs the plan and returns its messages. No files may remain in the data directory.
 #[track_caller]
 fn refused(sandbox: &Sandbox, text: &str, code: i32, says: &[&str]) {
     let path = sandbox.path("plan.toml");
@@ -174,7 +174,7 @@ fn where_direct_io_is_required_and_there_is_none_it_says_so() {
     plan.more = "[engine]\ndirect = \"required\"".into();
     let path = sandbox.plan(&plan);
     let ran = sandbox.run(&["run", &path, "-q"]).expect(5);
-    ran.says("can't be read and written directly");
+    ran.says("does not support direct I/O");
     ran.says("db00.edb");
     assert!(support::names(&fs.0).is_empty(), "{:?}", support::names(&fs.0));
 }
@@ -188,7 +188,7 @@ fn a_disk_that_fills_up_while_the_data_is_made_ends_the_run_and_keeps_its_eviden
     plan.mailbox_size = "24MiB".into();
     let path = sandbox.plan(&plan);
     let child = sandbox.start(&["run", &path, "-q"]);
-    // The space suffices at the check, and another process uses it up later.
+    // The space is sufficient when it is checked, but another process uses it up later.
     support::wait_until("the first file", || fs.0.join("plimsoll-small/db00.edb").exists());
     let _ = std::fs::write(fs.0.join("somebody-else"), vec![1; 200 << 20]);
     let ran = support::CommandOutput::from(child.wait_with_output().unwrap()).expect(5);
@@ -197,4 +197,54 @@ fn a_disk_that_fills_up_while_the_data_is_made_ends_the_run_and_keeps_its_eviden
     let run = support::json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["end"]["kind"], "no-space", "{run}");
     assert_eq!(support::names(&fs.0), ["somebody-else"]);
+}
+
+#[test]
+fn a_depth_that_no_queue_supports_is_refused_before_the_data_exists() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.data().display().to_string();
+    let flags = ["--path", &path, "--size", "4KiB", "--file-size", "4MiB"];
+    let refused = |command: &str, more: &[&str], says: &str| {
+        sandbox.run(&[&[command], &flags[..], more].concat()).expect(2).says(says);
+        assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
+        assert!(sandbox.bundles().is_empty());
+    };
+    for more in [&["--depth", "60000", "--dry-run"][..], &["--depth", "60000", "--for", "1s"]] {
+        refused("run", more, "60000 operations in flight in one thread");
+    }
+    let threads = ["--depth", "2000", "--set", "engine.io=threads", "--for", "1s"];
+    refused("run", &threads, "with thread engine a thread supports 1024");
+    for more in [&["--max", "100000000"][..], &["--min", "60000", "--max", "65000"]] {
+        refused("tune", &[more, &["--for", "30s", "--dry-run"]].concat(), "supports at most");
+    }
+}
+
+#[test]
+fn a_file_for_the_verdict_that_cannot_be_written_is_refused_before_the_run() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.data().display().to_string();
+    let missing = sandbox.path("nowhere/v").display().to_string();
+    let run = ["run", "--path", &path, "--size", "4KiB", "--file-size", "4MiB", "--for", "1s"];
+    for file in [&missing, &path] {
+        let ran = sandbox.run(&[&run[..], &["--verdict-to", file]].concat()).expect(2);
+        ran.says(&format!("--verdict-to {file}"));
+    }
+    let (a, b) = (sandbox.path("a"), sandbox.path("b"));
+    [&a, &b].into_iter().for_each(|side| std::fs::create_dir(side).unwrap());
+    let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
+    let compare = ["compare", "--path", a, "--path", b];
+    let flags = ["--size", "4KiB", "--file-size", "4MiB", "--for", "1s", "--html", &missing];
+    sandbox.run(&[&compare[..], &flags[..]].concat()).expect(2).says("--html");
+    assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty());
+}
+
+#[test]
+fn a_directory_is_no_device() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.data().display().to_string();
+    for command in ["run", "sweep", "tune"] {
+        let ran = sandbox.run(&[command, "--device", &path, "--size", "4KiB"]).expect(2);
+        ran.says("--device");
+        assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty(), "{command}");
+    }
 }

@@ -1,4 +1,4 @@
-//! `plimsoll calibrate`, and the host figures in a run's bundle.
+//! `plimsoll calibrate`, and the figures of the host in the bundle of a run.
 
 use crate::support::{self, Sandbox, json};
 

@@ -1,4 +1,4 @@
-//! `plimsoll run` on plans with events: commands, streams that start at an event, windows.
+//! `plimsoll run` with plans that have events: commands, streams that start at an event, windows.
 
 use serde_json::Value;
 
@@ -57,13 +57,13 @@ fn events_happen_on_time_and_their_answers_are_evidence() {
         (command["exit_code"].as_i64(), command["stdout"].as_str()),
         (Some(0), Some("hello\n"))
     );
-    // Without a time the undo comes at the end of the measurement.
+    // If the undo has no time, it happens at the end of the measurement.
     let undo_ns = touch["undo_at_ns"].as_u64().unwrap() - start_ns;
     assert!((3_900_000_000..5_000_000_000).contains(&undo_ns), "{touch}");
     let command_end_s = (command["end_ns"].as_u64().unwrap() - start_ns) as f64 / 1e9;
     let later_s = at_s(event(&run, "later")) - command_end_s;
     assert!((0.5..0.8).contains(&later_s), "{later_s}");
-    // The neighbour runs between its event and the undo, and only then.
+    // The neighbour only runs between its event and the undo.
     let series = std::fs::read_to_string(sandbox.bundle().join("series.csv")).unwrap();
     let rows = series.lines().filter(|line| line.contains(",neighbour.read,"));
     let times: Vec<f64> = rows
@@ -187,7 +187,8 @@ fn a_lost_node_of_a_model_is_judged_like_one_of_a_real_system() {
     {
         assert!(report.contains(words), "{words}");
     }
-    // Before the event, the run is that without it, row by row; then it is slower.
+    // Before the event, each row equals that of a run without the event; after it, the run is
+    // slower.
     let rows = |bundle: &std::path::Path, from_s: u64, to_s: u64| -> Vec<String> {
         let series = std::fs::read_to_string(bundle.join("series.csv")).unwrap();
         let (from_ns, to_ns) = (start_ns + from_s * 1_000_000_000, start_ns + to_s * 1_000_000_000);
@@ -221,7 +222,7 @@ fn a_loss_beyond_the_redundancy_of_a_model_is_no_pass() {
     let (ran, evidence, verdict) = run(&sandbox, &modelled(&sandbox, LIMITS, &two));
     assert_eq!((ran.code, verdict["verdict"].as_str()), (5, Some("INVALID")), "{verdict}");
     assert_eq!(evidence["end"]["kind"], "io-error", "{evidence}");
-    // If the window allows errors, the run continues and counts them.
+    // If the window allows failed I/Os, the run continues and counts them.
     let counted = Sandbox::new();
     let limits = LIMITS.replace("iops", "errors_max = 5\niops");
     let (ran, _, verdict) = run(&counted, &modelled(&counted, &limits, &two));

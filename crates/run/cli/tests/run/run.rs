@@ -10,7 +10,8 @@ fn a_run_leaves_a_sealed_bundle_that_judges_the_same_again() {
     let plan = sandbox.plan(&SmallPlan::on(&sandbox.data()));
     let ran = sandbox.run(&["run", &plan, "--json"]);
     let verdict = ran.json();
-    // A busy machine may give unsteady samples or be too slow; each case has its exit code.
+    // On a busy machine, samples may be unsteady or the rate too low. Each of these cases has its
+    // exit code.
     let code = match verdict["verdict"].as_str().unwrap() {
         "PASS" => 0,
         "FAIL" => 1,
@@ -127,7 +128,7 @@ fn an_open_loop_is_held_to_its_target_and_has_no_headroom() {
     let verdict = sandbox.run(&["run", &plan, "--json"]).json();
     assert_eq!(verdict["headroom"], serde_json::Value::Null);
     let achieved = verdict["achieved_iops_per_s"].as_f64().unwrap();
-    // A Poisson process of 20/s over 6 s: four standard deviations are 36 %.
+    // Poisson arrivals with 20/s over 6 s: four standard deviations are 36 %.
     assert!((achieved - 20.0).abs() < 7.3, "{achieved}");
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["closed_loop"], false);
@@ -158,7 +159,7 @@ fn repeats_make_an_experiment_and_hand_their_data_on_where_the_plan_says_so() {
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
 }
 
-/// A small plan of streams, valid or not, on the null target or in a directory.
+/// A small plan with streams, valid or not, on the null target or in a directory.
 fn any_small_plan(data: &str) -> impl Strategy<Value = String> + use<> {
     let of = |words: &'static [&'static str]| proptest::sample::select(words);
     let target = of(&["null = true", "path = DATA"]);
@@ -231,7 +232,7 @@ fn a_dry_run_refuses_exactly_what_the_run_refuses() {
             Ok(())
         })
         .unwrap();
-    // Records that cannot be checked: the dry run once accepted them.
+    // Records that cannot be checked. The dry run once accepted them.
     let records = "version = 1\n[target]\npath = \"data\"\n[workload.matrix]\nsizes = \"300B\"\n\
                    direct = \"off\"\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"1s\"\n\
                    [evidence]\nmin_measure = \"1s\"\n";

@@ -1,9 +1,10 @@
-//! `plimsoll run` on plans with `[workload.matrix]`: files, a block device, the null target.
+//! `plimsoll run` with plans that have a `[workload.matrix]`: on files, a block device and the null
+//! target.
 
 use crate::support::{self, LoopDevice, Sandbox, json, names};
 use serde_json::Value;
 
-/// A plan of a few seconds; `target` and `workload` are lines of those sections.
+/// A plan that takes a few seconds. `target` and `workload` are lines of these sections.
 fn plan(sandbox: &Sandbox, target: &str, workload: &str, phases: &str) -> String {
     let text = format!(
         "version = 1\nname = \"small\"\nseed = 7\n[target]\n{target}\n[workload.matrix]\n{workload}\n\
@@ -28,8 +29,8 @@ fn files_are_made_loaded_checked_and_removed() {
     assert!(names(&target).is_empty(), "{:?}", names(&target));
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["checks"]["errors"], 0);
-    // 24 MiB in blocks of 4 KiB. The contents of a block are unknown if its last two writes were in
-    // flight together.
+    // 24 MiB are 6,144 blocks of 4 KiB. The content of a block is unknown if its last two writes
+    // were in flight at the same time.
     assert!((6000..=6144).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     let count = |name: &str| {
         let classes = run["classes"].as_array().unwrap();
@@ -41,12 +42,12 @@ fn files_are_made_loaded_checked_and_removed() {
     assert!((0.69..0.71).contains(&share), "{share}");
     let log = std::fs::read_to_string(sandbox.bundle().join("latency.hlog")).unwrap();
     assert!(log.contains("Tag=matrix.write.client-1,"), "each client has a histogram of its own");
-    // Waits in the generator and the thread placement are recorded.
+    // The waiting times of the generator and the placement of threads are recorded.
     assert!(log.contains("Tag=generator.lag,"), "waits in the generator have one too");
     let generator = &json(&sandbox.bundle().join("observed.json"))["generator"];
     let lag = |what: &str| generator["lag"][what].as_u64().unwrap();
-    // Operations in flight at the edges of the measurement, at most one per slot, make the counts
-    // differ.
+    // The counts differ by the operations in flight at the edges of the measurement, which are at
+    // most one per slot.
     let apart = (lag("operations") as f64 - reads - writes).abs();
     assert!(apart <= 16.0, "{} {reads} {writes} {generator}", lag("operations"));
     assert!(lag("wait_ns_max") >= lag("wait_ns_p99") && lag("wait_ns_sum") > 0, "{generator}");
@@ -77,11 +78,11 @@ fn an_open_loop_keeps_its_rate_and_a_sync_policy_its_count() {
     let count = |name: &str| {
         classes.iter().find(|class| class["name"] == name).unwrap()["count"].as_u64().unwrap()
     };
-    // A sync follows every fourth write of a client and counts as a start.
+    // Every fourth write of a client is followed by a sync, which counts as a start.
     let (writes, syncs) = (count("matrix.write"), count("matrix.sync"));
     assert!(writes.abs_diff(4 * syncs) <= 16, "{writes} writes, {syncs} syncs");
-    // Poisson arrivals: 400 starts in 2 s have a standard deviation of 20; the limit is five of
-    // them.
+    // Poisson arrivals: the standard deviation of 400 starts in 2 s is 20. The limit is five
+    // standard deviations.
     assert!((300..=500).contains(&(writes + syncs)), "{}", writes + syncs);
 }
 
@@ -95,15 +96,15 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     let ran = sandbox.run(&["run", &path, "-q"]).expect(2);
     ran.says("holds an ext2, ext3 or ext4 file system");
     ran.says("--destroy");
-    // A dry run also reads the device, and writes nothing.
+    // A dry run also reads the device, but writes nothing.
     let dry = |more: &[&str]| sandbox.run(&[&["run", &path, "--dry-run"], more].concat());
     dry(&[]).expect(2).says("holds an ext2, ext3 or ext4 file system");
     dry(&["--destroy", "/dev/null"]).expect(2).says("--destroy");
     dry(&["--destroy", &device.name]).expect(0).says("64 MiB; its data will be overwritten");
     dry(&[]).expect(2);
-    // Permission for another device is not permission for this one.
+    // The permission to overwrite another device does not apply to this device.
     sandbox.run(&["run", &path, "-q", "--destroy", "/dev/null"]).expect(2);
-    // Findings about a loop device do not matter here: the run completed.
+    // Findings about loop devices do not matter here; the run completed.
     let ran = sandbox.run(&["run", &path, "--json", "-q", "--destroy", &device.name]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     let run = json(&sandbox.bundle().join("run.json"));
@@ -112,14 +113,14 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     // 16 MiB in blocks of 4 KiB, except blocks whose last two writes overlapped.
     assert!((3500..=4096).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     assert_eq!(run["engine"]["paths"][0]["path"], device.name.as_str());
-    // The file system of the device node is not the file system of the target.
+    // The file system that contains the device node is not the file system of the target.
     let environment = json(&sandbox.bundle().join("environment.json"));
     assert_eq!(environment["mounts"][0]["file_system"], serde_json::Value::Null, "{environment}");
     assert_eq!(environment["mounts"][0]["free_bytes"], serde_json::Value::Null);
 }
 
-/// A file system with its first and last MiB wiped still has all other data, so the check must find
-/// this data too.
+/// If the first and last MiB of a file system are wiped, it still has all other data. The check
+/// must find this data too.
 #[test]
 fn a_device_whose_ends_were_wiped_is_refused_too() {
     let sandbox = Sandbox::new();
@@ -138,13 +139,13 @@ fn a_device_whose_ends_were_wiped_is_refused_too() {
         at("0");
         at("319");
         let ran = sandbox.run(&["run", &path, "-q"]).expect(2);
-        ran.says(&format!("{} holds", device.name));
+        ran.says(&format!("{} contains", device.name));
         ran.says("--destroy");
     }
     assert!(sandbox.bundles().is_empty());
 }
 
-/// An experiment starts on a blank device. Its later runs accept the device although earlier runs
+/// An experiment starts on an empty device. Its later runs accept the device, although earlier runs
 /// have written to it.
 #[test]
 fn repeats_on_a_blank_device_go_on() {
@@ -181,7 +182,7 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
     let workload = "sizes = \"4KiB\"\nreads = 50\nmetadata = 50\nfiles = 6\nfile_size = \"1MiB\"\n\
                     tree_levels = 2\ntree_fan_out = 2\nclients = 2\nqueue_depth = 4";
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "verify = true");
-    // All operations count: there is no warm-up.
+    // There is no warm-up, so all operations count.
     let text = std::fs::read_to_string(&path).unwrap().replace("\"500ms\"", "\"0s\"");
     std::fs::write(&path, text).unwrap();
     let ran = sandbox.run(&["run", &path, "--json", "-q", "--keep"]);
@@ -204,7 +205,7 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
         assert!(class["latency_ns_sum"].as_u64().unwrap() > 0, "{class}");
         assert!(log.contains(&format!("Tag=matrix.{kind},")), "{kind}");
     }
-    // Six files distributed over four directories, each with its small files.
+    // Six files are distributed over four directories. Each directory also has its small files.
     let share = target.join("plimsoll-small/s00");
     let (mut data, mut small) = (Vec::new(), 0);
     for leaf in ["d000/d000", "d000/d001", "d001/d000", "d001/d001"].map(|leaf| share.join(leaf)) {
@@ -212,17 +213,17 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
         small += names(&leaf.join("s00-small")).len() as u64;
     }
     assert_eq!(data, [2, 2, 1, 1]);
-    // 64 files of each client at the start; a rename does not change their number.
+    // Each client has 64 files at the start. A rename does not change that number.
     let count = |kind: &str| class(kind)["count"].as_u64().unwrap();
     assert_eq!(small, 2 * 64 + count("create") - count("remove"));
     sandbox.run(&["verify", target.to_str().unwrap(), "-q"]).expect(0);
-    // Data kept by the first run is replaced, and removed this time.
+    // The data that the first run kept is replaced, and removed this time.
     sandbox.run(&["run", &path, "-q"]);
     assert_eq!(names(&target), ["theirs"]);
 }
 
-/// Records of etcd's size: written, sampled, read back, kept, checked from outside, and damaged in
-/// a tail.
+/// Records with the size of etcd's records: they are written, sampled, read back, kept, checked by
+/// another command, and damaged at the end.
 #[test]
 fn records_that_are_not_whole_sectors_are_written_and_checked() {
     use std::os::unix::fs::FileExt;
@@ -248,7 +249,7 @@ fn records_that_are_not_whole_sectors_are_written_and_checked() {
     ran.says(&format!("{} at byte 20700: corrupt", file.display()));
 }
 
-/// Two streams that flush, so that a class of the one could be mistaken for a class of the other.
+/// Both streams flush, so a class of one stream could be mistaken for a class of the other.
 #[test]
 fn a_real_run_records_each_write_to_the_end_of_its_flush() {
     let sandbox = Sandbox::new();
@@ -311,7 +312,7 @@ fn what_cannot_be_run_is_said_before_anything_is_made() {
     let path = plan(&sandbox, &on, "sizes = \"300B\"\ndirect = \"off\"\nfile_size = \"1MiB\"", "");
     sandbox.run(&["run", &path, "-q"]).expect(2).says("or of one record");
     let path = plan(&sandbox, &on, "sizes = \"3000B\"\nfile_size = \"3000000B\"", "");
-    sandbox.run(&["run", &path, "-q"]).expect(2).says("cannot be direct I/O");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("does not allow direct I/O");
     assert!(names(&target).is_empty(), "{:?}", names(&target));
 }
 
@@ -325,7 +326,7 @@ fn what_a_run_left_is_checked_to_the_bit() {
     let path = plan(&sandbox, &format!("path = {target:?}"), workload, "");
     sandbox.run(&["run", &path, "--keep", "-q"]);
     let ran = sandbox.run(&["verify", target.to_str().unwrap(), "--json", "-q"]).expect(0);
-    // Except blocks whose last two writes overlapped.
+    // Blocks whose last two writes overlapped are not included.
     assert!((1900..=2048).contains(&ran.json()["blocks_checked"].as_u64().unwrap()));
     let file = target.join("plimsoll-small/s00-f001.data");
     let open = std::fs::OpenOptions::new().read(true).write(true).open(&file).unwrap();
@@ -354,7 +355,7 @@ fn a_data_set_is_read_where_it_lies_and_files_that_are_missing_are_damage() {
     let file = copy.join("plimsoll-small/s00-f001.data");
     std::fs::File::options().write(true).open(&file).unwrap().set_len(4096 + 10).unwrap();
     let ran = sandbox.run(&["verify", copy_text, "-q"]).expect(4);
-    ran.says(&format!("{}: truncated: 4106 of 2097152 bytes exist", file.display()));
+    ran.says(&format!("{}: the file is truncated: 4106 of 2097152 bytes exist", file.display()));
     std::fs::remove_file(&file).unwrap();
     let ran = sandbox.run(&["verify", copy_text, "-q"]).expect(4);
     ran.says(&format!("{}: missing", file.display()));

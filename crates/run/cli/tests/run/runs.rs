@@ -1,4 +1,4 @@
-//! `plimsoll runs`: the list, names of runs as arguments of every command, notes and tags, and
+//! `plimsoll runs`: the list, the names of runs as arguments of every command, notes and tags, and
 //! archives for other machines.
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::{self, Sandbox, SmallPlan};
 use serde_json::{Value, json};
 
-/// One small run in the catalogue and one elsewhere (`--out`).
+/// A small run in the catalogue, and another one in a separate directory (`--out`).
 fn two(sandbox: &Sandbox) -> (String, String) {
     let mut plan = SmallPlan::on(&sandbox.data());
     (plan.mailboxes, plan.measure) = (8, "1s".into());
@@ -43,7 +43,7 @@ fn a_run_answers_to_its_number_its_name_the_beginning_of_it_and_last() {
         assert_ne!(ran.code, 2, "{command:?}: {}", ran.stderr);
     }
     sandbox.run(&["report", "99"]).expect(2).says("no bundle 99");
-    // Both names begin with the day.
+    // Both names start with the date.
     sandbox.run(&["report", &first[..4]]).expect(2).says("as a name it matches");
     sandbox.run(&["compare", &format!("old={}", number(0)), "new=last", "--json"]).json();
 }
@@ -86,7 +86,7 @@ fn runs_are_filtered_tagged_noted_and_removed() {
     shown.says("new firmware");
     // The seal does not include notes.
     sandbox.run(&["verify", &first]).says("INTACT");
-    // A catalogue without its index reads the same.
+    // Without its index, the catalogue shows the same.
     let before = sandbox.run(&["runs", "--json"]).stdout;
     std::fs::remove_file(sandbox.path("cache/plimsoll/catalogue.sqlite3")).unwrap();
     assert_eq!(sandbox.run(&["runs", "--json"]).stdout, before);
@@ -103,7 +103,7 @@ fn a_run_goes_to_another_machine_with_what_was_noted_of_it() {
     sandbox.run(&["runs", "note", &first, "the odd one"]).expect(0);
     let archive = sandbox.path("run.tar.gz").display().to_string();
     sandbox.run(&["runs", "export", &first, &archive]).expect(0);
-    sandbox.run(&["runs", "export", &first, &archive]).expect(5).says("run.tar.gz");
+    sandbox.run(&["runs", "export", &first, &archive]).expect(2).says("run.tar.gz");
     let there = Sandbox::new();
     there.run(&["runs", "import", &archive]).expect(0).says(&first);
     let listed = there.run(&["runs", "--json"]).expect(0).json();
@@ -132,6 +132,6 @@ fn report_works_on_experiments_too() {
     assert!(page.starts_with("<!doctype html>"), "{page:.100}");
     sandbox.run(&["report", &experiment, "--format", "markdown"]).says("Figures over all runs");
     sandbox.run(&["report", &experiment, "--format", "fio-json"]).expect(2).says("one of its runs");
-    // The prefix names the experiment, although the names of its runs have the same prefix.
+    // The prefix means the experiment, although the names of its runs have the same prefix.
     sandbox.run(&["report", &experiment[..experiment.len() - 1]]).says("2 runs");
 }

@@ -1,8 +1,9 @@
-//! Fuzz test of the API of `plimsoll serve`: a small seeded generator makes requests from the API's
-//! own description. No response is a 5xx. The description names every status, and every body
-//! matches its schema.
+//! Fuzz test of the API of `plimsoll serve`: a small seeded generator creates requests from the
+//! API's own description. No response may be a 5xx. The description must contain every status, and
+//! every body must match its schema.
 //!
-//! `PLIMSOLL_FUZZ_SEED` selects other requests, `PLIMSOLL_FUZZ_REQUESTS` sets their number.
+//! `PLIMSOLL_FUZZ_SEED` selects other requests, and `PLIMSOLL_FUZZ_REQUESTS` sets the number of
+//! requests.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::support::server::{Answer, Server, quoted};
 use crate::support::{Sandbox, SmallPlan};
 use serde_json::{Value, json};
 
-/// Default number of requests.
+/// Number of requests by default.
 const REQUESTS: u64 = 1_500;
 /// Maximum length of a request head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -38,7 +39,7 @@ const TEXTS: [&str; 20] = [
     "x\r\nSet-Cookie: plimsoll=1",
 ];
 
-/// Pseudo-random numbers, the same for the same seed (xorshift64*, Vigna 2016).
+/// Pseudo-random numbers that only depend on the seed (xorshift64*, Vigna 2016).
 struct Chance(u64);
 
 impl Chance {
@@ -61,7 +62,7 @@ impl Chance {
         &all[self.below(all.len())]
     }
 
-    /// Text: a known problematic text, a longer one composed of these, or random bytes.
+    /// Generates text: a known problematic text, several of these joined, or random bytes.
     fn text(&mut self) -> String {
         match self.below(6) {
             0 => self.of(&TEXTS).repeat(1 + self.below(400)),
@@ -72,7 +73,7 @@ impl Chance {
         }
     }
 
-    /// A value that matches a schema, or a value that does not.
+    /// Generates a value that matches a schema, or a value that does not.
     fn value(&mut self, schema: &Value) -> String {
         if self.one_in(4) {
             return self.text();
@@ -92,7 +93,7 @@ impl Chance {
         }
     }
 
-    /// A text in which some bytes are changed, omitted or repeated.
+    /// Returns the text with some bytes changed, omitted or repeated.
     fn spoilt(&mut self, text: &str) -> String {
         let mut chars: Vec<char> = text.chars().collect();
         for _ in 0..1 + self.below(4) {
@@ -111,7 +112,7 @@ impl Chance {
     }
 }
 
-/// An operation of the description.
+/// An operation in the API's description.
 struct Operation {
     path: String,
     method: String,
@@ -163,7 +164,7 @@ impl Maker<'_> {
             if parameter["in"] == "path" {
                 path = path.replace(&format!("{{{name}}}"), &quoted(&value));
             } else if parameter["in"] == "query" {
-                // Absent, present once, or repeated.
+                // The parameter is absent, present once, or repeated.
                 (0..self.chance.below(3))
                     .for_each(|_| query.push(format!("{name}={}", quoted(&value))));
             }
@@ -196,14 +197,16 @@ impl Maker<'_> {
     }
 }
 
-/// A schema together with the schemas to which it refers, at the location that validators expect.
+/// Returns a schema with the schemas that it refers to, at the location where validators expect
+/// them.
 fn whole(schema: &Value, described: &Value) -> Value {
     let mut whole = schema.clone();
     whole["components"] = described["components"].clone();
     whole
 }
 
-/// Checks that the description names the status of a response and that the body matches its schema.
+/// Checks that the description contains the status of a response, and that the body matches its
+/// schema.
 fn fits(operation: &Operation, described: &Value, answer: &Answer) -> Result<(), String> {
     let status = answer.status.to_string();
     if answer.status >= 500 {
@@ -229,7 +232,7 @@ fn fits(operation: &Operation, described: &Value, answer: &Answer) -> Result<(),
 const JOB: &str =
     "[global]\ndirectory=/x\nsize=1m\nruntime=1\n[a]\nrw=write\n[b]\nstonewall\nrw=randread\n";
 
-/// Bodies that are valid for one route or another.
+/// Bodies that are valid for some route.
 fn bodies(sandbox: &Sandbox) -> Vec<String> {
     let result =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../judge/import/tests/results/randread.json");

@@ -1,4 +1,4 @@
-//! Attacks on the page by clients without a token, and by users of this host.
+//! Attacks on the web page by clients without a token, and by users of this host.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ fn edit(path: &std::path::Path, change: impl FnOnce(&mut Value)) {
     fs::write(path, value.to_string()).unwrap();
 }
 
-/// An edit of a bundle changes no list: the ledger has the verdict.
+/// If a bundle is edited, lists do not change, because the ledger contains the verdict.
 #[test]
 fn a_forged_verdict_is_in_no_list() {
     let sandbox = Sandbox::new();
@@ -70,7 +70,7 @@ fn a_forged_verdict_is_in_no_list() {
     assert!(lists[0].contains("differs from the ledger"), "{}", lists[0]);
     let count = format!("plimsoll_runs{{verdict=\"{}\"}} 1", own.to_lowercase());
     assert!(lists[5].contains(&count), "{}", lists[5]);
-    // A bundle of another machine states its own verdict, and lists show this.
+    // A bundle from another machine states its own verdict, and lists show that it does.
     drop(server);
     edit(&bundle.join("verdict.json"), |verdict| verdict["verdict"] = json!(forged));
     let there = Sandbox::new();
@@ -78,7 +78,7 @@ fn a_forged_verdict_is_in_no_list() {
     sandbox.run(&["runs", "export", "last", &archive]).expect(0);
     let imported = there.path("share/plimsoll/imported");
     if there.run(&["runs", "import", &archive]).code != 0 {
-        // The import refuses the changed file; a user can still unpack it.
+        // The import rejects the changed file, but a user can still unpack it.
         fs::create_dir_all(&imported).unwrap();
         let unpacked = std::process::Command::new("tar");
         let mut unpacked = unpacked;
@@ -94,7 +94,7 @@ fn a_forged_verdict_is_in_no_list() {
     assert!(!metrics.contains("plimsoll_last_run_iops_per_s{"), "{metrics}");
 }
 
-/// Earlier, 300 idle connections made the page time out for everybody.
+/// In an earlier version, 300 idle connections made the page time out for everybody.
 #[test]
 fn idle_connections_do_not_shut_the_page() {
     let sandbox = Sandbox::new();
@@ -114,7 +114,7 @@ fn idle_connections_do_not_shut_the_page() {
     let mut attackers = Vec::new();
     for number in 0..300 {
         let mut stream = TcpStream::connect(&server.address).unwrap();
-        // Half of them send an incomplete head.
+        // Half of the connections send an incomplete head.
         if number % 2 == 0 {
             stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n").unwrap();
         }
@@ -127,7 +127,7 @@ fn idle_connections_do_not_shut_the_page() {
         assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     }
     assert_eq!(answer(&mut kept), "HTTP/1.1 200", "a connection with a token is kept");
-    // The others are closed within seconds.
+    // The other connections are closed within seconds.
     let began = Instant::now();
     for stream in &mut attackers {
         stream.set_read_timeout(Some(Duration::from_secs(15))).unwrap();
@@ -168,8 +168,8 @@ fn wrong_tokens_lock_out_only_their_own_address_and_are_logged() {
     let codes: Vec<u16> =
         (0..25).map(|_| server.ask("GET", "/api/runs", &wrong, "").status).collect();
     assert_eq!((codes[0], codes[24]), (401, 429), "{codes:?}");
-    // A valid token still works from that address, and wrong tokens from other addresses are
-    // counted separately.
+    // A valid token still works from that address. Wrong tokens from other addresses are counted
+    // separately.
     server.ask("GET", "/api/runs", &bearer(LOOKS), "").expect(200);
     let head = "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
     let other = Ipv4Addr::new(127, 0, 0, 2);
@@ -184,7 +184,7 @@ fn wrong_tokens_lock_out_only_their_own_address_and_are_logged() {
     );
     let answer = ask_from(&server, other, &form);
     assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
-    // Logins with their addresses, and changes with their users.
+    // The log contains logins with their addresses, and changes with their users.
     server.ask("POST", "/api/live/stop", &bearer(RUNS), "").expect(409);
     let said = || fs::read_to_string(&log).unwrap();
     wait_until("the log", || said().contains("ann at 127.0.0.2: logged in (run)"));
@@ -194,7 +194,7 @@ fn wrong_tokens_lock_out_only_their_own_address_and_are_logged() {
     assert!(!said.contains(RUNS) && !said.contains("wrong-0123456789abcdef"), "{said}");
 }
 
-/// The server may run as root: a refusal must not reveal which paths exist.
+/// The server may run as root, so a rejection must not reveal which paths exist.
 #[test]
 fn a_refusal_does_not_tell_whether_a_path_exists() {
     let sandbox = Sandbox::new();
@@ -247,7 +247,7 @@ fn secrets_that_other_users_can_read_are_rejected() {
     }
 }
 
-/// All files below a directory that contain a text.
+/// Returns all files in a directory tree that contain a text.
 fn files_with(directory: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -264,7 +264,7 @@ fn files_with(directory: &std::path::Path, text: &str) -> Vec<std::path::PathBuf
     found
 }
 
-/// Planted secrets are in no bundle, log, page, process list or request line.
+/// Planted secrets must not appear in any bundle, log, page, process list or request line.
 #[test]
 fn planted_secrets_are_found_nowhere() {
     const KEY_PASSWORD: &str = "PLANTED-key-password";
@@ -287,7 +287,7 @@ fn planted_secrets_are_found_nowhere() {
     command.stdout(Stdio::piped()).stderr(fs::File::create(&log).unwrap());
     let server = Server::of(command.spawn().unwrap());
 
-    // A run with every secret in its environment.
+    // A run whose environment contains every secret.
     let mut plan = SmallPlan::on(&sandbox.data());
     (plan.mailboxes, plan.measure) = (8, "2s".into());
     let plan = sandbox.plan(&plan);
@@ -304,7 +304,7 @@ fn planted_secrets_are_found_nowhere() {
         run.try_wait().unwrap().is_some()
     });
 
-    // A password in a plan is rejected, and not repeated.
+    // A password in a plan is rejected, and the message does not contain it.
     let metrics = sandbox.path("metrics.toml");
     let text = fs::read_to_string(&plan).unwrap();
     let endpoint = format!(
@@ -328,14 +328,14 @@ fn planted_secrets_are_found_nowhere() {
     fs::remove_file(&store).unwrap();
     let team = format!("postgres://ann:{PG_PASSWORD}@127.0.0.1:1/x");
     let refused = sandbox.run(&["runs", "--catalogue", &team]).expect(2);
-    refused.says("can see a password in an argument");
+    refused.says("can see a password on the command line");
     assert!(!refused.stderr.contains(PG_PASSWORD), "{}", refused.stderr);
 
-    // A store sees the signature in a header.
+    // The store receives the signature in a header.
     let store = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", store.local_addr().unwrap());
     let (pass, seen) = std::sync::mpsc::channel();
-    // It refuses every request until the test ends.
+    // The store rejects every request until the test ends.
     std::thread::spawn(move || {
         for stream in store.incoming() {
             let mut stream = stream.unwrap();

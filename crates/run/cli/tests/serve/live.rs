@@ -1,4 +1,4 @@
-//! Live status of a run, requested by another process.
+//! Live status of a run, which another process requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use crate::support::server::Server;
 use crate::support::{Sandbox, SmallPlan, signal, wait_until};
 use serde_json::Value;
 
-/// A command with live status, killed when dropped.
+/// A command with live status. It is killed when this value is dropped.
 struct Telling {
     child: Child,
     address: String,
@@ -23,8 +23,8 @@ impl Drop for Telling {
 }
 
 impl Telling {
-    /// Starts the command and reads the address of its live status. Reads all further output too,
-    /// so that the command never blocks on a full pipe.
+    /// Starts the command and reads the address of its live status. Also reads all further output,
+    /// so that a full pipe never blocks the command.
     fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
         let mut child = sandbox.start(arguments);
         let stderr = BufReader::new(child.stderr.take().unwrap());
@@ -47,7 +47,7 @@ impl Telling {
         text
     }
 
-    /// A metric's value, by the beginning of its line.
+    /// Returns the value of the metric whose line starts with this text.
     fn value(&self, line: &str) -> Option<f64> {
         let text = self.ask("GET /metrics");
         assert!(text.starts_with("HTTP/1.1 200"), "{text}");
@@ -86,7 +86,7 @@ fn whoever_asks_is_told_how_a_run_goes_until_it_ends() {
     assert_eq!(run.value("plimsoll_live_under_way{plan=\"small\"}"), Some(1.0));
     assert!(run.ask("GET /").starts_with("HTTP/1.1 404"));
     assert!(run.ask("POST /metrics").starts_with("HTTP/1.1 405"));
-    // Two runs cannot use one address; the second does not measure.
+    // Two runs cannot use the same address; the second run does not measure.
     let other = Sandbox::new();
     let second = other.run(&["run", &path, "--metrics", &run.address]).expect(5);
     second.says("--metrics: cannot listen on");
@@ -106,13 +106,13 @@ fn a_command_that_is_observed_is_told_of_too() {
     let device = "plimsoll_live_device_reads_per_second{plan=\"observe sleep\"";
     wait_until("a device", || run.value(device).is_some());
     wait_until("a processor", || run.value("plimsoll_live_cpu_busy_ratio").is_some());
-    // No information about its operations is available.
+    // There is no information about the operations of this run.
     assert_eq!(run.value("plimsoll_live_operations_total"), None);
     signal(&run.child, "-TERM");
     run.child.wait().unwrap();
 }
 
-/// A run of another process that the page lists; it is the only one in progress.
+/// The page lists a run of another process, which is the only run in progress.
 fn other(server: &Server) -> Option<Value> {
     let mut others = server.get("/api/live/others").expect(200).json();
     let others = others.as_array_mut().unwrap();
@@ -145,7 +145,7 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     assert!((0.0..=1.0).contains(&share.as_f64().unwrap()), "{share}");
     let touched = live()["reads"]["working_set_bytes"].as_u64().unwrap();
     assert!((4_096..=data).contains(&touched), "{touched}");
-    // Two viewers follow the run, and a third loads the page without a script.
+    // Two viewers receive updates of the run, and a third loads the page without a script.
     let watch = || {
         let mut stream = TcpStream::connect(&server.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -194,8 +194,8 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     assert!(!left.exists(), "its door went with it");
 }
 
-/// A stopped process has not exited: the page shows it as silent, serves other requests meanwhile,
-/// and follows it again later.
+/// A process that is stopped has not exited. The page shows it as silent, serves other requests
+/// meanwhile, and shows its progress again later.
 #[test]
 fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
     let sandbox = Sandbox::new();
@@ -217,7 +217,7 @@ fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
     let mut lines = BufReader::new(watching).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "event: charts"));
     signal(&run, "-STOP");
-    // Viewers see that the process is silent, not that it ended.
+    // Viewers see that the process is silent, not that it has ended.
     let mut of = String::new();
     let silent = lines.find(|line| {
         line.strip_prefix("event: ").into_iter().for_each(|event| of = event.to_owned());
@@ -229,7 +229,7 @@ fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
     assert_eq!(one["plan"], "small");
     let shown = page();
     assert!(shown.contains("does not answer") && shown.contains("live-heat"), "{shown:.3000}");
-    // Unanswered requests fill the listen queue.
+    // Requests without a response fill the listen queue.
     for _ in 0..300 {
         let overview = server.get("/").expect(200).text();
         assert!(overview.contains("does not answer"), "{overview:.2000}");

@@ -1,11 +1,11 @@
-//! Prompts of running plans, answered with `plimsoll mark`, the API and the page.
+//! Prompts of running plans, which are answered with `plimsoll mark`, the API and the web page.
 
 use serde_json::Value;
 
 use crate::support::server::Server;
 use crate::support::{Sandbox, json, wait_until};
 
-/// A load of ten seconds whose events wait for the operator from the start.
+/// A load of ten seconds with events. From the start, the events wait for the operator.
 fn plan(sandbox: &Sandbox) -> String {
     let target = sandbox.data();
     format!(

@@ -10,7 +10,7 @@ use crate::support::server::{Server, quoted};
 use crate::support::{self, Sandbox, SmallPlan};
 use serde_json::Value;
 
-/// Names that would run as code on a page without escaping.
+/// Names that a page would execute as code without escaping.
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>";
 
 /// Two small runs of one plan with hostile texts.
@@ -31,7 +31,7 @@ fn runs(sandbox: &Sandbox) -> Vec<String> {
     ids.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Checks that no hostile name became markup of the page.
+/// Checks that no hostile name became markup on the page.
 #[track_caller]
 fn harmless(page: &str) {
     let lower = page.to_lowercase();
@@ -62,7 +62,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
         assert!(answer.text().contains(says), "{path}: no {says}\n{:.3000}", answer.text());
         harmless(&answer.text());
     }
-    // The report equals that of the command.
+    // The report is the same as that of the command.
     let report = server.get(&format!("/runs/{first}")).text();
     let written = sandbox.run(&["report", first, "--format", "html"]).stdout;
     let main = |page: &str| {
@@ -131,7 +131,7 @@ fn what_makes_no_sense_is_refused_and_nothing_outside_the_catalogue_is_read() {
     }
     server.ask("POST", "/runs/x/labels", "", "note=x").expect(403);
     server.ask("DELETE", "/runs/x", "", "").expect(405);
-    // The request is rejected by its declared length, before its body is read.
+    // The request is rejected because of its declared length, before its body is read.
     let large = format!(
         "POST /api/audit HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX-CSRF-Token: {}\r\n\
          Content-Length: {}\r\n\r\n",
@@ -169,12 +169,12 @@ fn a_pasted_result_is_judged_and_nothing_of_it_is_kept() {
     harmless(&nonsense);
     server.ask("POST", "/api/audit", &token, "nonsense").expect(400);
     let said = server.post("/audit", &[("result", "x"), ("drives", "many")]).expect(200).text();
-    assert!(said.contains("drives: write a whole number"), "{said:.3000}");
+    assert!(said.contains("drives: enter a whole number"), "{said:.3000}");
     assert_eq!(sandbox.bundles(), Vec::<std::path::PathBuf>::new());
     assert!(!holds(sandbox.root.path(), "fio version"), "it was written somewhere");
 }
 
-/// Whether any file below a directory contains a text.
+/// Returns true if any file in a directory tree contains the text.
 fn holds(directory: &Path, text: &str) -> bool {
     std::fs::read_dir(directory).unwrap().flatten().any(|entry| {
         let path = entry.path();
@@ -263,8 +263,8 @@ fn others_reach_the_page_over_tls_with_a_token() {
     let other = other.display().to_string();
     std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o600)).unwrap();
     for (certificate, key, says) in [
-        (&certificate, &other, "nothing.pem: it contains no private key"),
-        (&key, &key, "page.key: it contains no certificate"),
+        (&certificate, &other, "nothing.pem: the file contains no private key"),
+        (&key, &key, "page.key: the file contains no certificate"),
     ] {
         let tls = ["serve", "--listen", "0", "--tls-cert", certificate, "--tls-key", key];
         sandbox.run(&tls).expect(5).says(says);
@@ -297,7 +297,7 @@ fn others_reach_the_page_over_tls_with_a_token() {
     let cookie = let_in.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap();
     let shown = ask("GET", "/", &format!("Cookie: {cookie}\r\n"), "");
     assert!(shown.starts_with("HTTP/1.1 200"), "{shown}");
-    // A client without TLS gets no response, and the server continues.
+    // A client without TLS gets no response, but the server continues to work.
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut bytes = Vec::new();
@@ -349,8 +349,8 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "event: now"));
     assert!(lines.any(|line| line == "event: charts"));
-    // At most a hundred viewers are connected; a further viewer gets a message, and can still load
-    // the page.
+    // At most a hundred viewers can be connected. A further viewer gets a message, and can still
+    // load the page.
     let more: Vec<TcpStream> = (1..100)
         .map(|_| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
@@ -363,7 +363,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
         .collect();
     server.get("/api/live/events").expect(429);
     drop(more);
-    // Viewers without scripts see the same.
+    // Viewers without scripts see the same contents.
     let page = server.get("/live").expect(200).text();
     for says in ["db0.read", "<dt>left</dt>", "http-equiv=\"refresh\"", "live-heat"] {
         assert!(page.contains(says), "{says}\n{page:.3000}");
@@ -374,7 +374,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
         "{overview:.2000}"
     );
     server.send("/api/live/stop", "").expect(200);
-    // The end is sent too, with the path of the report.
+    // The end is sent too, together with the path of the report.
     let end = lines.skip_while(|line| line != "event: end").nth(1).unwrap();
     let path = end.strip_prefix("data: ").unwrap();
     assert_eq!(server.live()["is_under_way"], false);
@@ -382,7 +382,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
     let report = server.get(path).expect(200).text();
     assert!(report.contains("INCONCLUSIVE"), "{report:.2000}");
     sandbox.run(&["verify", "last"]).expect(0);
-    // It is recorded like a run of the command line, and the next one may start.
+    // The run is recorded like a run of the command line, and the next run may start.
     sandbox.run(&["runs"]).expect(0).says("small");
     server.send("/api/runs", &plan_on(&allowed, "1s")).expect(200);
     support::wait_until("its end", || server.live()["is_under_way"] == false);
@@ -415,7 +415,7 @@ fn a_sweep_is_started_from_the_page_and_its_points_have_one_report() {
     assert!(left.is_empty(), "its data is removed: {left:?}");
 }
 
-/// A job with one stage per section, on a directory, each stage with the given duration.
+/// A job with one stage for each section on a directory. Each stage has the given duration.
 fn job_on(directory: &str, runtime: &str, sections: &[&str]) -> String {
     let global =
         format!("[global]\ndirectory={directory}\nsize=1m\nruntime={runtime}\nramp_time=1ms\n");
@@ -423,7 +423,7 @@ fn job_on(directory: &str, runtime: &str, sections: &[&str]) -> String {
     global + &sections.iter().map(section).collect::<String>()
 }
 
-/// The state of a finished run.
+/// Returns the state of a finished run.
 fn ended(server: &Server) -> Value {
     support::wait_until("its end", || server.live()["is_under_way"] == false);
     server.live()
@@ -443,7 +443,7 @@ fn the_stages_of_a_fio_job_run_one_after_the_other_and_have_one_report() {
     assert!(checked["notes"].to_string().contains("buffers"), "{checked:#}");
     assert_eq!(checked["stages"].as_array().unwrap().len(), 2, "{checked:#}");
     assert_eq!(checked["stages"][0]["name"], "1-fill", "{checked:#}");
-    // Without a script, with the form itself.
+    // The form is sent without a script.
     let page = server.post("/start", &[&form[..], &[("do", "check")]].concat()).expect(200).text();
     assert!(page.contains("stage 2 of 2"), "{page}");
     harmless(&page);
@@ -456,7 +456,7 @@ fn the_stages_of_a_fio_job_run_one_after_the_other_and_have_one_report() {
     assert!(live["part"].as_str().unwrap().starts_with("stage 2 of 2: 2-"), "{live:#}");
     let together = live["together"].as_str().unwrap();
     let report = server.get(&format!("/runs/{}", quoted(together))).expect(200).text();
-    assert!(report.contains("2 stages, one after the other"), "{report:.3000}");
+    assert!(report.contains("2 stages ran one after the other"), "{report:.3000}");
     harmless(&report);
     let reported = server.get(&format!("/api/runs/{}", quoted(together))).expect(200).json();
     assert_eq!(reported["planned"].as_array().unwrap().len(), 2, "{reported:#}");
@@ -464,7 +464,7 @@ fn the_stages_of_a_fio_job_run_one_after_the_other_and_have_one_report() {
     sandbox.run(&["verify", together]).expect(0);
     let left: Vec<_> = std::fs::read_dir(&allowed).unwrap().flatten().collect();
     assert!(left.is_empty(), "its data is removed: {left:?}");
-    // A single stage is an ordinary run; the form's path replaces the path in the job.
+    // A single stage is an ordinary run. The path in the form replaces the path in the job.
     let one = "[only]\nsize=1m\nruntime=300ms\nramp_time=1ms\nrw=randread\ndirectory=/etc\n";
     let form = [("kind", "fio"), ("name", "one"), ("job", one), ("place", place)];
     server.post("/api/runs", &form).expect(200);
@@ -489,14 +489,17 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
     let long = "x".repeat(300);
     for (job, says) in [
         (job_on("data", "1s", &["a"]), "is not an absolute path"),
-        ("[a]\nrw=read\nsize=1m\nruntime=1\n".to_owned(), "names no target"),
+        ("[a]\nrw=read\nsize=1m\nruntime=1\n".to_owned(), "has no target"),
         (job_on("/", "1s", &["a", "b"]), "not in any --allow-path"),
         (second_leads_out, "stage 2-b: "),
-        (job_on(place, "1s", &["a"]) + "filename=/dev/null\n", "no --allow-device names it"),
+        (
+            job_on(place, "1s", &["a"]) + "filename=/dev/null\n",
+            "it is not listed in any --allow-device",
+        ),
         (job_on(place, "400h", &["a", "b"]), "33 days"),
         (job_on(place, "1s", &stages), "starts at most 100"),
         (job_on(place, "1s", &[&long, "b"]), "at most 160 are allowed"),
-        (format!("#{}", "x".repeat(1 << 20)), "at most 65536 are accepted here"),
+        (format!("#{}", "x".repeat(1 << 20)), "accepts at most 65536"),
         (" ".to_owned(), "the job is empty"),
     ] {
         let form = [("kind", "fio"), ("job", job.as_str())];
@@ -510,7 +513,7 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
     for (line, says) in [
         ("include /etc/passwd", "includes another file"),
         ("read_iolog=/etc/passwd", "replays a trace"),
-        ("size=${HOME}", "names a variable of the environment"),
+        ("size=${HOME}", "uses an environment variable"),
         ("ioengine=external:/tmp/x.so", "is omitted: the engine external"),
     ] {
         let job = format!("[a]\ndirectory={place}\nsize=1m\nruntime=1\nrw=read\n{line}\n");
@@ -568,7 +571,7 @@ fn a_job_that_is_stopped_begins_no_further_stage() {
         "it says what was not run: {reported:#}"
     );
     assert_eq!(reported["stages"].as_array().unwrap().len(), 1, "{reported:#}");
-    // A server that ends between stages leaves complete evidence of the earlier stages.
+    // If a server ends between two stages, the evidence of the earlier stages is complete.
     server.post("/api/runs", &form).expect(200);
     support::wait_until("the measurement", || server.live()["phase"]["kind"] == "measure");
     support::signal(&server.child, "-TERM");
@@ -593,7 +596,7 @@ fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
     let checked = server.post("/api/plans/check", &form).expect(200).json();
     assert_eq!(checked["can_start"], true, "{checked:#}");
     let takes = checked["takes"].to_string();
-    assert!(takes.contains("queue depth from 1 to 1024: 16 steps at most"), "{takes}");
+    assert!(takes.contains("queue depth from 1 to 1024: at most 16 steps"), "{takes}");
     assert!(takes.contains("(16 steps of 241 ms)"), "{takes}");
     let same = server.send("/api/plans/check?find=load-line", ON_NOTHING).expect(200).json();
     assert_eq!(checked["refused"], same["refused"]);
@@ -608,11 +611,12 @@ fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
     let reported = server.get(&format!("/api/runs/{together}")).expect(200).json();
     assert_eq!(reported["knob"], "queue-depth", "{reported:#}");
     sandbox.run(&["verify", together]).expect(0);
-    // Plans without a load line are rejected with the reason, and so are unknown words.
+    // Plans without a load line are rejected with the reason; unknown words are rejected too.
     let lists = ON_NOTHING.replace("file_size", "queue_depth = [1, 2]\nfile_size");
     let short = ON_NOTHING.replace("240ms", "150ms");
-    for (plan, says) in [(&lists, "each point of a sweep"), (&short, "whether a step is steady")] {
-        let refused = server.send("/api/runs?find=load-line", plan).expect(403).text();
+    for (plan, says) in [(&lists, "each point of a sweep"), (&short, "whether the rate is steady")]
+    {
+        let refused = server.send("/api/runs?find=load-line", plan).expect(400).text();
         assert!(refused.contains(says), "{refused}");
     }
     server.send("/api/runs?find=everything", ON_NOTHING).expect(400);
@@ -621,7 +625,7 @@ fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
     let job = job_on("/x", "1s", &["a", "b"]);
     let form = [("kind", "fio"), ("job", job.as_str()), ("find", "load-line")];
     let refused = server.post("/api/runs", &form).expect(403).text();
-    assert!(refused.contains("a load line of its own"), "{refused}");
+    assert!(refused.contains("a different load line"), "{refused}");
 }
 
 /// A plan of a small mail store on a model, with further lines below its target.
@@ -649,7 +653,7 @@ fn a_plan_runs_on_a_model_without_a_place_and_within_bounds() {
     let run = live["ended"][0]["run_id"].as_str().unwrap();
     let report = server.get(&format!("/runs/{run}")).expect(200).text();
     assert!(report.contains("single-hdd"), "{report:.3000}");
-    // From the form, as a fio job with a load line: the target is the selected model.
+    // The form contains a fio job with a load line; the target is the selected model.
     let job = "[a]\nrw=randread\nsize=64m\nruntime=2\nramp_time=1\n[b]\nstonewall\nrw=write\nbs=64k\n\
                size=64m\nruntime=2\nramp_time=1\n";
     let model = [("place_kind", "model"), ("place", "single-hdd")];
@@ -664,8 +668,8 @@ fn a_plan_runs_on_a_model_without_a_place_and_within_bounds() {
     let long = with("20s", "800h").replace("val = \"1s\"", "val = \"15s\"");
     let long = long.replace("databases = 2", "databases = 1");
     for (plan, says) in [
-        (on_a_model(mine.to_str().unwrap(), ""), "files of this host are not read here"),
-        (on_a_model("/etc/passwd", ""), "files of this host are not read here"),
+        (on_a_model(mine.to_str().unwrap(), ""), "does not read model files of this host"),
+        (on_a_model("/etc/passwd", ""), "does not read model files of this host"),
         (set("\"hdd.rotation_rpm\" = 1e9"), "is not between"),
         (set("\"cache.unit_bytes\" = 1"), "cannot be changed here"),
         (with("16MiB", "1TiB"), "at most 4 TiB"),
@@ -675,7 +679,9 @@ fn a_plan_runs_on_a_model_without_a_place_and_within_bounds() {
         (with("\"1s\"\n", "\"2m\"\n").replace("20s", "2h"), "at most 15 s"),
         (long, "33 days"),
     ] {
-        let refused = server.send("/api/runs", &plan).expect(403).text();
+        let status = if says == "33 days" { 400 } else { 403 };
+        let refused = server.send("/api/runs", &plan).expect(status);
+        let refused = refused.text();
         assert!(refused.contains(says), "{says}: {refused}\n{plan}");
         assert!(!refused.contains("secret"), "{refused}");
     }
@@ -691,7 +697,7 @@ fn nothing_is_started_that_is_not_allowed() {
     std::os::unix::fs::symlink(&outside, inside.join("way")).unwrap();
     let without = Server::start(&sandbox, &[]);
     let refused = without.send("/api/runs", &plan_on(&inside, "1s")).expect(403).text();
-    assert!(refused.contains("there is no --allow-path"), "{refused}");
+    assert!(refused.contains("no --allow-path was given"), "{refused}");
     assert!(without.get("/start").expect(200).text().contains("starts no plan that writes"));
     drop(without);
     let file = sandbox.path("tokens");
@@ -705,7 +711,7 @@ fn nothing_is_started_that_is_not_allowed() {
         server.ask("POST", "/api/runs", &headers, plan)
     };
     send("0123456789abcdef", &plan_on(&inside, "1s")).expect(403);
-    // A model needs no path, but the role.
+    // A model needs no allowed path, but the user needs the role.
     send("0123456789abcdef", &on_a_model("single-hdd", "")).expect(403);
     for (place, status) in [(outside.clone(), 403), (inside.join("way"), 403), ("/".into(), 403)] {
         let refused = send("fedcba9876543210", &plan_on(&place, "1s")).expect(status).text();
@@ -745,8 +751,8 @@ fn a_run_that_was_killed_is_not_shown_as_one_that_runs() {
     sandbox.run(&["runs"]).expect(0).says("did not finish");
 }
 
-/// The server reads the catalogue at startup and compares its ledger with the cached one on every
-/// request.
+/// The server reads the catalogue when it starts. On every request it compares the ledger with the
+/// ledger that it has cached.
 #[test]
 fn the_catalogue_is_read_before_anybody_asks_and_a_ledger_that_is_changed_meanwhile_is_told() {
     let sandbox = Sandbox::new();
@@ -796,8 +802,8 @@ fn a_model_is_changed_and_says_what_the_command_says() {
     assert!(sandbox.bundles().is_empty());
 }
 
-/// Metric names in a text: `plimsoll_` and the following characters, without the suffixes of a
-/// summary.
+/// Returns the metric names in a text: `plimsoll_` and the following characters, without the
+/// suffixes of summaries.
 fn metric_names(text: &str) -> std::collections::BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let found = text.match_indices("plimsoll_").map(|(at, _)| {
@@ -815,7 +821,7 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     let server = Server::start(&sandbox, &["--allow-path", allowed.to_str().unwrap()]);
     server.send("/api/runs", &plan_on(&allowed, "600s")).expect(200);
     let metrics = || server.get("/metrics").expect(200).text();
-    // A moment without a completed operation has neither rate nor latency.
+    // If no operation completed in an interval, it has neither a rate nor a latency.
     let mut given = std::collections::BTreeSet::new();
     support::wait_until("the run's own", || {
         given.extend(metric_names(&metrics()));

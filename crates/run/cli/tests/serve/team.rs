@@ -1,5 +1,5 @@
-//! A team's catalogue in a real PostgreSQL: many writers, a server killed during a write, tables of
-//! the first version, and the messages if the catalogue is unusable.
+//! A team's catalogue in a real PostgreSQL: many writers, a server that is killed during a write,
+//! tables of the first version, and the messages if the catalogue cannot be used.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,7 +39,7 @@ impl Member {
         names.map(|name| bundle(&runs, name)).collect()
     }
 
-    /// Returns the listed names, including others' runs.
+    /// Returns the names in the list, including runs of other users.
     fn listed(&self) -> BTreeSet<String> {
         let runs = self.run(&["runs", "--json"]).expect(0).json();
         let names: Vec<String> = runs.as_array().unwrap().iter().map(name_of).collect();
@@ -90,7 +90,7 @@ fn a_run_of_one_host_is_listed_read_and_compared_on_another() {
     listed.says("from ");
     let shown = ben.run(&["report", &name, "--json"]);
     assert_eq!(shown.json()["run_id"], json!(name));
-    // It is intact, and no ledger here contains it.
+    // The bundle is intact, but no ledger on this machine contains it.
     ben.run(&["verify", &name]).says("INTACT");
     ben.run(&[
         "compare",
@@ -105,13 +105,13 @@ fn a_run_of_one_host_is_listed_read_and_compared_on_another() {
     ann.run(&["runs", "rm", &name]).expect(0);
     assert_eq!(ann.run(&["report", &name, "--json"]).json()["run_id"], json!(name));
 
-    // Modified in the team's catalogue.
+    // The run was modified in the team's catalogue.
     let changed =
         "UPDATE plimsoll.parts SET bytes = set_byte(bytes, 100, get_byte(bytes, 100) # 1)";
     postgres.sql("storage", changed);
     let carl = Member::of(&postgres);
     carl.run(&["report", &name]).expect(5).says("does not match its checksum");
-    // A name in the catalogue that is a path to another directory.
+    // A name in the catalogue is a path to another directory.
     let hostile = r#"INSERT INTO plimsoll.runs (origin, run_id, name, started, stamp, entry, change, archive_sha256)
         SELECT origin, '../../x', name, started, stamp, replace(entry, run_id, '../../x'), nextval('plimsoll.changes'), ''
         FROM plimsoll.runs"#;
@@ -128,7 +128,7 @@ fn what_two_write_while_the_server_is_killed_is_there_once_and_whole() {
         let names = (0..60).map(|run| format!("20261101-{number}-run-{run:03}"));
         all.extend(writer.bundles(names));
     }
-    // The same user in two processes too.
+    // The same user also writes from two processes.
     let pushing: Vec<std::process::Child> = [&writers[0], &writers[1], &writers[1]]
         .iter()
         .map(|writer| {
@@ -178,7 +178,7 @@ fn page(address: &str, path: &str) -> String {
 fn the_page_of_one_shows_the_runs_of_another_and_says_as_of_when() {
     let mut postgres = Postgres::start();
     let (ann, ben) = (Member::of(&postgres), Member::of(&postgres));
-    // Under its original name, so that its seal is valid.
+    // The file has its original name, so its seal is valid.
     let sealed = support::json(&fixture().join("run.json"));
     let name = ann.bundles([name_of(&sealed)].into_iter()).pop_first().unwrap();
     let own = ben.bundles(["20261101-of-ben-1".to_owned()].into_iter()).pop_first().unwrap();
@@ -187,7 +187,8 @@ fn the_page_of_one_shows_the_runs_of_another_and_says_as_of_when() {
     let mut said = String::new();
     BufReader::new(serving.stdout.take().unwrap()).read_line(&mut said).unwrap();
     let address = said.trim().rsplit_once("://").unwrap().1.trim_end_matches('/').to_owned();
-    // Own runs are copied there silently, and later runs of others appear.
+    // This user's runs are copied to the catalogue without a message, and later runs of other users
+    // appear.
     wait_until("its own run is there", || ann.listed().contains(&own));
     ann.run(&["runs", "push"]).expect(0);
     wait_until("it is listed", || page(&address, "/runs").contains(&name));
@@ -219,7 +220,7 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
     let postgres = Postgres::start();
     let ann = Member::of(&postgres);
     ann.bundles(["20261101-old-1".to_owned()].into_iter());
-    // A run in the format of the first version: the current columns without the later ones.
+    // A run in the format of the first version: it lacks the columns that were added later.
     ann.run(&["runs", "push"]).expect(0);
     let kept = "SELECT encode(bytes, 'hex') FROM plimsoll.parts";
     let row = "SELECT entry FROM plimsoll.runs";
@@ -239,7 +240,7 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
          INSERT INTO plimsoll.parts SELECT id, 0, decode('{bytes}', 'hex') FROM plimsoll.runs"
         ),
     );
-    // All at the same time: one of them migrates the tables.
+    // All users connect at the same time, and one of them migrates the tables.
     let readers: Vec<Member> = (0..4).map(|_| Member::of(&postgres)).collect();
     let requested: Vec<std::process::Child> = readers
         .iter()
@@ -254,7 +255,7 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
     }
     assert_eq!(postgres.sql("storage", "SELECT version FROM plimsoll.about"), "2");
     readers[0].run(&["report", "20261101-old-1", "--json"]).json();
-    // Tables of a later version stay unchanged.
+    // Tables of a later version are not changed.
     postgres.sql("storage", "UPDATE plimsoll.about SET version = 99");
     readers[0].run(&["runs"]).expect(0).says("its tables have version 99");
 }
@@ -279,7 +280,7 @@ fn a_catalogue_that_cannot_be_used_is_named_without_its_password_and_costs_no_ru
         .expect(0)
         .says("does not exist");
     with("mysql://db/x".to_owned(), "").expect(2).says("postgres://user@host/database");
-    // TLS: a certificate authority that the address names, and an unknown authority.
+    // TLS with a certificate authority that the address refers to, and with an unknown authority.
     let secured = format!("{}?sslmode=require", postgres.address());
     with(secured.clone(), PASSWORD).expect(0).says("certificate");
     let named = format!("{secured}&sslrootcert={}", postgres.certificate().display());
@@ -291,7 +292,7 @@ fn a_catalogue_that_cannot_be_used_is_named_without_its_password_and_costs_no_ru
     let ran = ann.run(&["run", &ann.sandbox.plan(&plan), "--json", "--quiet"]);
     assert!([0, 1, 3].contains(&ran.code), "the run's own: {}\n{}", ran.code, ran.stderr);
     ran.says("the evidence is on this host; copy it later with `plimsoll runs push`");
-    // The runs of this host are listed all the same.
+    // The runs of this host are listed anyway.
     let listed = ann.run(&["runs"]).expect(0);
     listed.says("small");
     listed.says("runs of other users may be missing or outdated");

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use crate::support::{CommandOutput, LoopFs, Sandbox, wait_until};
 
-/// Pairs of blocks in the removed files. Each block is a separate extent, so that their removal
+/// Number of pairs of blocks in the removed files. Each block is a separate extent, so the removal
 /// takes seconds.
 const EXTENTS: u64 = 40_000;
 const BLOCK: usize = 4096;
-/// Free space of the empty file system, at least.
+/// Minimum free space of the empty file system.
 const FREE_MIB: u64 = 360;
 
 /// Fills most of a file system with two files whose blocks alternate on the device.
@@ -30,10 +30,10 @@ fn free_mib(mount: &Path) -> u64 {
     (statistics.f_bavail * statistics.f_frsize) >> 20
 }
 
-/// Removes the files, and at once runs a plan that needs their space. Returns its result, and the
-/// free space before and after it.
+/// Removes the files, and immediately runs a plan that needs their space. Returns its result, and
+/// the free space before and after it.
 fn remove_and(sandbox: &Sandbox, fs: &LoopFs, more: &[&str]) -> (CommandOutput, u64) {
-    // All space that the previous round used is free.
+    // All space that the previous round used is free again.
     wait_until("free space", || free_mib(&fs.mount) >= FREE_MIB);
     fill(&fs.mount);
     for name in ["one", "two"] {
@@ -66,7 +66,7 @@ fn a_dry_run_and_a_run_wait_for_space_that_xfs_frees_late() {
             false => ran.expect(0),
         };
     }
-    // Both refuse data that does not fit, after all space has been freed.
+    // Both commands reject data that does not fit, after all space has been freed.
     plan("700MiB");
     for more in [&["--dry-run"][..], &[]] {
         sandbox.run(&[&["run", "plan.toml"], more].concat()).expect(2).says("needs 700 MiB");

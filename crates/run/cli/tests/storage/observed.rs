@@ -3,7 +3,7 @@
 use crate::support::{self, LoopFs, Sandbox, SmallPlan, json};
 use serde_json::Value;
 
-/// Runs a plan on an ext4 file system of the test; returns `run.json`, `observed.json` and the
+/// Runs a plan on an ext4 file system of the test. Returns `run.json`, `observed.json` and the
 /// verdict.
 fn run(workload: &str) -> (Value, Value, Value) {
     let sandbox = Sandbox::new();
@@ -28,15 +28,15 @@ fn close(measured: f64, truth: f64, share: f64) {
 
 #[test]
 fn device_bytes_working_set_and_content_are_what_they_are() {
-    // Each block of 8 MiB once per pass.
+    // One pass accesses each block of the 8 MiB once.
     let workload = "patterns = \"permutation\"\nworking_set = \"8MiB\"\ncompressibility = 2.0";
     let (run, observed, verdict) = run(workload);
     let read = run["classes"][0]["size_bytes"].as_f64().unwrap();
     assert!(read >= f64::from(8 << 20), "a pass is the least that this needs: {read}");
     let devices = observed["devices"].as_array().unwrap();
     let top = devices.iter().find(|device| device["top"] == true).unwrap();
-    // The counters are read some milliseconds before or after the ends of the measurement, and
-    // later if other processes use the CPUs: 5 % are 100 ms of 2 s.
+    // The counters are read some milliseconds before or after the measurement starts and ends, and
+    // later if other processes use the CPUs. The tolerance of 5 % is 100 ms of 2 s.
     close(top["read_bytes"].as_f64().unwrap(), read, 0.05);
     let profile = &observed["workload"];
     close(profile["working_set_read_bytes"].as_f64().unwrap(), f64::from(8 << 20), 0.02);
@@ -79,8 +79,8 @@ fn what_a_mail_store_really_did_is_counted_too() {
     let classes = run["classes"].as_array().unwrap().iter();
     let reads = classes.filter(|c| c["group"] == "transactional" && c["is_read"] == true);
     let completed: u64 = reads.map(|class| class["count"].as_u64().unwrap()).sum();
-    // Counted at issue and at completion: the operations in flight at either end are the
-    // difference.
+    // Operations are counted both when they are issued and when they complete. The difference is
+    // the number of operations in flight at the start or end.
     let issued = profile["reads"].as_u64().unwrap();
     assert!(issued.abs_diff(completed) <= 256, "{issued} issued, {completed} completed");
     let bytes = |instance: &Value| instance["allocated_bytes"].as_u64().unwrap();

@@ -1,6 +1,6 @@
-//! Misleading storage: real file systems on memory, on the page cache, on each other. Needs root.
-//! If this machine cannot create a stack, the test prints this on stderr; tests of the rules check
-//! the case with stored evidence.
+//! Misleading storage: real file systems on memory, on the page cache, or on each other. Needs
+//! root. If this machine cannot create a stack, the test prints this on stderr; tests of the rules
+//! then check the case with stored evidence.
 
 use std::path::Path;
 
@@ -30,9 +30,9 @@ fn is_invalid_by(verdict: &Value, rule: &str) {
     assert_eq!(verdict["claims"]["requirement"], "refuted", "{verdict:#}");
 }
 
-/// Like [`is_invalid_by`] if the run moved enough bytes to decide. Under other load on the disk, a
-/// run may make only a few writes, which really reached the disk, or read each block from the disk
-/// once. No run of this kind passes.
+/// Like [`is_invalid_by`], if the run moved enough bytes to decide. If other processes use the
+/// disk, a run may only make a few writes, which really reached the disk, or read each block from
+/// the disk once. Such a run must not pass either.
 #[track_caller]
 fn is_invalid_by_enough(sandbox: &Sandbox, verdict: &Value, rule: &str, enough_bytes: u64) {
     let bundle = sandbox.bundles().pop().unwrap();
@@ -48,10 +48,11 @@ fn is_invalid_by_enough(sandbox: &Sandbox, verdict: &Value, rule: &str, enough_b
     assert!(matches!(word, "INVALID" | "INCONCLUSIVE"), "{verdict:#}");
 }
 
-/// A quarter of the file, so that writes repeat on the same blocks.
+/// The load uses a quarter of the file, so that it writes the same blocks repeatedly.
 const ENOUGH_WRITTEN_BYTES: u64 = 8 << 20;
 
-/// Four times the file: a cold cache must read each block once.
+/// The load uses four times the file: even with a cold cache, each block is read from the disk only
+/// once.
 const ENOUGH_READ_BYTES: u64 = 128 << 20;
 
 const DIRECT: &str = "reads = 50\ndirect = \"required\"";
@@ -98,7 +99,8 @@ fn a_file_system_on_compressed_memory_is_memory() {
     let Some(device) = zram(&mut made, "200M") else { return };
     let at = sandbox.path("mount");
     made.file_system(&device, "ext4", "defaults", &at);
-    // A declared cache smaller than the working set does not excuse memory as the medium.
+    // If the declared cache is smaller than the working set, it does not explain that memory served
+    // the reads.
     let claims = "claims = [\"requirement\", \"media-read\"]";
     let workload = format!("{DIRECT}\n[observe]\narray_cache = \"1MiB\"");
     let verdict = run(&sandbox, &at, claims, &workload);
@@ -106,7 +108,8 @@ fn a_file_system_on_compressed_memory_is_memory() {
     assert_eq!(verdict["claims"]["media-read"], "refuted", "{verdict:#}");
 }
 
-/// The file system accepts O_DIRECT and still buffers, because its journal contains the data.
+/// The file system accepts O_DIRECT but still buffers the data, because its journal contains the
+/// data.
 #[test]
 fn a_journal_of_data_buffers_what_was_to_be_direct() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -137,7 +140,7 @@ fn writes_that_stay_in_the_page_cache_are_no_burst() {
     for claims in ["claims = [\"burst-write\"]", "claims = [\"durable-write\"]"] {
         let verdict = run(&sandbox, &sandbox.data(), claims, "reads = 0\ndirect = \"off\"");
         assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
-        // On a busy host the counters are read late, and the rule does not decide.
+        // On a busy host, the counters are read late, and the rule cannot decide.
         let balance = found(&verdict, "bytes-balance");
         assert!(balance == "fail" || balance == "unknown", "{verdict:#}");
     }
@@ -153,8 +156,8 @@ fn a_reduction_that_nobody_has_is_not_believed_where_it_is_declared() {
     is_invalid_by(&run(&sandbox, &at, "", workload), "data-reduced");
 }
 
-/// Honest runs, alone and with other load: no rule fails, and each report shows the bytes that its
-/// device moved.
+/// Honest runs, alone and together with other load. No rule may fail, and each report must show the
+/// bytes that its device moved.
 #[test]
 fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -172,19 +175,19 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     for busy in [false, true] {
         for place in &places {
             let verdict = run(&sandbox, place, "", DIRECT);
-            // If the hypervisor withheld CPU time or the host was busy, counters are read late, and
-            // the rule may then be unknown.
+            // If the hypervisor withheld CPU time or the host was busy, counters are read late. The
+            // rule may then be unknown.
             let balance = found(&verdict, "bytes-balance");
             let is_late = verdict["findings"].as_array().unwrap().iter().any(|finding| {
                 let says = finding["says"].as_str().unwrap();
-                finding["rule"] == "bytes-balance" && says.contains("the counters were read first")
+                finding["rule"] == "bytes-balance" && says.contains("the counters were first read")
             });
             let late = is_late || found(&verdict, "cpu-steal") == "fail";
             let holds = balance == "pass" || late && balance == "unknown";
             assert!(holds, "{busy} {place:?}: {verdict:#}");
             let fails = verdict["findings"].as_array().unwrap().iter();
             let fails: Vec<&Value> = fails.filter(|f| f["outcome"] == "fail").collect();
-            // Effects of this machine's hypervisor are not a fault of the stack.
+            // Effects of this machine's hypervisor are not caused by the stack.
             let of_the_host =
                 |f: &&Value| support::OF_THE_HOST.iter().any(|rule| f["rule"] == *rule);
             let others = fails.iter().all(of_the_host);
@@ -194,8 +197,8 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     }
 }
 
-/// No mount option shows a journal on a separate device. If that device is in memory, every flush
-/// ends in memory.
+/// Mount options do not show a journal on a separate device. If that device is in memory, every
+/// flush ends in memory.
 #[test]
 fn a_journal_that_lies_in_memory_is_memory_below() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -207,7 +210,7 @@ fn a_journal_that_lies_in_memory_is_memory_below() {
     is_invalid_by(&verdict, "memory-target");
 }
 
-/// Missing flushes change the load, so every claim is refuted or unproven.
+/// Missing flushes change the load, so every claim must be refuted or unproven.
 #[test]
 fn flushes_that_a_layer_keeps_to_itself_meet_no_requirement() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -218,8 +221,8 @@ fn flushes_that_a_layer_keeps_to_itself_meet_no_requirement() {
     is_invalid_by(&verdict, "flush-lost");
 }
 
-/// The counters of another device, mounted over those of a loop device in memory, do not count as
-/// known.
+/// The device counters in the path are those of another device, which is mounted over those of a
+/// loop device in memory. They must not count as known.
 #[test]
 fn an_account_of_another_device_acquits_nobody() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -245,7 +248,7 @@ fn an_account_of_another_device_acquits_nobody() {
     }
 }
 
-/// A preloaded library that halves the clock's speed doubles every rate. The kernel's own time
+/// A preloaded library that halves the speed of the clock doubles every rate. The kernel's own time
 /// stamps contradict it.
 #[test]
 fn a_clock_that_a_library_slows_down_shows() {
@@ -269,7 +272,7 @@ fn a_clock_that_a_library_slows_down_shows() {
     assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
 }
 
-/// All clocks except those of CPU time run at half speed.
+/// All clocks run at half speed, except the clocks of CPU time.
 const SLOW_CLOCK: &str = r"
 #define _GNU_SOURCE
 #include <time.h>

@@ -1,5 +1,6 @@
-//! Runs of unprivileged users, and hosts that hide parts of /sys and /proc. The audit lists the
-//! unknown facts and how to make them visible, and no rule fails. Needs root, in order to drop it.
+//! Runs by unprivileged users, and hosts that hide parts of /sys and /proc. The audit must list the
+//! unknown facts and how to make them visible, and no rule may fail. Needs root, in order to drop
+//! its privileges.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -8,8 +9,8 @@ use std::process::Command;
 use crate::support::{self, CommandOutput, json};
 use serde_json::Value;
 
-/// A sandbox for any user with a copy of the binary, because other users may be unable to read the
-/// build directory. It is below `/var/tmp` for the same reason.
+/// A sandbox for any user, with a copy of the binary, because other users may not be able to read
+/// the build directory. The sandbox is in `/var/tmp` for the same reason.
 struct OpenSandbox {
     directory: tempfile::TempDir,
 }
@@ -42,7 +43,7 @@ impl OpenSandbox {
         self.directory.path().join(name)
     }
 
-    /// Runs the plan under the command `around`, such as `setpriv …`; returns its output and the
+    /// Runs the plan under the command `around`, such as `setpriv …`. Returns its output and the
     /// evidence.
     #[track_caller]
     fn run(&self, around: &[&str]) -> (Value, Value) {
@@ -61,7 +62,7 @@ impl OpenSandbox {
         (ran.json(), json(&self.bundle().join("observed.json")))
     }
 
-    /// The only bundle of a run.
+    /// Returns the only bundle of a run.
     fn bundle(&self) -> PathBuf {
         let runs = std::fs::read_dir(self.path("share/plimsoll/runs")).unwrap();
         runs.flatten().next().unwrap().path()
@@ -79,7 +80,7 @@ fn is_unknown(verdict: &Value, rule: &str) -> String {
     found["do"].as_str().unwrap().to_owned()
 }
 
-/// Returns the missing observations, each with the way to provide it.
+/// Returns the missing observations, each with the way to make it available.
 fn unknown(observed: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let list = observed["unknown"].as_array().unwrap().iter();
@@ -96,8 +97,8 @@ fn a_user_without_privileges_is_told_which_one_shows_more() {
     assert!(is_unknown(&verdict, "cache-state").contains("root"), "{verdict}");
 }
 
-/// Root of a user namespace, as in a rootless container: it has the name root and no additional
-/// permissions.
+/// Root of a user namespace, as in a rootless container: the user is called root, but has no
+/// additional permissions.
 #[test]
 fn root_of_a_user_namespace_is_told_what_it_does_not_see() {
     let open = OpenSandbox::new();
@@ -111,7 +112,7 @@ fn root_of_a_user_namespace_is_told_what_it_does_not_see() {
     assert_eq!(environment["privileged"], false, "{environment}");
 }
 
-/// As in a container: processes of the host are invisible, and do not count as idle.
+/// As in a container, processes of the host are invisible. They must not count as idle.
 #[test]
 fn processes_outside_of_a_container_are_unknown() {
     let open = OpenSandbox::new();
@@ -121,7 +122,7 @@ fn processes_outside_of_a_container_are_unknown() {
     assert!(outside.unwrap().1.contains("PID namespace"), "{observed}");
 }
 
-/// Without devices, pressure and CPU counters, as in a container that masks them.
+/// Devices, pressure and CPU counters are missing, as in a container that masks them.
 #[test]
 fn counters_that_are_masked_are_unknown_and_fail_nothing() {
     let open = OpenSandbox::new();
@@ -133,7 +134,8 @@ fn counters_that_are_masked_are_unknown_and_fail_nothing() {
     let would_show = storage.expect("the storage is not seen").1;
     assert_eq!(observed["devices"].as_array().map(Vec::len), Some(0));
     assert_eq!(observed["cpu"]["steal_avg"], Value::Null);
-    // The location of the test decides which of the two it is: a disk, or a container's overlay.
+    // The location of the test determines which of these it is: a disk, or the overlay of a
+    // container.
     assert!(would_show.contains("/sys") || would_show.contains("own counters"), "{would_show}");
     assert!(is_unknown(&verdict, "noisy-neighbour").contains(&would_show), "{verdict}");
     assert!(is_unknown(&verdict, "cpu-steal").contains("/proc"), "{verdict}");
@@ -141,7 +143,7 @@ fn counters_that_are_masked_are_unknown_and_fail_nothing() {
     assert_eq!(support::failed_rules(&verdict), Vec::<&str>::new(), "{verdict}");
 }
 
-/// Without any of `/proc` and `/sys`.
+/// `/proc` and `/sys` are missing completely.
 #[test]
 fn without_proc_and_sys_a_run_still_ends_with_a_verdict() {
     let open = OpenSandbox::new();

@@ -1,5 +1,5 @@
-//! Headless Chromium, controlled over a pair of pipes with its DevTools protocol. `./test` installs
-//! it.
+//! Headless Chromium, controlled through a pair of pipes with its DevTools protocol. `./test`
+//! installs it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -12,13 +12,13 @@ use tempfile::TempDir;
 
 use super::tool;
 
-/// Widths and colour schemes of each page.
+/// Widths and colour schemes that are checked on each page.
 const LOOKS: [(u32, bool); 4] = [(1280, false), (1280, true), (390, false), (390, true)];
 
 /// Script that finds accessibility problems of a page.
 const ACCESSIBLE: &str = include_str!("accessible.js");
 
-/// A browser with one page, ended when dropped.
+/// A browser with one page. It ends when this value is dropped.
 pub struct Browser {
     child: Child,
     asks: File,
@@ -32,7 +32,8 @@ pub struct Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its child processes exit with it; a signal to this one would leave them.
+        // When the browser exits, its child processes exit too. A signal to it would leave them
+        // running.
         let close = json!({"id": 0, "method": "Browser.close"});
         let _ = self.asks.write_all(format!("{close}\0").as_bytes());
         let _ = self.child.wait();
@@ -57,7 +58,8 @@ impl Browser {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // In the order in which the shell opens them: each open waits for the other end.
+        // The pipes are opened in the same order as in the shell, because each open waits for the
+        // other end.
         let asks = File::options().write(true).open(ask).unwrap();
         let reported = BufReader::new(File::open(reported).unwrap());
         let (session, amiss) = (None, Vec::new());
@@ -120,7 +122,7 @@ impl Browser {
     pub fn until(&mut self, what: &str) {
         let held = format!("document.readyState === 'complete' && Boolean({what})");
         let ask = json!({"expression": held, "returnByValue": true});
-        // While a page loads, the document or the element may be missing.
+        // While a page is loading, the document or the element may be missing.
         let mut came =
             || self.ask("Runtime.evaluate", ask.clone())["result"]["result"]["value"] == true;
         let until = Instant::now() + Duration::from_secs(120);
@@ -154,14 +156,14 @@ impl Browser {
         self.script(&format!("document.querySelector({}).click()", json!(selector)));
     }
 
-    /// The text of the page.
+    /// Returns the text of the page.
     pub fn text(&mut self) -> String {
         self.script("document.body.innerText").as_str().unwrap().to_owned()
     }
 
-    /// Checks the page at phone and desktop width, in light and dark: nothing overflows, every
-    /// element has a name, and text has enough contrast. With `PLIMSOLL_SCREENSHOTS` it saves
-    /// screenshots there.
+    /// Checks the page at phone and desktop width, in the light and the dark scheme: nothing
+    /// overflows, every element has a name, and text has enough contrast. If `PLIMSOLL_SCREENSHOTS`
+    /// is set, saves screenshots in that directory.
     pub fn look(&mut self, name: &str) {
         for (width, dark) in LOOKS {
             let metrics = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500});

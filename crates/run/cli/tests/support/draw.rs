@@ -1,4 +1,4 @@
-//! Choices that follow from a seed.
+//! Random choices that depend only on a seed.
 
 /// SplitMix64 (G. Steele, D. Lea and C. Flood, OOPSLA 2014).
 pub struct Draw(u64);
@@ -24,12 +24,13 @@ impl Draw {
         of[self.below(of.len())]
     }
 
-    /// Returns true once in `times` calls on average.
+    /// Returns true for one in `times` calls on average.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.bits().is_multiple_of(times)
     }
 
-    /// A whole number from `least` to `most`, each power of two as likely as the next.
+    /// Returns a whole number from `least` to `most`. Numbers between two powers of two are as
+    /// likely as those between the next two.
     pub fn spread(&mut self, least: f64, most: f64) -> f64 {
         let share = self.bits() as f64 / u64::MAX as f64;
         (least * (most / least).powf(share)).round()

@@ -1,4 +1,4 @@
-//! Storage that a test creates for itself, from mounts, loop devices and memory.
+//! Storage that a test creates from mounts, loop devices and memory.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{tool, wait_until};
 
-/// Mounts and loop devices of a test, removed in reverse order when dropped.
+/// Mounts and loop devices of a test. They are removed in reverse order when this value is dropped.
 ///
-/// `PLIMSOLL_MADE_JOURNAL` names a directory. Each test writes a file with the commands that remove
-/// its resources, for cleaning up after a killed test. The file is removed once the commands have
-/// run.
+/// `PLIMSOLL_MADE_JOURNAL` sets a directory. Each test writes a file there with the commands that
+/// remove its resources, so that they can be cleaned up after the test was killed. The file is
+/// removed when the commands have run.
 #[derive(Default)]
 pub struct TestResource {
     undo: Vec<Vec<String>>,
@@ -25,7 +25,7 @@ impl TestResource {
         self.undo_after_a_kill(command);
     }
 
-    /// Adds a removal command that is needed only after a kill.
+    /// Adds a removal command that is only needed after the test was killed.
     pub fn undo_after_a_kill(&mut self, command: &[&str]) {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let Some(directory) = std::env::var_os("PLIMSOLL_MADE_JOURNAL") else { return };
@@ -47,7 +47,7 @@ impl TestResource {
         self.undo(&["umount", "-l", at]);
     }
 
-    /// A loop device on a file of `size_mib` MiB with reserved space.
+    /// Creates a loop device on a file of `size_mib` MiB whose space is reserved.
     pub fn loop_on(&mut self, file: &Path, size_mib: u64, direct: bool) -> String {
         let file = file.to_str().unwrap();
         tool("fallocate", &["-l", &format!("{size_mib}MiB"), file]);
@@ -57,7 +57,7 @@ impl TestResource {
         device
     }
 
-    /// A file system on a device, mounted.
+    /// Creates and mounts a file system on a device.
     pub fn file_system(&mut self, device: &str, kind: &str, options: &str, at: &Path) {
         match kind {
             "ext4" => {
@@ -91,7 +91,7 @@ pub fn overlay(made: &mut TestResource, upper: &Path, lower: &Path, at: &Path) {
     made.mount(&["-t", "overlay", "-o", &options, "overlay"], at);
 }
 
-/// ext4 on a loop device on `image`, with its journal on a loop device in `directory`.
+/// Creates ext4 on a loop device on `image`. Its journal is on a loop device in `directory`.
 pub fn journal_in(made: &mut TestResource, directory: &Path, image: &Path, at: &Path) {
     let journal = made.loop_on(&directory.join("journal"), 64, true);
     let device = made.loop_on(image, 256, true);
@@ -100,8 +100,8 @@ pub fn journal_in(made: &mut TestResource, directory: &Path, image: &Path, at: &
     made.mount(&[&device], at);
 }
 
-/// A device of compressed memory; prints a note and returns `None` if the kernel does not support
-/// it.
+/// Creates a device of compressed memory. If the kernel does not support this, prints a note and
+/// returns `None`.
 pub fn zram(made: &mut TestResource, size: &str) -> Option<String> {
     let control = PathBuf::from("/sys/class/zram-control");
     let Ok(number) = std::fs::read_to_string(control.join("hot_add")) else {

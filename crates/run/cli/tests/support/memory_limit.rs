@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::made::TestResource;
 
-/// Control group whose processes share this amount of memory, including page cache; removed when
-/// dropped.
+/// Control group whose processes together may use this amount of memory, including page cache. It
+/// is removed when this value is dropped.
 pub struct MemoryLimit {
     group: PathBuf,
     _made: TestResource,

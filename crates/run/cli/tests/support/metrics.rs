@@ -1,9 +1,10 @@
-//! A server of metrics.
+//! A server that serves metrics.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-/// Answers every request for metrics with `answer`, which receives the number of earlier requests.
+/// Responds to every request for metrics with the text that `answer` returns. `answer` receives the
+/// number of earlier requests.
 pub fn metrics(answer: impl Fn(u64) -> String + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/metrics", listener.local_addr().unwrap());

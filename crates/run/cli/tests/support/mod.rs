@@ -1,4 +1,5 @@
-//! Shared support of command tests: a program with its own directories, small plans, loop devices.
+//! Shared support for tests of commands: a program with its own directories, small plans, loop
+//! devices.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 pub mod browser;
@@ -29,7 +30,7 @@ pub struct Sandbox {
 
 impl Sandbox {
     pub fn new() -> Self {
-        // Not below /tmp, which may be in memory: the tests need a file system on a device.
+        // Do not use /tmp, which may be in memory: the tests need a file system on a device.
         let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         std::fs::create_dir(root.path().join("data")).unwrap();
         Self { root }
@@ -50,7 +51,7 @@ impl Sandbox {
             .env("XDG_STATE_HOME", self.path("state"))
             .env("XDG_DATA_HOME", self.path("share"))
             .env("XDG_CACHE_HOME", self.path("cache"))
-            // Otherwise each sandbox would take 10 s to measure these figures; a separate test
+            // Otherwise each sandbox would measure these figures, which takes 10 s. A separate test
             // measures them.
             .env("PLIMSOLL_CALIBRATE", "never")
             .env_remove("NO_COLOR")
@@ -67,14 +68,14 @@ impl Sandbox {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Writes a plan; returns its path.
+    /// Writes a plan. Returns its path.
     pub fn plan(&self, plan: &SmallPlan) -> String {
         let path = self.path("plan.toml");
         std::fs::write(&path, plan.text()).unwrap();
         path.display().to_string()
     }
 
-    /// The only bundle in the catalogue.
+    /// Returns the only bundle in the catalogue.
     pub fn bundle(&self) -> PathBuf {
         let mut bundles = self.bundles();
         assert_eq!(bundles.len(), 1, "{bundles:?}");
@@ -89,7 +90,7 @@ impl Sandbox {
         bundles
     }
 
-    /// Names in the data directory.
+    /// Returns the names in the data directory.
     pub fn left_in_data(&self) -> Vec<String> {
         names(&self.data())
     }
@@ -104,6 +105,7 @@ pub fn names(directory: &Path) -> Vec<String> {
 }
 
 /// A finished command.
+#[derive(Debug)]
 pub struct CommandOutput {
     pub code: i32,
     pub stdout: String,
@@ -120,7 +122,8 @@ impl From<Output> for CommandOutput {
     }
 }
 
-/// Rules that fail because the hypervisor or other processes took the test machine's resources.
+/// Rules that fail because the hypervisor or other processes used the resources of the test
+/// machine.
 pub const OF_THE_HOST: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
 
 /// Returns the failed rules of a verdict, without those in [`OF_THE_HOST`].
@@ -137,8 +140,8 @@ impl CommandOutput {
         self
     }
 
-    /// Checks a run against a server on this host. The verdict reports reads that the server's page
-    /// cache served, if any, and no other finding fails.
+    /// Checks a run on a server on this host. If the server's page cache served reads, the verdict
+    /// reports this, and no other finding may fail.
     #[track_caller]
     pub fn measured_on_this_host(self) -> Self {
         let verdict = self.json();
@@ -168,7 +171,7 @@ pub fn json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// A plan of a few seconds on little data.
+/// A plan that takes a few seconds and has little data.
 #[derive(Clone)]
 pub struct SmallPlan {
     pub name: String,
@@ -199,8 +202,8 @@ impl SmallPlan {
         }
     }
 
-    /// With this small cache, fast storage leaves too few clean pages. Stalls are therefore counted
-    /// here and limit nothing.
+    /// With this small cache, fast storage does not leave enough clean pages. Stalls are therefore
+    /// counted here, but have no limit.
     pub fn text(&self) -> String {
         let Self { name, target, mailboxes, mailbox_size, databases, .. } = self;
         let Self { mailbox, phases, warm_up, measure, more, .. } = self;
@@ -225,13 +228,13 @@ pub fn tool(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A loop device on a fully allocated image, removed when dropped.
+/// A loop device on a fully allocated image. It is removed when this value is dropped.
 pub struct LoopDevice {
     pub name: String,
 }
 
 impl LoopDevice {
-    /// A device of `size_mib` MiB with direct I/O on an image below `root`.
+    /// Creates a device of `size_mib` MiB with direct I/O, on an image in `root`.
     pub fn new(root: &Path, size_mib: u64) -> Self {
         let image = root.join("device.image").display().to_string();
         tool("fallocate", &["-l", &format!("{size_mib}MiB"), &image]);
@@ -245,7 +248,7 @@ impl Drop for LoopDevice {
     }
 }
 
-/// A file system on a loop device, removed when dropped.
+/// A file system on a loop device. It is removed when this value is dropped.
 pub struct LoopFs {
     pub device: String,
     pub mount: PathBuf,
@@ -253,8 +256,8 @@ pub struct LoopFs {
 }
 
 impl LoopFs {
-    /// A `mkfs.KIND` file system of `size_mib` MiB with direct I/O on a fully written image below
-    /// `root`.
+    /// Creates a `mkfs.KIND` file system of `size_mib` MiB with direct I/O, on a fully written
+    /// image in `root`.
     pub fn new(root: &Path, kind: &str, size_mib: u64, options: &str) -> Self {
         let (image, mount) = (root.join("image"), root.join("mount"));
         std::fs::create_dir(&mount).unwrap();
@@ -277,7 +280,7 @@ impl LoopFs {
         fs
     }
 
-    /// Counters of the device: bytes read, bytes written, flushes.
+    /// Returns counters of the device: bytes read, bytes written, flushes.
     pub fn counters(&self) -> (u64, u64, u64) {
         let name = self.device.trim_start_matches("/dev/");
         let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
@@ -308,7 +311,7 @@ pub fn signal(child: &Child, signal: &str) {
     tool("kill", &[signal, &child.id().to_string()]);
 }
 
-/// A model with one core and an unknown core time for each read.
+/// A model with one core and an unknown core time per read.
 pub const TINY_MODEL: &str = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom = \"chosen\"\n\
     [load]\nfrom = \"chosen\"\nclients = 8\ndepth = 2\nfiles = 8\nfile_bytes = \"1 GB\"\n\
     [block.path]\nkind = \"path\"\nbelow = \"drive\"\ncpu = \"cpu\"\nfrom = \"assumed\"\n\
@@ -317,7 +320,7 @@ pub const TINY_MODEL: &str = "[model]\nname = \"tiny\"\nentry = \"path\"\nfrom =
     [block.drive]\nkind = \"drive\"\nfrom = \"assumed\"\ncount = 4\nread_us = 20\nwrite_us = 20\n\
     read_bytes_per_s = 1e9\nwrite_bytes_per_s = 1e9\n";
 
-/// The outcome of a rule in the verdict.
+/// Returns the outcome of a rule in the verdict.
 pub fn found(verdict: &Value, rule: &str) -> Value {
     if verdict["passed"].as_array().unwrap().iter().any(|name| name == rule) {
         return "pass".into();
@@ -329,8 +332,9 @@ pub fn found(verdict: &Value, rule: &str) -> Value {
         .map_or(Value::Null, |f| f["outcome"].clone())
 }
 
-/// The balance of bytes fails, or it is unknown because the disk below moved more bytes than the
-/// run requested: an earlier test's unwritten pages are enough. Unknown is not a pass.
+/// Checks that the byte balance fails, or is unknown because the underlying disk moved more bytes
+/// than the run requested. This happens if pages of an earlier test are still being written.
+/// Unknown is not a pass.
 #[track_caller]
 pub fn is_not_acquitted(verdict: &Value) {
     match found(verdict, "bytes-balance").as_str() {
@@ -339,10 +343,10 @@ pub fn is_not_acquitted(verdict: &Value) {
             let findings = verdict["findings"].as_array().unwrap();
             let balance = findings.iter().find(|f| f["rule"] == "bytes-balance").unwrap();
             assert!(
-                balance["says"].as_str().unwrap().contains("also moved bytes for other"),
+                balance["says"].as_str().unwrap().contains("worked for other processes"),
                 "{verdict:#}"
             );
-            // Of another tool's result nothing is required.
+            // Nothing is required of another tool's result.
             let open = if verdict["tier"] == "T2" { "MEASURED" } else { "INCONCLUSIVE" };
             assert_eq!(verdict["verdict"], open, "{verdict:#}");
             assert_ne!(verdict["claims"]["requirement"], "believable", "{verdict:#}");

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use super::tool;
 
-/// Another process's load: reads and writes the disk of `path` past the page cache until dropped.
+/// Load of another process: it reads and writes the disk of `path` without the page cache until
+/// this value is dropped.
 pub struct Neighbour {
     stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -21,7 +22,7 @@ impl Neighbour {
         let thread = std::thread::spawn(move || {
             use std::sync::atomic::Ordering;
             while !seen.load(Ordering::Relaxed) {
-                // Separate processes, so that they are counted separately from the test.
+                // The load uses separate processes, so that it is not counted as I/O of the test.
                 let read = [&format!("if={file}"), "of=/dev/null", "bs=1M", "iflag=direct"];
                 let write =
                     ["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "oflag=direct"];

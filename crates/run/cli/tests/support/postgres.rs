@@ -1,5 +1,5 @@
-//! A PostgreSQL server for a test, which `./test` installs. It runs on a free port of this host,
-//! has one user with a password, and is ended by process id.
+//! A PostgreSQL server for a test; `./test` installs PostgreSQL. The server uses a free port of
+//! this host and has one user with a password. It is ended by process id.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,10 +11,10 @@ use super::port::free_port;
 
 use super::{tool, wait_until};
 
-/// The password of its user.
+/// Password of the server's user.
 pub const PASSWORD: &str = "s3cret word";
 
-/// A server, killed when dropped.
+/// A server. It is killed when this value is dropped.
 pub struct Postgres {
     child: Child,
     port: u16,
@@ -48,7 +48,7 @@ fn as_its_user(program: &Path) -> Command {
 
 impl Postgres {
     pub fn start() -> Self {
-        // The server's user must have access.
+        // The operating system's user for the server must have access.
         let root =
             tempfile::Builder::new().prefix("plimsoll-postgres-").tempdir_in("/tmp").unwrap();
         let at = |name: &str| root.path().join(name).display().to_string();
@@ -136,24 +136,24 @@ impl Postgres {
         });
     }
 
-    /// Ends it like a power failure: without notice or further writes.
+    /// Kills the server as a power failure would: without notice or further writes.
     pub fn kill(&mut self) {
         let id = rustix::process::Pid::from_child(&self.child);
-        // Its child processes notice this and exit.
+        // The server's child processes notice this and exit.
         let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
         let _ = self.child.wait();
     }
 
-    /// Stops (`-STOP`) or continues (`-CONT`) all of its processes.
+    /// Stops (`-STOP`) or continues (`-CONT`) all processes of the server.
     pub fn signal(&self, signal: &str) {
         let main = self.child.id().to_string();
         let own = std::fs::read_to_string(format!("/proc/{main}/task/{main}/children")).unwrap();
         tool("kill", &[&[signal, &main][..], &own.split_whitespace().collect::<Vec<_>>()].concat());
     }
 
-    /// Starts it again after [`Self::kill`].
+    /// Starts the server again after [`Self::kill`].
     pub fn start_again(&mut self) {
-        // Remaining processes of the old server use its memory for a while.
+        // For a while, remaining processes of the old server use its shared memory.
         for _ in 0..50 {
             self.child = Self::serve(&self.root, self.port);
             std::thread::sleep(Duration::from_millis(200));
@@ -164,7 +164,7 @@ impl Postgres {
         self.wait();
     }
 
-    /// The address of its database, without the password.
+    /// Returns the address of the database, without the password.
     pub fn address(&self) -> String {
         format!("postgres://ann@127.0.0.1:{}/storage", self.port)
     }
@@ -174,7 +174,7 @@ impl Postgres {
         self.root.path().join("server.pem")
     }
 
-    /// Executes SQL and returns the output, one line per row.
+    /// Executes SQL. Returns the output, one line per row.
     pub fn sql(&self, database: &str, sql: &str) -> String {
         let ran = Command::new(program("psql"))
             .args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-U", "ann", "-d", database])

@@ -1,4 +1,4 @@
-//! A server of the page, with requests over HTTP.
+//! A server of the web page, and HTTP requests to it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Sandbox;
 
-/// A server of a sandbox, ended when dropped.
+/// A server in a sandbox. It ends when this value is dropped.
 pub struct Server {
     pub child: Child,
     pub address: String,
@@ -51,7 +51,7 @@ impl Server {
         Self::of(sandbox.start(&all))
     }
 
-    /// A server that was started with `--json` and a piped stdout.
+    /// A server that was started with `--json` and whose stdout is a pipe.
     pub fn of(mut child: Child) -> Self {
         let mut said = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -103,7 +103,7 @@ impl Server {
         self.ask("POST", path, headers, &fields.join("&"))
     }
 
-    /// Asks with the header that programs name.
+    /// Sends a request with the header that programs use.
     pub fn send(&self, path: &str, body: &str) -> Answer {
         let headers = format!("X-CSRF-Token: {}\r\nContent-Type: text/plain\r\n", self.csrf());
         self.ask("POST", path, &headers, body)

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::made::TestResource;
 use super::tool;
 
-/// Control group that limits the operations of one device for its processes; removed when dropped.
+/// Control group that limits the operations of its processes on one device. It is removed when this
+/// value is dropped.
 pub struct Throttle {
     group: PathBuf,
     numbers: String,
@@ -30,7 +31,7 @@ impl Throttle {
         Self { group, numbers, _made: made }
     }
 
-    /// Sets the operations a second, of reads and of writes; `None` lifts the limit.
+    /// Sets the limit of operations per second, for reads and for writes; `None` removes the limit.
     pub fn limit(&self, rate: Option<u32>) {
         if self.group.join("io.max").exists() {
             let word = rate.map_or("max".to_owned(), |rate| rate.to_string());
@@ -54,9 +55,9 @@ impl Throttle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceSpeed {
     Full,
-    /// Operations a second, of reads and of writes.
+    /// Operations per second, for reads and for writes.
     Limited(u32),
-    /// Full speed for `fast_ms`, then `rate` operations a second for `slow_ms`, repeatedly.
+    /// Alternates between full speed for `fast_ms` and `rate` operations per second for `slow_ms`.
     Stalling {
         fast_ms: u64,
         slow_ms: u64,
@@ -64,10 +65,10 @@ pub enum DeviceSpeed {
     },
 }
 
-/// Time after which the device stops stalling: a test that fails does not wait for ever.
+/// Time after which the device no longer stalls, so that a failing test does not wait forever.
 const STALLS_MAX: Duration = Duration::from_secs(120);
 
-/// Changes a device's speed for the processes in its group, until dropped.
+/// Changes a device's speed for the processes in its group until this value is dropped.
 pub struct SpeedControl {
     throttle: Arc<Throttle>,
     stop: Arc<AtomicBool>,
@@ -75,7 +76,7 @@ pub struct SpeedControl {
 }
 
 impl SpeedControl {
-    /// Starts the control; `None` if the device still has its full speed.
+    /// Starts to change the speed. Returns `None` if the device still has its full speed.
     pub fn start(speed: DeviceSpeed, device: &str) -> Option<Self> {
         if speed == DeviceSpeed::Full {
             return None;

@@ -1,4 +1,4 @@
-//! Set-ups that once passed by mistake, and an honest twin of each.
+//! Set-ups that once passed by mistake, each with an honest twin.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::throttle::DeviceSpeed;
 use super::{Sandbox, found, tool};
 
-/// A kind of trick with its variables.
+/// A kind of trick, and its parameters.
 #[derive(Clone, Copy, Debug)]
 pub enum Trick {
-    /// The device is slow at each flush, and the limit is on durable writes.
+    /// The device is slow at each flush, and durable writes have a limit.
     SlowFlush {
         sync: &'static str,
         sync_every: u32,
@@ -18,10 +18,10 @@ pub enum Trick {
         direct: &'static str,
         clients: u32,
         reads: u32,
-        /// Row of the requirement that the flushes break.
+        /// Row of the requirement whose limit the flushes exceed.
         limit: &'static str,
     },
-    /// The device stalls, and meanwhile a closed loop issues nothing.
+    /// The device stalls; a closed loop issues no operations meanwhile.
     Stalls {
         fast_ms: u64,
         slow_ms: u64,
@@ -30,7 +30,8 @@ pub enum Trick {
         reads: u32,
         limit: &'static str,
     },
-    /// Small buffered operations next to the bytes of large direct operations.
+    /// Small buffered operations, at the same time as large direct operations that move most of the
+    /// bytes.
     SmallBuffered {
         reads: u32,
         small_kib: u64,
@@ -39,7 +40,7 @@ pub enum Trick {
         streams: u32,
         pattern: &'static str,
     },
-    /// Operations on names and attributes, which the kernel answers from memory.
+    /// Operations on names and attributes, which the kernel serves from memory.
     Names {
         metadata: &'static str,
         /// The only operation on names.
@@ -49,38 +50,39 @@ pub enum Trick {
         depth: u32,
         limit: &'static str,
     },
-    /// A load that uses a corner of the capacity.
+    /// A load that uses only a small part of the required capacity.
     Corner(Corner),
-    /// A library that can answer in the kernel's place.
+    /// A library that can respond in place of the kernel.
     Library(Library),
 }
 
-/// Ways in which a load leaves most of the capacity unused.
+/// Reasons why a load does not use most of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corner {
     /// A working set of this size, with this percentage of reads.
     WorkingSet { kib: u64, reads: u32 },
     /// A working set at an offset.
     Offset { kib: u64 },
-    /// One block in each MiB.
+    /// Each operation is on one block in each MiB.
     Aligned,
     /// Nearly all operations in a thousandth of the space.
     Hot,
-    /// A stream on all of the capacity, so slow that it touches almost nothing, next to a stream on
-    /// a small part.
+    /// A stream that covers the whole capacity, but is so slow that it accesses almost nothing, and
+    /// a stream on a small part.
     IdleStream,
 }
 
-/// Ways in which a library gets into the process.
+/// Ways in which a library is loaded into the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
-    /// A copy of the program's library of this index, before the distribution's own.
+    /// A copy of one of the program's libraries (with this index), which is loaded before the
+    /// distribution's own.
     Path(usize),
     Preload(usize),
     Audit(usize),
-    /// A preloaded library that answers `pread64`.
+    /// A preloaded library that responds to `pread64`.
     Answers,
-    /// The same, as `LD_LIBRARY_PATH` with a link to a copy.
+    /// The same library, loaded through `LD_LIBRARY_PATH` and a link to a copy.
     Link(usize),
 }
 
@@ -88,13 +90,13 @@ pub enum Library {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     Trick,
-    /// The honest twin without the trick.
+    /// The honest twin, which does not use the trick.
     TwinWithout,
-    /// The honest twin; the same storage satisfies its requirement.
+    /// The honest twin: the same storage meets its requirement.
     TwinMet,
 }
 
-/// A stream of a set-up. Without a `size_bytes`, the lines place it themselves.
+/// A stream of a set-up. Without `size_bytes`, its lines set its place.
 pub struct Stream {
     lines: String,
     size_bytes: u64,
@@ -115,9 +117,9 @@ pub struct SetUp {
 pub struct ExpectedVerdict {
     /// Reason why a PASS is false; `None` for an honest twin.
     pub no_pass: Option<String>,
-    /// Rows whose limit must be exceeded, with the smallest latency that they can show.
+    /// Rows whose limits must be exceeded, each with the smallest latency that the row may show.
     broken: Vec<(&'static str, u64)>,
-    /// Rows that must not be broken.
+    /// Rows whose limits must not be exceeded.
     kept: Vec<&'static str>,
     /// Rule that must not pass.
     open: Option<&'static str>,
@@ -127,7 +129,7 @@ pub struct ExpectedVerdict {
 
 /// A difference between a verdict and the expected one.
 pub struct Difference {
-    /// True if the verdict accepts something false, false if it accuses something honest.
+    /// True if the verdict accepts something false; false if it rejects something honest.
     pub accepts: bool,
     pub says: String,
 }
@@ -135,15 +137,16 @@ pub struct Difference {
 const MIB: u64 = 1 << 20;
 /// Operations per second of a device with slow flushes.
 const SLOW_RATE: u32 = 10;
-/// Operations a second while a device stalls.
+/// Operations per second while a device stalls.
 const STALL_RATE: u32 = 4;
-/// A limit that flushes at [`SLOW_RATE`] break. Other users of a disk need less than [`GENEROUS`].
+/// A limit that flushes at [`SLOW_RATE`] exceed. If other users of a disk affect the test, flushes
+/// still take less than [`GENEROUS`].
 const SLOW_LIMIT: &str = "10ms";
 const GENEROUS: &str = "3s";
-/// A limit that the slow device does not exceed either.
+/// A limit that even the slow device does not exceed.
 const PATIENT: &str = "60s";
 const MS_AS_NS: u64 = 1_000_000;
-/// Bytes of the files of which a trick uses a corner.
+/// Size of the files, of which a trick only uses a small part.
 const ROOM_MIB: u64 = 96;
 
 impl Trick {
@@ -159,12 +162,12 @@ impl Trick {
         }
     }
 
-    /// True if it needs a device whose speed can be limited.
+    /// Returns true if the trick needs a device whose speed can be limited.
     pub fn limits_device(self) -> bool {
         matches!(self, Self::SlowFlush { .. } | Self::Stalls { .. })
     }
 
-    /// Whether it needs files.
+    /// Returns true if the trick needs files.
     pub fn needs_names(self) -> bool {
         match self {
             Self::Names { .. } => true,
@@ -218,8 +221,8 @@ impl Trick {
             set_up.speed = DeviceSpeed::Limited(SLOW_RATE);
         }
         if role == Role::Trick {
-            // Between flushes, a process without a CPU gathers credit of the throttle: some of its
-            // flushes are then fast.
+            // If a process waits for a CPU between flushes, the throttle accumulates credit, and
+            // some of the next flushes are fast.
             set_up.breaks(limit, 10 * MS_AS_NS, "each flush takes ten times the limit");
         } else {
             set_up.expected.kept.push(limit);
@@ -295,7 +298,7 @@ impl Trick {
             ));
         }
         let requirement = match role {
-            // No disk below a file system answers in this time, and no kernel at this rate.
+            // No disk with a file system responds this fast, and no kernel sustains this rate.
             Role::Trick => format!("iops = 200000\n{limit} = \"15us\""),
             Role::TwinWithout => format!("iops = 1\n{limit} = {GENEROUS:?}"),
             Role::TwinMet => format!("iops = 1\nmetadata_ops = 1\n{limit} = {GENEROUS:?}"),
@@ -378,7 +381,7 @@ impl SetUp {
         self.expected.open = Some(rule);
     }
 
-    /// Writes the plan. `target` is the content of its section.
+    /// Writes the plan. `target` is the content of its target section.
     pub fn plan(&self, target: &str, measure_ms: u64) -> String {
         let on_device = target.starts_with("device");
         let mut streams = String::new();
@@ -389,7 +392,7 @@ impl SetUp {
             if !on_device {
                 streams.push_str(&format!("file_size = \"{size}B\"\n"));
             } else if self.streams.len() > 1 && !stream.lines.contains("working_set") {
-                // Streams of a device have separate regions, like files.
+                // Streams on a device have separate regions, as files would be.
                 streams.push_str(&format!("offset = \"{offset}B\"\nworking_set = \"{size}B\"\n"));
                 offset += size;
             }
@@ -444,8 +447,8 @@ impl Library {
     }
 }
 
-/// Copies one of the distribution's libraries that the program uses: the owner of the copy can put
-/// anything into it.
+/// Copies one of the distribution's libraries that the program uses. The owner of the copy can
+/// change its contents.
 fn copy_library(index: usize, directory: &Path) -> std::path::PathBuf {
     let mapped = tool("ldd", &[env!("CARGO_BIN_EXE_plimsoll")]);
     let libraries = mapped.lines().filter(|line| line.contains("=>"));

@@ -1,4 +1,4 @@
-//! `plimsoll run` on NFS exports, against a real NFS-Ganesha server.
+//! `plimsoll run` on NFS exports of a real NFS-Ganesha server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::relay;
 use crate::support::{self, Sandbox, json};
 use serde_json::Value;
 
-/// A plan of `measure` seconds on `exports`.
+/// A plan that measures for `measure` seconds on `exports`.
 fn plan(sandbox: &Sandbox, exports: &[String], workload: &str, measure: &str) -> String {
     let text = format!(
         "version = 1\nname = \"nfs\"\nseed = 7\n[target]\nnfs = {exports:?}\nconnections = 2\n\
@@ -27,7 +27,7 @@ fn counter(run: &Value, name: &str) -> u64 {
 const ALL_KINDS: &str = "sizes = \"4KiB\"\nreads = 60\nmetadata = 20\nqueue_depth = 4\nclients = 3\n\
     sync = \"fsync\"\nsync_every = 16";
 
-/// One second is enough for operations of every kind, unless another process uses the disk.
+/// Within a second, operations of every kind occur, unless another process uses the disk.
 const MEASURES: [&str; 3] = ["1s", "5s", "20s"];
 
 #[test]
@@ -36,8 +36,8 @@ fn calls_are_those_that_a_relay_counts() {
     assert!(all, "there was every kind of call within {MEASURES:?}");
 }
 
-/// Compares the calls that a run recorded with the calls a relay counted. Returns whether every
-/// kind occurred.
+/// Compares the calls that a run recorded with the calls that a relay counted. Returns true if
+/// every kind of call occurred.
 fn calls_are_counted(measure: &str) -> bool {
     let server = Ganesha::start(2);
     let (address, counts) = relay::start(server.address());
@@ -47,7 +47,7 @@ fn calls_are_counted(measure: &str) -> bool {
     };
     let sandbox = Sandbox::new();
     let path = plan(&sandbox, &[url(1), url(2)], ALL_KINDS, measure);
-    // Data is kept, so that no call follows the counted ones.
+    // The data is kept, so no call is made after the counted calls.
     let ran = sandbox.run(&["run", &path, "--json", "-q", "--keep"]).measured_on_this_host();
     let verdict = ran.json();
     let run = json(&sandbox.bundle().join("run.json"));
@@ -92,7 +92,7 @@ fn several_streams_at_once_have_files_of_their_own() {
     assert!(all, "every stream did what it has to within {MEASURES:?}");
 }
 
-/// Whether every stream completed every kind of its operations.
+/// Returns true if every stream completed every kind of its operations.
 fn streams_have_their_own(measure: &str) -> bool {
     let server = Ganesha::start(2);
     let sandbox = Sandbox::new();
@@ -117,9 +117,9 @@ fn streams_have_their_own(measure: &str) -> bool {
     assert!(found.iter().flatten().all(|class| class["errors"] == 0), "{run}");
     let done = |class: &&Value| class["count"].as_u64().unwrap() > 0;
     let is_all = found.iter().all(|class| class.as_ref().is_some_and(done));
-    // Two shares of each stream, in alternation over both exports: 4 MiB in files of 1 MiB and 4
-    // MiB in files of 2 MiB. They are checked in blocks of 4 KiB, except blocks written twice at
-    // the same time.
+    // Each stream has two shares, which are assigned to the two exports in turn: 4 MiB in files of
+    // 1 MiB, and 4 MiB in files of 2 MiB. They are checked in blocks of 4 KiB, except blocks that
+    // were written twice at the same time.
     assert_eq!(run["checks"]["errors"], 0);
     assert!((2000..=2048).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
     for (export, share, files, size) in
@@ -148,7 +148,7 @@ fn a_server_killed_in_mid_run_loses_nothing_and_is_a_finding() {
     while std::fs::metadata(&last).map_or(0, |file| file.len()) < 4 << 20 {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // After the warm-up, and well before the end.
+    // This time is after the warm-up, and well before the end.
     std::thread::sleep(Duration::from_millis(1500));
     server.kill();
     std::thread::sleep(Duration::from_millis(1000));
@@ -162,7 +162,8 @@ fn a_server_killed_in_mid_run_loses_nothing_and_is_a_finding() {
     // 8 MiB in blocks of 4 KiB, except blocks written twice at the same time.
     assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 2000, "{run}");
     assert!(counter(&run, "restarts") > 0 && counter(&run, "doubt_commits") > 0, "{run}");
-    // The client sent unstable acknowledged writes again, the latest of each block.
+    // The client sent unstable writes that had been acknowledged again: the latest write of each
+    // block.
     let (writes, bytes) = (counter(&run, "writes_resent"), counter(&run, "resent_bytes"));
     assert!(writes > 0 && (4096..=8 << 20).contains(&bytes), "{run}");
     let outage_ns = counter(&run, "outage_ns_max");
@@ -209,5 +210,5 @@ fn what_cannot_be_done_is_said() {
     let nowhere = ["nfs://127.0.0.1/export?nfsport=1&mountport=1".to_owned()];
     let path = plan(&sandbox, &nowhere, ALL_KINDS, "1s");
     sandbox.run(&["run", &path, "-q"]).expect(5).says("the mount service at 127.0.0.1:1");
-    sandbox.run(&["verify", &nowhere[0]]).expect(2).says("only during its run");
+    sandbox.run(&["verify", &nowhere[0]]).expect(2).says("only by the run that writes it");
 }

@@ -1,4 +1,4 @@
-//! `plimsoll run` on a bucket, against a real S3 server.
+//! `plimsoll run` on a bucket of a real S3 server.
 
 use crate::front::Front;
 use crate::s3::{KEY, SECRET, Server};
@@ -61,7 +61,7 @@ fn objects_are_put_got_checked_and_removed() {
     for kind in kinds {
         assert!(count(&run, &format!("matrix.{kind}")) > 0, "{kind}");
     }
-    // One fill, one verification at the end, and the run between them.
+    // The data is written once and verified once at the end, and the run is in between.
     let gets = run["counters"]["s3.operations.get"].as_u64().unwrap();
     assert!(gets >= count(&run, "matrix.read") + 128, "{gets}");
     let left = server.directory.path().join("load/unit/plimsoll-objects/s000");
@@ -84,8 +84,8 @@ fn ranges_of_larger_objects_are_read() {
     assert!(count(&run, "matrix.read") > 0 && count(&run, "matrix.write") > 0);
 }
 
-/// Objects are conditioned like files: each is put twice before the measurement. The conditioning
-/// ends in the steady state or at its maximum length.
+/// Objects are conditioned like files: each is written twice before the measurement. Conditioning
+/// ends at steady state or after its maximum duration.
 #[test]
 fn objects_are_conditioned_and_measured_until_steady() {
     let server = Server::start();
@@ -134,7 +134,7 @@ fn a_store_over_https_is_trusted_by_the_authority_that_is_named() {
     };
     CommandOutput::from(command().output().unwrap())
         .expect(5)
-        .says("name the authority's file in AWS_CA");
+        .says("set AWS_CA_BUNDLE to the authority's");
     let trusting = command().env("AWS_CA_BUNDLE", front.authority()).output().unwrap();
     CommandOutput::from(trusting).measured_on_this_host();
     assert!(count(&json(&sandbox.bundle().join("run.json")), "matrix.read") > 0);
@@ -178,8 +178,8 @@ fn a_fleet_loads_a_bucket_each_host_its_own_objects() {
     assert_eq!(stated["hosts"].as_array().unwrap().len(), 2);
 }
 
-/// A delay of 60 ms before the first byte fails the limit on first bytes; the same delay after it
-/// fails the limit on whole reads only.
+/// If the first byte is delayed by 60 ms, the limit on first bytes fails. If the delay follows the
+/// first byte, only the limit on whole reads fails.
 #[test]
 fn the_time_to_the_first_byte_is_a_class_and_a_limit_of_its_own() {
     let server = Server::start();
@@ -200,7 +200,7 @@ fn the_time_to_the_first_byte_is_a_class_and_a_limit_of_its_own() {
         let verdict = CommandOutput::from(command.output().unwrap()).json();
         let checks = verdict["checks"].as_array().unwrap();
         let ok = |name: &str| &checks.iter().find(|check| check["name"] == name).unwrap()["ok"];
-        // The run is short, so the limit may be undecided even if it is not exceeded.
+        // Because the run is short, the limit may be undecided even if it is not exceeded.
         let broken = ok("first_byte_latency_p50") == &Value::Bool(false);
         assert_eq!(broken, !keeps_first, "{verdict:#}");
         assert_eq!(ok("read_latency_p50"), &Value::Bool(false), "{verdict:#}");
@@ -222,7 +222,7 @@ fn the_time_to_the_first_byte_is_a_class_and_a_limit_of_its_own() {
     }
 }
 
-/// A dry run lists the bucket like the run: with the credentials, and with the prefix.
+/// A dry run lists the bucket like the run: with the same credentials and the same prefix.
 #[test]
 fn a_dry_run_refuses_what_the_run_refuses() {
     let server = Server::start();

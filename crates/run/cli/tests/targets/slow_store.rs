@@ -1,5 +1,5 @@
-//! A store that delays its responses: before their first byte, or after the first byte of the
-//! object.
+//! An object store that delays its responses: before the first byte of the response, or after the
+//! first byte of the object.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use crate::s3::port::free_port;
 
-/// Place of the delay in a response.
+/// Position of the delay in a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Delayed {
     BeforeFirstByte,
     AfterFirstByte,
 }
 
-/// Relays connections to the store on `port`, with a delay in each response. Returns the endpoint.
+/// Relays connections to the store on `port`, and delays each response. Returns the endpoint.
 pub fn start(port: u16, delayed: Delayed, delay: Duration) -> String {
     let own = free_port();
     let listener = TcpListener::bind(("127.0.0.1", own)).unwrap();

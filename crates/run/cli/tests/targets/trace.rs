@@ -1,4 +1,4 @@
-//! `plimsoll run --trace`: a trace recorded by the test with fio, replayed on a file, on a model,
+//! `plimsoll run --trace`: the test records a trace with fio and replays it on a file, on a model,
 //! and on a target that is too slow for it.
 
 use std::fmt::Write as _;
@@ -8,12 +8,12 @@ use std::process::Command;
 use crate::support::{OF_THE_HOST, Sandbox, json, names};
 use serde_json::Value;
 
-/// Number of reads and writes in the trace, and their interval.
+/// Number of reads and writes in the trace, and the interval between them.
 const OPERATIONS: u64 = 600;
 const GAP_US: u64 = 5_000;
 
-/// A trace in fio's `write_iolog` format: two reads in three, in blocks of 4 KiB over 16 MiB, and a
-/// few flushes.
+/// A trace in fio's `write_iolog` format: two of three operations are reads, in blocks of 4 KiB
+/// over 16 MiB, with a few flushes.
 fn iolog() -> String {
     let mut text = "fio version 3 iolog\n0 /f add\n0 /f open\n".to_owned();
     for i in 0..OPERATIONS {
@@ -48,17 +48,18 @@ fn flushes(run: &Value) -> u64 {
     classes.filter(|c| c["group"] == "sync").map(|c| c["count"].as_u64().unwrap()).sum()
 }
 
-/// The outcome of a rule; `None` if it passed or does not apply.
+/// Returns the outcome of a rule; `None` if it passed or does not apply.
 fn outcome<'v>(verdict: &'v Value, rule: &str) -> Option<&'v str> {
     let mut findings = verdict["findings"].as_array().unwrap().iter();
     findings.find(|finding| finding["rule"] == rule).and_then(|finding| finding["outcome"].as_str())
 }
 
-/// Allowed lag on a machine with other load.
+/// Lag that is allowed on a machine with other load.
 const PATIENT: [&str; 2] = ["--set", "workload.trace.lag_max=3s"];
 
 /// A replay in time is measured, and its rate equals the rate of the trace. If the hypervisor
-/// paused the test machine for longer, the verdict states that the replay was late.
+/// paused the test machine for longer than the allowed lag, the verdict states that the replay was
+/// late.
 fn in_time(verdict: &Value, replay: &Value) {
     if OF_THE_HOST.iter().any(|rule| outcome(verdict, rule) == Some("fail")) {
         return;
@@ -146,8 +147,8 @@ fn a_model_replays_at_any_pace_and_one_that_is_too_slow_fails_by_name() {
             serde_json::from_str::<Value>(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr)),
         )
     };
-    // A disk does not sustain 2,000 operations per second with at most four in flight: the replay
-    // falls behind because of the disk.
+    // With at most four operations in flight, a disk does not sustain 2,000 operations per second.
+    // The replay falls behind because of the disk.
     let (code, verdict) = replay("10x", &["--depth", "4"]);
     assert_eq!((code, verdict["verdict"].as_str()), (1, Some("FAIL")), "{verdict:#}");
     assert_eq!(outcome(&verdict, "trace-late"), Some("fail"));
@@ -155,13 +156,13 @@ fn a_model_replays_at_any_pace_and_one_that_is_too_slow_fails_by_name() {
         verdict["findings"].as_array().unwrap().iter().find(|f| f["rule"] == "trace-late").unwrap();
     assert!(says["says"].as_str().unwrap().contains("fell behind the trace"), "{says}");
     assert!(says["evidence"]["lag_ns_end"].as_u64().unwrap() > 100_000_000, "{says}");
-    // It sustains 40 per second.
+    // The disk sustains 40 operations per second.
     let (code, verdict) = replay("0.2x", &[]);
     assert_eq!((code, verdict["verdict"].as_str()), (0, Some("MEASURED")), "{verdict:#}");
     assert_eq!(verdict["claims"]["trace-replay"], "believable");
     let rate = verdict["achieved_iops_per_s"].as_f64().unwrap();
     assert!((39.2..40.8).contains(&rate), "{rate}");
-    // At full speed no operation can be late; the run ends with the trace.
+    // At full speed, no operation can be late, and the run ends with the trace.
     let (code, verdict) = replay("as-fast", &["--depth", "8"]);
     assert_eq!((code, verdict["verdict"].as_str()), (0, Some("MEASURED")), "{verdict:#}");
     assert_eq!(outcome(&verdict, "trace-late"), None);
@@ -177,10 +178,14 @@ fn a_plan_of_a_trace_is_written_and_holds_to_its_file() {
     std::fs::write(&plan, &imported.stdout).unwrap();
     let plan = plan.to_str().unwrap();
     sandbox.run(&["plan", "check", plan, "--model", "single-hdd"]).expect(0);
-    // Another file with the same name is not replayed.
+    // If another file has the same name, it is not replayed.
     std::fs::write(&trace, iolog().replace("write", "read")).unwrap();
     let ran = sandbox.run(&["run", plan, "--model", "single-hdd"]).expect(2);
-    assert!(ran.stderr.contains("is not the trace that the plan names"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("is not the trace for which the plan was created"),
+        "{}",
+        ran.stderr
+    );
     assert!(sandbox.bundles().is_empty());
 }
 

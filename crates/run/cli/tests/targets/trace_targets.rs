@@ -11,11 +11,11 @@ use serde_json::Value;
 
 const READS: u64 = 200;
 const WRITES: u64 = 100;
-/// Parameters of the trace written here.
+/// Parameters of the trace that this test writes.
 const FLUSHES: u64 = 6;
 
-/// Two reads, then a write, of 4 KiB over 16 MiB at a fixed interval, with a flush after every
-/// fifty operations.
+/// Two reads and then a write of 4 KiB, over 16 MiB, at a fixed interval. Every fifty operations
+/// are followed by a flush.
 fn trace(sandbox: &Sandbox) -> PathBuf {
     let mut text = "fio version 3 iolog\n0 /f add\n0 /f open\n".to_owned();
     for i in 0..READS + WRITES {
@@ -46,8 +46,8 @@ fn count(run: &Value, group: &str, is_read: bool) -> u64 {
     alike.map(|c| c["count"].as_u64().unwrap()).sum()
 }
 
-/// Checks that reads, writes and flushes equal those of the trace, and that the replay was in time
-/// as far as the test machine allowed.
+/// Checks that reads, writes and flushes equal those of the trace, and that the replay was on time
+/// if the test machine allowed this.
 fn is_replayed(sandbox: &Sandbox, verdict: &Value) {
     let run = json(&sandbox.bundle().join("run.json"));
     let moved = (count(&run, "transactional", true), count(&run, "transactional", false));
@@ -64,7 +64,7 @@ fn is_replayed(sandbox: &Sandbox, verdict: &Value) {
     }
 }
 
-/// Flushes completed by a device.
+/// Returns the number of flushes that a device completed.
 fn flushes(device: &str) -> u64 {
     let name = device.trim_start_matches("/dev/");
     let text = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
@@ -88,8 +88,9 @@ fn a_trace_is_replayed_on_a_device_which_sees_its_flushes_and_is_too_slow_where_
     is_replayed(&sandbox, &verdict);
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["paths"][0]["path"], device.name.as_str());
-    // 2,400 per second, one at a time: each flush delays the following operations, which is not the
-    // replay's fault. A fast disk flushes in less than 3 ms, and no disk in less than 0.02 ms.
+    // 2,400 operations per second, one at a time. Each flush delays the following operations, which
+    // is not due to the replay. A fast disk takes less than 3 ms for a flush, and no disk takes
+    // less than 0.02 ms.
     let short =
         ["--json", "-q", "--pace", "12x", "--depth", "1", "--set", "workload.trace.lag_max=20us"];
     let ran = replay(&short);
@@ -114,7 +115,7 @@ fn a_trace_is_replayed_on_an_nfs_export_with_commits_for_its_flushes() {
     is_replayed(&sandbox, &verdict);
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "nfs");
-    // Requests on the wire: WRITE is 7, COMMIT 21. The file layout uses some of each.
+    // Requests on the network: WRITE is 7, COMMIT is 21. Creating the files also uses some of each.
     let counts = counts.lock().unwrap();
     assert!(counts.distinct(21) >= FLUSHES && counts.distinct(7) >= WRITES);
 }
@@ -126,7 +127,7 @@ fn a_model_flushes_too_and_a_store_of_objects_replays_no_trace() {
     let arguments = ["run", "--trace", trace.to_str().unwrap(), "--model", "single-hdd"];
     let ran = sandbox.run(&[&arguments[..], &["--json", "-q", "--pace", "0.1x"]].concat());
     is_replayed(&sandbox, &ran.json());
-    // A plan that replays the trace on an object store is rejected before any request.
+    // A plan that replays the trace on an object store is rejected before any request is sent.
     let imported = sandbox.run(&["plan", "import", trace.to_str().unwrap()]).expect(0).stdout;
     let plan = sandbox.path("replay.toml");
     let s3 = "s3 = \"s3://bucket/x\"\nendpoint = \"http://127.0.0.1:9\" # ";

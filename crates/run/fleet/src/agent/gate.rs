@@ -1,4 +1,4 @@
-//! Holds each phase of a run until the coordinator has set its start time.
+//! Makes each phase of a run wait until the coordinator has set its start time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,13 +19,14 @@ pub(super) struct Gate {
 struct State {
     /// Number of phases that have reached the gate.
     phase_count: u32,
-    /// The phase that waits, and the time at which it was ready.
+    /// The phase that is waiting, and the time at which it was ready.
     waiting: Option<(PhaseKind, u64)>,
-    /// The latest start time from the coordinator, with the number of its phase.
+    /// The latest start time from the coordinator, with the number of the phase to which it
+    /// applies.
     scheduled: Option<(u32, u64)>,
     /// True once the run must stop: phases no longer wait.
     open: bool,
-    /// Reason of the coordinator for stopping the run.
+    /// Reason why the coordinator stopped the run.
     stop_reason: Option<String>,
     run_start_ns: Option<u64>,
     starts: Vec<PhaseStart>,
@@ -58,7 +59,7 @@ impl Gate {
         state.stop_reason = Some(format!("the coordinator ({reason})"));
     }
 
-    /// Returns whether a phase is waiting for its start time.
+    /// Returns true if a phase is waiting for its start time.
     pub(super) fn is_waiting(&self) -> bool {
         let state = self.state();
         state.waiting.is_some() && !state.open
@@ -86,7 +87,7 @@ impl progress::Gate for Gate {
             state.phase_count += 1;
             state.waiting = Some((kind, ready_ns));
             let number = state.phase_count;
-            // The receiver closes only when the run is about to stop.
+            // Sending fails only if the run is about to stop.
             let _ = self.outbox.send(AgentMessage::Ready { kind, number, run_start_ns, ready_ns });
         }
         let (_, at_ns) = state.scheduled.filter(|(number, _)| *number == state.phase_count)?;

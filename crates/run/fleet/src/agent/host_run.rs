@@ -1,4 +1,4 @@
-//! One host's part of a fleet run: runs the plan on its own load threads, reports events and sends
+//! One host's part of a fleet run. Runs the plan on separate load threads, reports events and sends
 //! the evidence.
 
 use std::path::{Path, PathBuf};
@@ -22,11 +22,12 @@ use crate::broker::Broker;
 use crate::message::{AgentMessage, CoordinatorMessage, HostProgress, RunOutcome};
 use crate::order::Order;
 
-/// Maximum time to retry sending a message. The evidence stays on this host in any case.
+/// Maximum time for which sending a message is retried. Even if it fails, the evidence remains on
+/// this host.
 const SEND_TIMEOUT: Duration = Duration::from_secs(600);
-/// Maximum time to retry a subscription that a server which answers does not make.
+/// Maximum time for which a subscription is retried if the server responds but rejects it.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum time to retry once the agent must stop.
+/// Maximum time for which operations are still retried once the agent must stop.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum interval between progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -59,7 +60,7 @@ pub(super) async fn run_order(
     tokio::join!(working, sending);
 }
 
-/// Returns the logical units of the plan's devices, which no two hosts may share.
+/// Returns the logical units of the plan's devices. Two hosts must not use the same logical unit.
 fn units(plan: &ResolvedPlan) -> Vec<String> {
     let devices = plan.targets.iter().filter_map(|target| match &target.kind {
         TargetKind::Device { device } => Some(device),
@@ -68,7 +69,7 @@ fn units(plan: &ResolvedPlan) -> Vec<String> {
     devices.filter_map(|device| unit_of(Path::new(device))).collect()
 }
 
-/// Sends messages in order, and retries each until the broker has stored it.
+/// Sends messages in order. Retries each message until the broker has stored it.
 async fn send_all(
     broker: &Broker,
     subject: String,
@@ -98,8 +99,8 @@ struct RetryPolicy<'a> {
 }
 
 impl RetryPolicy<'_> {
-    /// Returns true if an operation that started at `since` must not be retried again. The first
-    /// call after `stop` starts the shutdown timeout.
+    /// Returns true if an operation that started at `since` must not be retried any more. The first
+    /// call after `stop` was set starts the shutdown timeout.
     fn timed_out(&self, since: Instant) -> bool {
         if !self.stop.load(Ordering::Relaxed) {
             return since.elapsed() > SEND_TIMEOUT;
@@ -128,7 +129,7 @@ async fn execute_plan(
             Ok(go) => break go,
             Err(error) => error,
         };
-        // During an outage the coordinator waits too.
+        // During an outage of the server, the coordinator also waits.
         if !broker.is_answering().await {
             refused = Instant::now();
         }
@@ -197,7 +198,7 @@ async fn execute_plan(
                         stop_flag.store(true, Ordering::Relaxed);
                     }
                     Some(CoordinatorMessage::Wait { .. }) => {}
-                    // A message of another version, or the broker is unavailable.
+                    // The message is from another version, or the broker is unavailable.
                     None => tokio::time::sleep(POLL_INTERVAL).await,
                 }
             },
@@ -243,7 +244,7 @@ struct HostRun<'a> {
     /// Directory of the finished bundle.
     directory: Option<PathBuf>,
     failed: Option<String>,
-    /// Reason for stopping if the coordinator is silent.
+    /// Reason for stopping the run, if the coordinator was silent for too long.
     orphaned: Option<String>,
     /// Time of the last progress message.
     last_progress: Option<Instant>,
@@ -291,7 +292,7 @@ impl HostRun<'_> {
     /// Sends the evidence, with retries.
     async fn send_evidence(self, retries: &RetryPolicy<'_>) -> RunOutcome {
         let Some(directory) = self.directory else {
-            let error = self.failed.unwrap_or_else(|| "the run left no evidence".to_owned());
+            let error = self.failed.unwrap_or_else(|| "the run ended without evidence".to_owned());
             return RunOutcome { error, ..RunOutcome::default() };
         };
         let run_id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -330,13 +331,13 @@ async fn upload_bundle(
     object: &str,
 ) -> Result<(), String> {
     let directory = directory.to_path_buf();
-    // Run it on another thread: this one sends the agent's heartbeat.
+    // The archive is created on another thread, because this thread sends the agent's heartbeat.
     let packed = tokio::task::spawn_blocking(move || {
         let packed = directory.with_extension(format!("{}.tar.gz", std::process::id()));
         let bytes = archive::export(&directory, &packed)
             .map_err(|error| error.to_string())
             .and_then(|()| std::fs::read(&packed).map_err(|error| error.to_string()));
-        // A leftover would block the next attempt.
+        // A leftover archive would block the next attempt.
         let _ = std::fs::remove_file(&packed);
         bytes
     });

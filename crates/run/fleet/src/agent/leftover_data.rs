@@ -1,5 +1,5 @@
-//! Data of a killed agent on this host. Before each run, its directories are recorded in a list;
-//! the next start of the agent removes the data in them.
+//! Removes data that a killed agent left on this host. Before each run, its directories are
+//! recorded in a list. When the agent starts again, it removes the data in these directories.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,18 +9,18 @@ use plimsoll_engine::remove_data;
 use plimsoll_plan::{ResolvedPlan, TargetKind};
 use plimsoll_runner::places::Places;
 
-/// List of the directories that an agent's runs use.
+/// List of the directories that the runs of an agent use.
 pub(super) struct LeftoverData {
     file: PathBuf,
 }
 
 impl LeftoverData {
-    /// Opens the list of an agent, which need not exist.
+    /// Opens the list of an agent. The list need not exist.
     pub(super) fn of_agent(places: &Places, name: &str) -> Self {
         Self { file: places.state.join(format!("fleet-data-{name}")) }
     }
 
-    /// Notes the directories of a run.
+    /// Adds the directories of a run to the list.
     pub(super) fn note(&self, plan: &ResolvedPlan) -> std::io::Result<()> {
         let mut all = self.read();
         all.extend(plan.targets.iter().flat_map(|target| match &target.kind {
@@ -36,11 +36,11 @@ impl LeftoverData {
     }
 
     /// Removes the data of killed runs, and returns a line for the log about each directory. Data
-    /// that a user kept on purpose is not removed.
+    /// that a user kept deliberately is not removed.
     pub(super) fn remove(&self, places: &Places) -> Vec<String> {
         let mut lines = Vec::new();
         for path in self.read() {
-            // A directory that no longer exists has no data.
+            // A directory that no longer exists contains no data.
             if !Path::new(&path).is_dir() {
                 continue;
             }
@@ -57,9 +57,9 @@ impl LeftoverData {
         lines
     }
 
-    /// Forgets the directories, once the agent has removed its data.
+    /// Removes the list, after the agent has removed its data.
     pub(super) fn forget(&self) {
-        // If the list stayed, the next start would search for data that does not exist.
+        // If the list cannot be removed, the next start only searches for data that does not exist.
         let _ = fs::remove_file(&self.file);
     }
 

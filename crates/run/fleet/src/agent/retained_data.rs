@@ -1,4 +1,5 @@
-//! Data that stays on a host between the runs of an experiment, for the next point or step.
+//! Data that remains on a host between the runs of an experiment, because the next point or step
+//! uses it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,14 +13,14 @@ use crate::order::Order;
 #[derive(Default)]
 pub(super) struct RetainedData {
     experiment: Option<String>,
-    /// Data by target: each side of a comparison has its own.
+    /// Data of each target: the sides of a comparison use different targets.
     slots: Vec<(Vec<Target>, Arc<Mutex<DataSlot>>)>,
     since: Option<Instant>,
 }
 
 impl RetainedData {
-    /// Returns the slot for the data of an order's run on these targets. Data of another experiment
-    /// is removed first.
+    /// Returns the slot for the data of an order's run on these targets. Removes the data of any
+    /// other experiment first.
     pub(super) async fn slot_for(
         &mut self,
         order: &Order,
@@ -27,7 +28,7 @@ impl RetainedData {
     ) -> Arc<Mutex<DataSlot>> {
         let experiment = order.experiment.as_ref().map(|place| place.id.clone());
         if self.experiment != experiment {
-            // If data cannot be removed, the run fails and reports it.
+            // If the data cannot be removed, the run will fail and report this.
             let _ = self.release().await;
         }
         self.since = Some(Instant::now());
@@ -43,21 +44,21 @@ impl RetainedData {
         slot
     }
 
-    /// Restarts the time to wait for the next run.
+    /// Restarts the time for which the data waits for the next run.
     pub(super) fn restart_timer(&mut self) {
         self.since = Some(Instant::now());
     }
 
-    /// Returns whether data has waited longer than `timeout` for the next run.
+    /// Returns true if data has waited for the next run for longer than `timeout`.
     pub(super) fn is_expired(&self, timeout: Duration) -> bool {
         !self.slots.is_empty() && self.since.is_some_and(|since| since.elapsed() > timeout)
     }
 
-    /// Removes all retained data, and returns the errors; empty if there were none.
+    /// Removes all retained data. Returns the errors; empty if there were no errors.
     pub(super) async fn release(&mut self) -> String {
         self.experiment = None;
         let slots = std::mem::take(&mut self.slots);
-        // Run it on another thread: this one sends the agent's heartbeat.
+        // The removal runs on another thread, because this thread sends the agent's heartbeat.
         let removed = tokio::task::spawn_blocking(move || {
             let finish = |(_, slot): (_, Arc<Mutex<DataSlot>>)| {
                 slot.lock().unwrap_or_else(PoisonError::into_inner).finish(false)

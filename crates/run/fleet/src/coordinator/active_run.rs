@@ -1,5 +1,5 @@
-//! A running fleet run: messages and heartbeats of its hosts, starts of phases, lost hosts, and
-//! evidence.
+//! Follows a running fleet run: handles messages and heartbeats of its hosts, starts phases,
+//! detects lost hosts, and collects the evidence.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,23 +31,24 @@ use crate::server_health::{HealthChange, OUTAGE_TIMEOUT, ServerHealth};
 
 /// Time an agent has to accept or refuse a plan.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time between the last host's being ready and the start of a phase. All hosts must receive the
-/// start time within it.
+/// Time from the moment when the last host is ready to the start of a phase. All hosts must receive
+/// the start time within this time.
 const START_LEAD_NS: u64 = 300_000_000;
-/// Silence after which the coordinator declares a host lost, if other hosts wait for it.
+/// Time of silence after which the coordinator declares a host lost, if other hosts wait for it.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Outage of the server after which a run that was interrupted ends.
+/// Duration of a server outage after which an interrupted run ends.
 const INTERRUPTED_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of the coordinator's heartbeats to waiting hosts.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// Time to wait for earlier messages when a run is resumed.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(5);
-/// A gap between two checks longer than this means that the coordinator itself was stalled.
-/// Messages may then be queued, so it declares no host lost.
+/// If more than this time passes between two checks, the coordinator itself was stalled. Messages
+/// may then still be queued, so no host is declared lost.
 const STALL_THRESHOLD: Duration = Duration::from_secs(1);
-/// Number of attempts to fetch a bundle, not counting those during an outage of the server.
+/// Maximum number of attempts to fetch a bundle. Attempts during an outage of the server do not
+/// count.
 const FETCH_ATTEMPTS: u32 = 3;
-/// Time limit of one attempt.
+/// Time limit for one attempt to fetch a bundle.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -58,21 +59,21 @@ pub(super) struct ActiveRun<'a> {
     pub(super) hosts: Vec<HostState>,
     /// Reason for stopping all hosts.
     pub(super) stopped: Option<String>,
-    /// Whether the server has stored the request to stop for each host.
+    /// For each host: true if the server has stored the request to stop it.
     stop_is_sent: bool,
     last_report: Instant,
     /// Time of the last check for lost hosts.
     last_check: Instant,
     /// Time and number of the last keepalive message.
     keepalive: (Instant, u64),
-    /// True if a silent host is lost even if no other host waits for it.
+    /// True if a silent host counts as lost even if no other host waits for it.
     stops_on_loss: bool,
-    /// Latest progress of each host, and the number of reports in that phase.
+    /// For each host: the latest progress, and the number of progress reports in its current phase.
     progress: BTreeMap<String, (HostProgress, u32)>,
-    /// Time at which the plan was sent, or at which the server answered again after an outage, on
+    /// Time at which the plan was sent, or at which the server responded again after an outage, on
     /// this host's monotonic clock.
     sent_ns: u64,
-    /// Stream sequence number of the last message handled.
+    /// Stream sequence number of the last message that was handled.
     last_sequence: u64,
     server_health: ServerHealth,
     /// Events of the plan.
@@ -109,7 +110,7 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Handles the messages sent before the run was resumed, before it decides anything.
+    /// Handles the messages that were sent before the run was resumed, before any decision is made.
     pub(super) async fn catch_up(&mut self, mut messages: Ordered, report: &mut dyn FnMut(Event)) {
         while let Ok(Some(message)) = tokio::time::timeout(CATCH_UP_TIMEOUT, messages.next()).await
         {
@@ -121,8 +122,9 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Follows the agents until each has finished or is lost. An outage of the server at any time,
-    /// the first subscription included, ends only if it is longer than hosts retry.
+    /// Follows the agents until each has finished or is lost. The server may be unavailable at any
+    /// time, even during the first subscription. The run fails only if an outage is longer than the
+    /// time for which hosts retry.
     pub(super) async fn follow(
         &mut self,
         interrupt: &AtomicBool,
@@ -130,7 +132,7 @@ impl<'a> ActiveRun<'a> {
     ) -> Result<(), RunnerError> {
         let live = self.broker.client.subscribe(format!("plimsoll.live.{}.*", self.run_id)).await;
         let mut live = live.map_err(|error| self.broker.error("follow the run", &error))?;
-        // `None` until they are made, and after an outage.
+        // The subscriptions are `None` until they are created, and again after an outage.
         let (mut messages, mut cards): (Option<Ordered>, Option<Watch>) = (None, None);
         let mut connections = self.broker.connections();
         let mut poll = tokio::time::interval(POLL_INTERVAL);
@@ -155,8 +157,8 @@ impl<'a> ActiveRun<'a> {
                         (messages, cards) = (None, None);
                     }
                     if messages.is_none() || cards.is_none() {
-                        // No messages arrive until the subscriptions are made. Setting up many hosts
-                        // takes time too, so silence counts from there.
+                        // No messages arrive until the subscriptions are created, and creating them
+                        // for many hosts takes time. Silence is therefore counted from here.
                         self.hosts.iter_mut().for_each(HostState::reset_silence);
                         let subject = format!("plimsoll.told.{}.>", self.run_id);
                         let again = self.broker.follow_after(subject, self.last_sequence).await;
@@ -245,7 +247,7 @@ impl<'a> ActiveRun<'a> {
         self.progress.insert(name.to_owned(), (live, reports));
     }
 
-    /// Reports hosts that became silent, and hosts that were silent and sent a message again.
+    /// Reports hosts that became silent, and silent hosts that sent a message again.
     fn report_silence(&mut self, report: &mut dyn FnMut(Event)) {
         for host in self.hosts.iter_mut().filter(|host| !host.is_finished()) {
             let is_silent = host.silence() > SILENCE_TIMEOUT;
@@ -255,8 +257,8 @@ impl<'a> ActiveRun<'a> {
             let (name, seconds) = (&host.card.name, SILENCE_TIMEOUT.as_secs());
             report(match is_silent {
                 true => Event::Warning(format!(
-                    "{name} is silent: no message for {seconds} s, {}; it does not count until it \
-                     sends a message",
+                    "{name} is silent: no message for {seconds} s, {}; until it sends a message \
+                     again, progress and rates exclude it",
                     host.last_step()
                 )),
                 false => Event::Note(format!("{name} sends messages again")),
@@ -264,7 +266,7 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Reports the progress of the hosts that are heard, once a second.
+    /// Reports the progress of all hosts that are not silent, once a second.
     fn report_progress(&mut self, report: &mut dyn FnMut(Event)) {
         if self.progress.is_empty() || self.last_report.elapsed() < Duration::from_secs(1) {
             return;
@@ -293,7 +295,7 @@ impl<'a> ActiveRun<'a> {
         }));
     }
 
-    /// Starts a phase that all hosts wait for, and stops the run if it cannot continue.
+    /// Starts a phase if all hosts wait for it, and stops the run if it cannot continue.
     async fn advance(&mut self, interrupt: &AtomicBool, report: &mut dyn FnMut(Event)) {
         if interrupt.load(Ordering::Relaxed) {
             self.stop_all(BY_OPERATOR.to_owned(), report).await;
@@ -321,8 +323,8 @@ impl<'a> ActiveRun<'a> {
     /// Reports outages of the server. Returns true if an outage has ended.
     ///
     /// # Errors
-    /// The outage is longer than the time for which hosts retry, or the operator does not wait so
-    /// long.
+    /// The outage is longer than the time for which hosts retry, or the operator has interrupted
+    /// the run during the outage.
     fn check_server(
         &mut self,
         interrupt: &AtomicBool,
@@ -333,8 +335,8 @@ impl<'a> ActiveRun<'a> {
         if silent > if is_interrupted { INTERRUPTED_OUTAGE_TIMEOUT } else { OUTAGE_TIMEOUT } {
             let reason = format!("the NATS server has not answered for {} s", silent.as_secs());
             return Err(RunnerError::environment(reason).hint(format!(
-                "hosts keep their evidence; when the server is back, continue with `plimsoll run \
-                 --resume {}`",
+                "the hosts keep their evidence; when the server responds again, continue with \
+                 `plimsoll run --resume {}`",
                 self.run_id
             )));
         }
@@ -360,21 +362,22 @@ impl<'a> ActiveRun<'a> {
         let sends = waiting.map(|host| async move {
             let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
             let id = format!("{run_id}-{}-wait-{number}", host.card.name);
-            // If this fails, the next message follows soon.
+            // If this message is lost, the next one follows soon.
             let _ = broker.publish(subject, &CoordinatorMessage::Wait { number }, &id).await;
         });
         join_all(sends).await;
     }
 
-    /// Marks hosts as lost that have been silent for too long. Silence counts only while others
-    /// wait for the host: if a host cannot reach the coordinator, it continues its load.
+    /// Marks hosts as lost that have been silent for too long. Silence counts only while other
+    /// hosts wait for the host, because a host that cannot reach the coordinator still continues
+    /// its load.
     fn detect_lost_hosts(&mut self) {
         let is_down = self.server_health.is_down();
         let was_busy = self.last_check.elapsed() > STALL_THRESHOLD;
         self.last_check = Instant::now();
         if is_down || was_busy {
-            // The server was down or this process stalled, so the silence is no evidence about the
-            // hosts.
+            // The server was unavailable or this process was stalled, so silence does not mean that
+            // hosts are lost.
             self.hosts.iter_mut().for_each(HostState::reset_silence);
             return;
         }
@@ -411,7 +414,8 @@ impl<'a> ActiveRun<'a> {
         self.events.cause_of_loss(&host.card.name, host.until_lost.heard_ns, offset)
     }
 
-    /// Reports lost hosts that an event of the plan stopped. The others continue.
+    /// Reports hosts that were lost because an event of the plan stopped them. The other hosts
+    /// continue.
     fn explain_losses(&mut self, report: &mut dyn FnMut(Event)) {
         for at in 0..self.hosts.len() {
             let host = &self.hosts[at];
@@ -421,7 +425,7 @@ impl<'a> ActiveRun<'a> {
             let Some(event) = self.cause_of_loss(host).map(str::to_owned) else { continue };
             let name = &host.card.name;
             report(Event::Note(format!(
-                "{name} was lost, as event \"{event}\" expects: {why}; the others continue"
+                "{name} was lost, as event \"{event}\" expects: {why}; the other hosts continue"
             )));
             self.hosts[at].lost_with = Some(event);
         }
@@ -429,8 +433,8 @@ impl<'a> ActiveRun<'a> {
 
     async fn start_pending_phase(&mut self, interrupt: &AtomicBool, report: &mut dyn FnMut(Event)) {
         if self.server_health.is_down() {
-            // Otherwise only some hosts would receive the start time, and would start without the
-            // others.
+            // Otherwise only some hosts would receive the start time, and would start before the
+            // other hosts.
             return;
         }
         let on: Vec<&HostState> = self.hosts.iter().filter(|host| !host.is_finished()).collect();
@@ -440,7 +444,7 @@ impl<'a> ActiveRun<'a> {
         }
         let counted = self.hosts.iter().filter(|host| host.lost_with.is_none());
         if let Some(gone) = counted.clone().find(|host| host.is_finished()) {
-            let reason = format!("{} finished before the others", gone.card.name);
+            let reason = format!("{} finished before the other hosts", gone.card.name);
             return self.stop_all(reason, report).await;
         }
         let same = |host: &&HostState| {
@@ -464,8 +468,8 @@ impl<'a> ActiveRun<'a> {
             };
             let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
             let id = format!("{run_id}-{}-go-{}", host.card.name, first.number);
-            // Retry: a late host starts late, which the evidence shows, but a host without a start
-            // time would block all others.
+            // Sending is retried: a host that receives the start time late starts late, which the
+            // evidence shows, but a host without a start time would block all other hosts.
             let began = Instant::now();
             while broker.publish(subject.clone(), &go, &id).await.is_err()
                 && began.elapsed() < OUTAGE_TIMEOUT
@@ -479,7 +483,7 @@ impl<'a> ActiveRun<'a> {
         self.events.begin(first.kind, at_ns, report);
     }
 
-    /// Stops all hosts. The first reason is kept.
+    /// Stops all hosts. If there are several reasons, the first is stored.
     pub(super) async fn stop_all(&mut self, reason: String, report: &mut dyn FnMut(Event)) {
         if self.stopped.is_some() {
             return;
@@ -490,11 +494,12 @@ impl<'a> ActiveRun<'a> {
         self.send_stop().await;
     }
 
-    /// Sends the request to stop to all hosts. If the server does not store it, [`Self::advance`]
-    /// sends it again: a host without it would wait for a start time.
+    /// Sends the request to stop to all hosts. If the server does not store the request,
+    /// [`Self::advance`] sends it again, because the host would otherwise wait for a start time.
     async fn send_stop(&mut self) {
         let Some(reason) = self.stopped.clone().filter(|_| !self.stop_is_sent) else { return };
-        // Include lost hosts: one that reconnects would otherwise wait for a start time.
+        // Lost hosts are included, because a lost host that reconnects would otherwise wait for a
+        // start time.
         let (broker, run_id, go) = (self.broker, self.run_id, &CoordinatorMessage::Stop { reason });
         let sends = self.hosts.iter().filter(|host| host.ended.is_none()).map(|host| {
             let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
@@ -504,8 +509,8 @@ impl<'a> ActiveRun<'a> {
         self.stop_is_sent = join_all(sends).await.iter().all(Result::is_ok);
     }
 
-    /// Fetches the evidence of all hosts and measures their clocks again. Returns agent and object
-    /// of each fetched bundle.
+    /// Fetches the evidence of all hosts and measures their clocks again. Returns the agent's name
+    /// and the object's name of each fetched bundle.
     pub(super) async fn collect(
         &mut self,
         interrupt: &AtomicBool,
@@ -549,13 +554,13 @@ fn describe_event(record: &EventRecord) -> String {
     let name = &record.name;
     match (record.failure(), record.undo_at_ns) {
         (Some(failure), _) => format!("event {name} failed: {failure}"),
-        (None, Some(_)) => format!("event: undo {name}"),
+        (None, Some(_)) => format!("undoing event {name}"),
         (None, None) => format!("event: {name}"),
     }
 }
 
-/// Returns the next message of a subscription, or `None` after an error. One that has ended is
-/// dropped, so that it is renewed.
+/// Returns the next message of a subscription, or `None` after an error. A subscription that has
+/// ended is dropped, so that it is renewed.
 async fn next<S, T, E>(subscription: &mut Option<S>) -> Option<T>
 where
     S: Stream<Item = Result<T, E>> + Unpin,
@@ -568,7 +573,8 @@ where
     message?.ok()
 }
 
-/// Measures a host's clock after the run. After an outage, the host has some seconds to reconnect.
+/// Measures a host's clock after the run. After an outage, waits some seconds for the host to
+/// reconnect.
 async fn measure_again(
     broker: &Broker,
     server_health: &ServerHealth,
@@ -593,7 +599,7 @@ async fn measure_again(
     }
 }
 
-/// Fetches a bundle, and waits for the server to answer again if needed.
+/// Fetches a bundle. If the server is unavailable, waits until it responds again.
 async fn fetch_with_retries(
     broker: &Broker,
     server_health: &ServerHealth,
@@ -607,7 +613,7 @@ async fn fetch_with_retries(
         let error = match tokio::time::timeout(FETCH_TIMEOUT, fetch(broker, agent, object)).await {
             Ok(Ok(bytes)) => return Ok(bytes),
             Ok(Err(error)) => error,
-            Err(_) => format!("incomplete after {} s", FETCH_TIMEOUT.as_secs()),
+            Err(_) => format!("the transfer was not complete after {} s", FETCH_TIMEOUT.as_secs()),
         };
         let is_failing = server_health.is_failing();
         tries += u32::from(!was_failing && !is_failing);
@@ -626,7 +632,7 @@ async fn fetch(broker: &Broker, agent: &str, object: &str) -> Result<Vec<u8>, St
     let mut bounded = found.take(BUNDLE_BYTES_MAX + 1);
     bounded.read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
     match bytes.len() as u64 > BUNDLE_BYTES_MAX {
-        true => Err(format!("it is larger than {} MiB", BUNDLE_BYTES_MAX >> 20)),
+        true => Err(format!("the bundle is larger than {} MiB", BUNDLE_BYTES_MAX >> 20)),
         false => Ok(bytes),
     }
 }

@@ -1,5 +1,5 @@
 //! Journal of the coordinator's events. Each step is written before it is executed, so that a
-//! resumed run repeats no command, and undoes what is not undone yet.
+//! resumed run does not repeat commands, and undoes all events that were not undone yet.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::card::boot_id;
 /// Events of a measured phase whose commands or undos were started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct EventJournal {
-    /// Boot to whose monotonic clock the times refer.
+    /// Boot id of the host. The times are on the monotonic clock of this boot.
     boot_id: String,
     /// Start of the measured phase.
     pub(super) start_ns: u64,
@@ -25,12 +25,13 @@ impl EventJournal {
         Self { boot_id: boot_id(), start_ns, records: Vec::new() }
     }
 
-    /// Reads the journal of a process that was killed; `None` if it started no events.
+    /// Reads the journal of a process that was killed; `None` if the process had not started any
+    /// events.
     pub(super) fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
-    /// Returns true if its times are on the current monotonic clock.
+    /// Returns true if the times of the journal are on the current monotonic clock.
     pub(super) fn is_of_this_boot(&self) -> bool {
         !self.boot_id.is_empty() && self.boot_id == boot_id()
     }
@@ -45,7 +46,7 @@ impl EventJournal {
         fs::rename(&half, path)
     }
 
-    /// Returns a function that adds a record and writes the journal.
+    /// Returns a function that adds a record to the journal and writes the journal.
     pub(super) fn writer(mut self, path: PathBuf) -> plimsoll_runner::events::StepWriter {
         Box::new(move |record: &EventRecord| {
             self.records.retain(|known| known.name != record.name);

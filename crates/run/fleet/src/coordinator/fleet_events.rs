@@ -1,5 +1,5 @@
-//! Events of a fleet run. The coordinator executes those of its host; agents execute their own and
-//! report them. Some of them explain why a host is lost.
+//! Events of a fleet run. The coordinator executes the events without a host. Each agent executes
+//! the events assigned to it, and reports them. Some events explain why a host is lost.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,28 +17,29 @@ use super::event_journal::EventJournal;
 use crate::evidence::place_on_coordinator;
 use crate::offset::to_coordinator_ns;
 
-/// Longest time between the last message of a host and the event that stops it. Hosts send a
-/// message each second.
+/// Maximum time between the last message of a host and the event that stops the host. Hosts send a
+/// message every second.
 const LAST_MESSAGE_NS: u64 = 3_000_000_000;
 
 /// Events of a fleet run, with their records.
 #[derive(Debug)]
 pub(super) struct FleetEvents {
     events: Vec<plimsoll_plan::Event>,
-    /// The plan with the events of this host only.
+    /// The plan, with only those events that the coordinator executes.
     here: ResolvedPlan,
     thread: Option<EventThread>,
-    /// Operator of the run, until the events start.
+    /// Operator of the run; moved into the thread when the events start.
     operator: Option<Operator>,
     /// Start of the measured phase, on this host's monotonic clock.
     start_ns: Option<u64>,
-    /// Latest record of each event that happened, on the clock of the host that executes it.
+    /// Latest record of each event that happened. Its times are on the clock of the host that
+    /// executed it.
     records: BTreeMap<String, EventRecord>,
-    /// Reason for an event without a record.
+    /// Reason why an event has no record.
     missed: &'static str,
-    /// File of the journal.
+    /// Path of the journal.
     journal: PathBuf,
-    /// True if this host was restarted since its events began: their times are then unknown.
+    /// True if this host was restarted after its events started. Their times are then unknown.
     is_other_boot: bool,
 }
 
@@ -47,7 +48,7 @@ impl FleetEvents {
         let is_here =
             |name: &str| plan.events.iter().any(|event| event.name == name && event.host.is_none());
         let mut here = plan.with_events_on(None);
-        // No stream on this host waits for the times of the others.
+        // No stream on this host depends on the times of events on other hosts.
         here.events.retain(|event| is_here(&event.name));
         Self {
             events: plan.events.clone(),
@@ -62,9 +63,9 @@ impl FleetEvents {
         }
     }
 
-    /// Continues the events of a process that was killed, from its journal: none happens twice, and
-    /// those that happened are undone in time. After a restart of this host, they are undone at
-    /// once.
+    /// Continues the events of a process that was killed, from the process's journal: no event
+    /// happens twice, and events that happened are undone when this is due. After a restart of this
+    /// host, they are undone immediately.
     pub(super) fn resume(&mut self, report: &mut dyn FnMut(Event)) {
         self.missed = "`plimsoll run` was killed, so it is unknown whether it happened";
         let Some(journal) = EventJournal::read(&self.journal) else { return };
@@ -82,9 +83,9 @@ impl FleetEvents {
         }
     }
 
-    /// Starts the events if this phase, which all hosts start at `at_ns`, leads to the measurement.
-    /// The hosts of a mail store start its measured phase together, those of a matrix only its
-    /// warm-up.
+    /// Starts the events if this phase, which all hosts start at `at_ns`, is the last common start
+    /// before the measurement. With a mail store, the hosts start the measured phase together; with
+    /// a matrix, they start only the warm-up together.
     pub(super) fn begin(&mut self, kind: PhaseKind, at_ns: u64, report: &mut dyn FnMut(Event)) {
         let is_matrix = self.here.workload.matrix().is_some();
         match kind {
@@ -129,7 +130,7 @@ impl FleetEvents {
         }
     }
 
-    /// Reports what this host's events did, and stores their records.
+    /// Reports the messages of this host's events, and stores their records.
     pub(super) fn poll(&mut self, report: &mut dyn FnMut(Event)) {
         let news = self.thread.as_ref().map(EventThread::news).unwrap_or_default();
         self.take_news(news, report);
@@ -146,7 +147,7 @@ impl FleetEvents {
         }
     }
 
-    /// Stores the record of an agent. Returns true if the plan has this event for it.
+    /// Stores a record that an agent sent. Returns true if the plan has this event for this agent.
     pub(super) fn note_record(&mut self, host: &str, record: EventRecord) -> bool {
         let is_own = |event: &&plimsoll_plan::Event| {
             event.name == record.name && event.host.as_deref() == Some(host)
@@ -158,8 +159,9 @@ impl FleetEvents {
         is_planned
     }
 
-    /// Returns the event that stopped a host, if the plan expects that and the host's last message
-    /// fits. `heard_ns` and the result of `offset` relate to this host's monotonic clock.
+    /// Returns the event that stopped a host, if the plan expects this and the time of the host's
+    /// last message matches the event. `heard_ns` and the result of `offset` refer to this host's
+    /// monotonic clock.
     pub(super) fn cause_of_loss(
         &self,
         host: &str,
@@ -174,8 +176,9 @@ impl FleetEvents {
         self.events.iter().find(stops).map(|event| event.name.as_str())
     }
 
-    /// Returns when an event happened, on this host's clock. A host that dies with its own event
-    /// may not have reported it: then the planned time counts once it is over.
+    /// Returns the time at which an event happened, on this host's clock. If an event stops the
+    /// host that executes it, the host may not have reported the event. The planned time is then
+    /// used, once it has passed.
     fn time_ns(
         &self,
         event: &plimsoll_plan::Event,
@@ -193,7 +196,7 @@ impl FleetEvents {
         Some(self.start_ns?.saturating_add(event.at_ns?))
     }
 
-    /// Requests that the thread ends the events now, because the run stops.
+    /// Makes the thread end the events immediately, because the run stops.
     pub(super) fn request_stop(&self) {
         self.thread.iter().for_each(EventThread::request_stop);
     }
@@ -336,9 +339,9 @@ mod tests {
         assert_eq!(events.here.events.len(), 1, "this host executes only its own events");
     }
 
-    /// Resumes a run two seconds after the start of its phase, with these records of a killed
-    /// process, and stops it after a tenth of a second. Returns the records of `event` and `late`, and
-    /// the lines that the commands of both wrote.
+    /// Resumes a run from the records of a killed process, two seconds after the phase started.
+    /// Stops it after a tenth of a second. Returns the records of `event` and `late`, and the lines
+    /// that the commands of these two events wrote.
     fn resumed(boot_id: &str, earlier: &[EventRecord]) -> (Vec<EventRecord>, String) {
         let directory = tempfile::tempdir().unwrap();
         let lines = directory.path().join("lines");
@@ -394,11 +397,17 @@ mod tests {
     fn the_result_of_a_command_that_ran_when_the_run_was_killed_is_unknown() {
         let boot = crate::card::boot_id();
         let (records, lines) = resumed(&boot, &[happened("event", 5)]);
-        assert!(records[0].failure().unwrap().contains("was killed while it ran"), "{records:?}");
+        assert!(
+            records[0].failure().unwrap().contains("was killed while the command was running"),
+            "{records:?}"
+        );
         assert_eq!(lines, "undo\n");
         let undoing = EventRecord { undo_at_ns: Some(6), ..ran(5) };
         let (records, lines) = resumed(&boot, &[undoing]);
-        assert!(records[0].failure().unwrap().contains("was killed while it ran"), "{records:?}");
+        assert!(
+            records[0].failure().unwrap().contains("was killed while the command was running"),
+            "{records:?}"
+        );
         assert_eq!(lines, "");
     }
 

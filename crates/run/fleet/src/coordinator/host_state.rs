@@ -20,25 +20,26 @@ pub(super) struct PendingPhase {
 #[derive(Debug)]
 pub(super) struct HostState {
     pub(super) card: Card,
-    /// Offsets of its clock, measured before and after the run.
+    /// Offsets of the host's clock, measured before and after the run.
     pub(super) offsets: Vec<Offset>,
     pub(super) accepted: bool,
     pub(super) refused: Option<String>,
-    /// Whether it refused the plan because it runs another.
+    /// True if the host refused the plan because it executes another run.
     pub(super) is_busy: bool,
-    /// Whether its silence was reported.
+    /// True if the silence of the host was reported.
     pub(super) is_silent: bool,
     pub(super) pending: Option<PendingPhase>,
     pub(super) ended: Option<RunOutcome>,
     /// Reason for declaring the host lost.
     pub(super) lost: Option<String>,
-    /// Event of the plan that stopped the lost host, as the plan expects.
+    /// Event that stopped the lost host, if the plan expects this event to stop the host.
     pub(super) lost_with: Option<String>,
-    /// Figures of the measured phase until the last message, on this host's clock.
+    /// Figures of the measured phase up to the host's last message. The times are on this host's
+    /// clock.
     pub(super) until_lost: UntilLost,
-    /// Error while fetching its evidence; empty if there was none.
+    /// Error that occurred while the host's evidence was fetched; empty if there was no error.
     pub(super) evidence_error: String,
-    /// The bundle as an archive.
+    /// The host's bundle, as an archive.
     pub(super) archive: Option<Vec<u8>>,
     /// Logical units of the devices that the host uses.
     units: Vec<String>,
@@ -46,22 +47,22 @@ pub(super) struct HostState {
     last_heard: Instant,
 }
 
-/// Returns an error message if two hosts use one logical unit. Each host would overwrite the
-/// other's data, which would look like corruption by the storage.
+/// Returns an error message if two hosts use the same logical unit. Each host would overwrite the
+/// data of the other, which would look like corruption by the storage.
 pub(super) fn shared_unit_error(hosts: &[HostState]) -> Option<String> {
     hosts.iter().enumerate().find_map(|(at, host)| {
         let of = |unit: &&String| hosts[..at].iter().find(|other| other.units.contains(unit));
         let (unit, other) = host.units.iter().find_map(|unit| Some((unit, of(&unit)?)))?;
         let (one, two) = (&other.card.name, &host.card.name);
         Some(format!(
-            "{one} and {two} would overwrite each other's data: both use the logical unit {unit}; give each \
-             its own device ([[fleet.host]] set)"
+            "{one} and {two} would overwrite each other's data: both use the logical unit {unit}; \
+             assign a different device to each host ([[fleet.host]] set)"
         ))
     })
 }
 
 impl HostState {
-    /// Creates the state of a host after its clock was measured.
+    /// Creates the state of a host whose clock has been measured.
     pub(super) fn new(card: Card, offset: Offset) -> Self {
         Self {
             card,
@@ -88,12 +89,12 @@ impl HostState {
         self.offsets.first().copied().unwrap_or(Offset { offset_ns: 0, error_ns: 0, at_ns: 0 })
     }
 
-    /// Returns whether the host has finished, refused the plan or is lost.
+    /// Returns true if the host has finished, has refused the plan or is lost.
     pub(super) fn is_finished(&self) -> bool {
         self.ended.is_some() || self.lost.is_some() || self.refused.is_some()
     }
 
-    /// Returns true if the host waits for the others.
+    /// Returns true if the host waits for other hosts.
     pub(super) fn is_waiting(&self) -> bool {
         self.pending.is_some()
     }
@@ -103,21 +104,21 @@ impl HostState {
         self.last_heard.elapsed()
     }
 
-    /// Restarts the time of silence, after an outage for example.
+    /// Restarts the time of silence, for example after an outage.
     pub(super) fn reset_silence(&mut self) {
         self.last_heard = Instant::now();
     }
 
-    /// Notes that the host is heard now.
+    /// Records that a message of the host has just arrived.
     fn hear(&mut self) {
         self.last_heard = Instant::now();
         self.until_lost.heard_ns = monotonic_ns();
     }
 
-    /// Adds a progress report. `number`: its number in the phase.
+    /// Adds a progress report. `number`: number of the report in its phase.
     pub(super) fn apply_progress(&mut self, live: &HostProgress, number: u32) {
         self.hear();
-        // The first report has no whole interval.
+        // The first report does not contain a whole interval.
         if live.kind == PhaseKind::Measure && number > 1 {
             let UntilLost { reports, ops_per_s, bytes_per_s, .. } = &mut self.until_lost;
             let count = f64::from(*reports);
@@ -133,9 +134,9 @@ impl HostState {
     /// Describes the last known step of the host, for messages.
     pub(super) fn last_step(&self) -> String {
         match (self.last_phase, self.accepted) {
-            (Some(kind), _) => format!("after it reached {}", kind.label()),
+            (Some(kind), _) => format!("after it reached the phase {}", kind.label()),
             (None, true) => "after it accepted the plan".to_owned(),
-            (None, false) => "before it answered the plan".to_owned(),
+            (None, false) => "before it accepted or refused the plan".to_owned(),
         }
     }
 
@@ -161,13 +162,13 @@ impl HostState {
                 self.last_phase = Some(kind);
                 self.pending = Some(PendingPhase { kind, number });
             }
-            // If a lost host reconnects, it did not run together with the others; its evidence
-            // stays on the host.
+            // If a lost host reconnects, it did not run together with the other hosts, so its
+            // evidence remains on the host.
             AgentMessage::Ended(ended) if self.lost.is_none() => {
                 self.pending = None;
                 self.ended = Some(ended);
             }
-            // A previous coordinator has started this phase.
+            // The coordinator that was killed had already started this phase.
             AgentMessage::PhaseEnded { phase }
                 if self.pending.is_some_and(|w| w.kind == phase.kind) =>
             {
@@ -185,7 +186,7 @@ impl HostState {
         if card.instance == self.card.instance {
             self.hear();
         }
-        // The heartbeat can arrive before the answer to the plan.
+        // The heartbeat can arrive before the response to the plan.
         self.accepted |= card.busy_with.as_deref() == Some(run_id);
         if card.instance != self.card.instance && !self.is_finished() {
             let last_step = self.last_step();
@@ -245,7 +246,10 @@ mod tests {
         assert!(host.is_waiting() && !host.is_finished());
         let again = Card { instance: "2".into(), ..host.card.clone() };
         host.apply_heartbeat(&again, "r");
-        assert_eq!(host.lost.as_deref(), Some("its agent was restarted, after it reached warm-up"));
+        assert_eq!(
+            host.lost.as_deref(),
+            Some("its agent was restarted, after it reached the phase warm-up")
+        );
         host.apply_message(AgentMessage::Ended(RunOutcome::default()));
         assert!(host.ended.is_none(), "what comes of it afterwards is not of this run");
     }

@@ -1,8 +1,8 @@
-//! Checks that each host can run its part of an order, and that no two hosts use the same exports
-//! or objects and overwrite each other's data.
+//! Checks that each host can run its part of an order. Also checks that no two hosts use the same
+//! exports or objects, because they would overwrite each other's data.
 //!
-//! Directories and devices are local to a host, except on a shared file system. There the lock in
-//! the directory stops the second host.
+//! Directories and devices are local to a host, except on a shared file system. In this case, the
+//! lock in the directory stops the second host.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use plimsoll_runner::error::RunnerError;
 use crate::card::Card;
 use crate::order::Order;
 
-/// Resolves the part of each host, and checks that no two parts share a target.
+/// Resolves the part of each host, and checks that no two parts use the same target.
 ///
 /// # Errors
-/// Two hosts share a target, or a host cannot run its part of the plan.
+/// Two hosts use the same target, or a host cannot run its part of the plan.
 pub(super) fn check_overlap(
     order: &Order,
     hosts: &[Card],
@@ -30,8 +30,9 @@ pub(super) fn check_overlap(
             if other != host.name {
                 let message = format!("{other} and {} would both use {place}", host.name);
                 return Err(RunnerError::usage(message).hint(
-                    "give each host its own: write {host} in the address (s3 = \"s3://bucket/{host}\"), set it per host \
-                     in [[fleet.host]], or divide the exports with `carries = \"share\"`",
+                    "use a different target for each host: put {host} into the address (s3 = \
+                     \"s3://bucket/{host}\"), set the address for each host in [[fleet.host]], or \
+                     divide the exports with `carries = \"share\"`",
                 ));
             }
         }
@@ -39,7 +40,8 @@ pub(super) fn check_overlap(
     Ok(parts)
 }
 
-/// Resolves the plan with the settings of a host, and the part of it that the order requests.
+/// Returns the plan resolved with the settings of a host, and the part of it that the order
+/// requests.
 pub(super) fn part_of(
     order: &Order,
     host: &Card,
@@ -52,12 +54,12 @@ pub(super) fn part_of(
     let own = own.map_err(|errors| wrong(errors.to_string()))?;
     let part = order.part_of(&plan, &own, &host.name).map_err(|message| {
         wrong(message)
-            .hint("keep it the same on all hosts, and describe differences and shares in [fleet]")
+            .hint("use the same plan on all hosts, and describe differences and shares in [fleet]")
     })?;
     Ok((own.resolve(), part))
 }
 
-/// Describes the part of a host in a few words: its workload and targets.
+/// Describes the part of a host briefly: its workload and targets.
 pub(super) fn describe(part: &ResolvedPlan) -> String {
     let places: Vec<String> = part.targets.iter().flat_map(Target::places).collect();
     let workload = match &part.workload {
@@ -75,7 +77,7 @@ pub(super) fn describe(part: &ResolvedPlan) -> String {
     )
 }
 
-/// Returns the targets of a host that other hosts can reach too.
+/// Returns those targets of a host that other hosts can also reach.
 fn shared_targets(own: ResolvedPlan) -> Vec<String> {
     let mut places = Vec::new();
     for target in own.targets {

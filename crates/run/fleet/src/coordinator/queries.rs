@@ -1,5 +1,5 @@
-//! Requests to a fleet other than runs: status, drain, acceptance of a plan, and release of
-//! retained data.
+//! Requests to a fleet that do not start a run: status, drain, checks whether a plan would be
+//! accepted, and release of retained data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,11 +23,11 @@ use crate::message::AgentMessage;
 use crate::offset::compare_clocks;
 use crate::order::Order;
 
-/// Bucket with the names of drained agents.
+/// Name of the bucket with the names of drained agents.
 const DRAINED: &str = "plimsoll-drained";
-/// Time an agent has to answer whether it would accept a plan.
+/// Time limit for an agent's response to the question whether it would accept a plan.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time an agent has to remove retained data.
+/// Time limit for an agent to remove retained data.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// State of an agent, for `plimsoll fleet status`.
@@ -35,23 +35,24 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct AgentStatus {
     #[serde(flatten)]
     pub card: Card,
-    /// Offset of its clock from this host's. `None` if the agent does not answer.
+    /// Offset of the agent's clock from this host's clock. `None` if the agent does not respond.
     pub clock: Option<Offset>,
-    /// Difference of its time of day from this host's, in nanoseconds, positive if it is ahead.
+    /// Difference of the agent's time of day from this host's, in nanoseconds. It is positive if
+    /// the agent is ahead.
     pub time_of_day_ns: Option<i64>,
-    /// Whether the agent is excluded from new runs.
+    /// True if the agent is excluded from new runs.
     pub is_drained: bool,
     /// True if the agent has the same build as this program, which is required for a run.
     pub is_own_build: bool,
 }
 
-/// Answer of an agent to the question whether it would accept a plan.
+/// Response of an agent to the question whether it would accept a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanAcceptance {
     pub name: String,
-    /// Whether the agent would accept the plan.
+    /// True if the agent would accept the plan.
     pub takes: bool,
-    /// Reason for refusing it.
+    /// Reason for refusing the plan; empty if the agent would accept it.
     #[serde(rename = "says")]
     pub reason: String,
     /// Workload that the agent would run; empty if it is not known.
@@ -82,7 +83,7 @@ pub fn status(server: &Server) -> Result<Vec<AgentStatus>, RunnerError> {
     })
 }
 
-/// Excludes agents from new runs, or includes them again. Current runs continue.
+/// Excludes agents from new runs, or includes them again. Runs in progress continue.
 ///
 /// # Errors
 /// A name is not valid, or the server cannot be reached.
@@ -111,7 +112,7 @@ pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), Runne
     })
 }
 
-/// Returns which of the agents are drained.
+/// Returns the names of those agents that are drained.
 pub(super) async fn drained(
     broker: &Broker,
     there: &BTreeMap<String, Card>,
@@ -144,8 +145,8 @@ async fn drained_store(broker: &Broker) -> Result<kv::Store, RunnerError> {
     store.map_err(|error| failed(error.to_string()))
 }
 
-/// Asks each agent whether it would accept a plan, considering signature, allow list and free
-/// space. Nothing runs and no file is created.
+/// Asks each agent whether it would accept a plan. The agents check the signature, the allow-list
+/// and the free space, but run nothing and create no file.
 ///
 /// # Errors
 /// The plan is not suitable for a fleet, the signing key is missing, or the server cannot be
@@ -156,7 +157,7 @@ pub fn check_acceptance(
 ) -> Result<Vec<PlanAcceptance>, RunnerError> {
     let resolved = plan.resolve();
     check(&resolved)?;
-    // Agents without a share of the plan get no request.
+    // Agents that have no share of the plan receive no request.
     let shares = resolved.fleet.filter(|fleet| fleet.carries == Carries::Share);
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     block_on_runtime(async {
@@ -182,7 +183,7 @@ pub fn check_acceptance(
             let reason = match &card.busy_with {
                 Some(run) => format!("busy with {run}"),
                 None if card.build != plimsoll_report::BUILD => {
-                    "another build of Plimsoll".to_owned()
+                    "runs another build of Plimsoll".to_owned()
                 }
                 None if drained.contains(&card.name) => {
                     "drained (`plimsoll fleet drain`)".to_owned()
@@ -233,8 +234,8 @@ pub fn check_acceptance(
     })
 }
 
-/// Makes the connected agents remove the data retained for another run. Returns the agents that
-/// failed or did not answer, with the reason.
+/// Makes the connected agents remove the data that they retain for a next run. Returns the agents
+/// that failed or did not respond, with the reason.
 ///
 /// # Errors
 /// The signing key is missing, or the server cannot be reached.
@@ -246,7 +247,8 @@ pub fn release(
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     block_on_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_, _| false).await?;
-        // An agent that is not connected removes its data later, at the timeout or in its next run.
+        // An agent that is not connected removes its data later: after a timeout, or at its next
+        // run.
         let there = read_cards(&broker, &AgentSelection::default()).await?;
         let names = &names
             .iter()
@@ -261,7 +263,7 @@ pub fn release(
         let mut messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         for name in names {
             let subject = format!("plimsoll.order.{name}");
-            // If an agent does not receive the order, it counts as not answering.
+            // If an agent does not receive the order, it counts as not responding.
             let _ = broker.publish(subject, &signed, &format!("{run_id}-{name}")).await;
         }
         let mut answers: BTreeMap<String, String> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Record of a fleet run on disk, from which the run can be resumed if the coordinator is killed.
+//! Record of a fleet run on disk. With it, the run can be resumed if the coordinator is killed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ use crate::order::Order;
 pub(super) struct RunRecord {
     pub(super) order: Order,
     pub(super) started_unix_ns: u64,
-    /// Position of the start in the coordinator's ledger.
+    /// Position of the run's start in the coordinator's ledger.
     pub(super) ledger: Option<LedgerPosition>,
-    /// Boot to whose monotonic clock the offsets refer.
+    /// Boot id of the host. The offsets refer to the monotonic clock of this boot.
     pub(super) boot_id: String,
     pub(super) hosts: Vec<(Card, Offset)>,
 }
@@ -29,7 +29,7 @@ fn record_path(places: &Places, run_id: &str) -> PathBuf {
     places.state.join("fleet-runs").join(format!("{run_id}.json"))
 }
 
-/// Returns the path of the journal of the run's events.
+/// Returns the path of the journal that records the run's events.
 pub(super) fn journal_path(places: &Places, run_id: &str) -> PathBuf {
     places.state.join("fleet-events").join(format!("{run_id}.json"))
 }
@@ -51,8 +51,8 @@ impl RunRecord {
     pub(super) fn read(places: &Places, run_id: &str) -> Result<Self, RunnerError> {
         let unknown = |why: String| {
             RunnerError::usage(format!("cannot resume {run_id}: {why}")).hint(
-                "name a run that `plimsoll run --fleet` started here and that has not finished; show \
-                 a finished run with `plimsoll judge`",
+                "specify a run that `plimsoll run --fleet` started on this host and that has not \
+                 finished; show a finished run with `plimsoll judge`",
             )
         };
         // The run id becomes part of a path.
@@ -66,9 +66,10 @@ impl RunRecord {
             .map_err(|error| unknown(format!("{}: {error}", path.display())))
     }
 
-    /// Deletes the record, once the evidence is written or an agent has refused the plan.
+    /// Deletes the record. Called after the evidence was written or an agent refused the plan.
     pub(super) fn delete(&self, places: &Places) {
-        // A record that is not removed is harmless: `resume` rejects a run whose evidence exists.
+        // If the record cannot be removed, this is harmless: `resume` rejects a run whose evidence
+        // exists.
         let _ = fs::remove_file(record_path(places, &self.order.run_id));
         let _ = fs::remove_file(journal_path(places, &self.order.run_id));
     }

@@ -9,12 +9,13 @@ use plimsoll_runner::error::RunnerError;
 use crate::broker::{Broker, Server};
 use crate::card::{Card, is_name};
 
-/// Time to collect cards if no number of agents is given. Agents write their cards once a second.
+/// Time for which cards are collected if no number of agents is given. Agents write their cards
+/// once a second.
 const CARDS_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// Time to wait for the required number of agents.
 const SELECTION_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time to wait for all hosts of the fleet. Agents that waited for the first coordinator need a
-/// few seconds.
+/// Time to wait for all hosts of the fleet. Agents that waited for the first coordinator take a few
+/// seconds to connect.
 const HOSTS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Requirements on the agents of a run.
@@ -22,11 +23,12 @@ const HOSTS_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct AgentSelection {
     /// Number of agents. `None` selects all agents that match.
     pub(super) agents: Option<u32>,
-    /// Permitted names; an empty list permits all.
+    /// Permitted names; an empty list permits all names.
     pub(super) names: Vec<String>,
-    /// Labels that each agent must have.
+    /// Labels that each selected agent must have.
     pub(super) labels: Vec<String>,
-    /// Hosts of the fleet that a run on all agents requires; empty if they are not known.
+    /// Hosts of the fleet, all of which are required for a run on all agents; empty if they are not
+    /// known.
     pub(super) hosts: Vec<String>,
 }
 
@@ -39,7 +41,7 @@ impl AgentSelection {
         }
     }
 
-    /// Returns whether all agents are selected.
+    /// Returns true if all agents are selected.
     pub(super) fn is_all(&self) -> bool {
         self.agents.is_none() && self.names.is_empty() && self.labels.is_empty()
     }
@@ -90,8 +92,9 @@ pub(super) async fn read_cards(
         let free =
             found.values().filter(|card| selection.matches(card) && card.busy_with.is_none());
         let free = free.count();
-        // Read all existing cards first: the selection is by name, not by order of arrival. If a
-        // run of a host has just ended, its card shows this within a second.
+        // All existing cards are read first, because agents are selected by name, not by the order
+        // of arrival. If a run on a host has just ended, the card of this host shows it within a
+        // second.
         let is_free = |name: &String| found.get(name).is_some_and(|card| card.busy_with.is_none());
         let is_complete = match count {
             Some(count) => free >= count as usize,
@@ -116,7 +119,7 @@ pub(super) fn check_complete(
     let Server { hosts, without, .. } = server;
     if let Some(unknown) = without.iter().find(|name| !hosts.is_empty() && !hosts.contains(name)) {
         return Err(RunnerError::usage(format!("--without {unknown}: the fleet has no such host"))
-            .hint(format!("its hosts are {}", hosts.join(", "))));
+            .hint(format!("the hosts of the fleet are {}", hosts.join(", "))));
     }
     let required = || hosts.iter().filter(|name| !without.contains(name));
     let missing: Vec<&str> =
@@ -130,11 +133,15 @@ pub(super) fn check_complete(
         let message = format!("hosts of the fleet are not connected: {}", missing.join(", "));
         return Err(RunnerError::environment(message)
             .hint("start their agents (`plimsoll agent NAME.toml`)")
-            .hint(format!("or run without them: {}", options(&missing))));
+            .hint(format!("or run without these hosts: {}", options(&missing))));
     }
     if let Some((name, run)) = busy.into_iter().next() {
-        return Err(RunnerError::environment(format!("host {name} is busy with {run}"))
-            .hint(format!("wait until it has finished, or run without it: --without {name}")));
+        return Err(RunnerError::environment(format!("host {name} is busy with {run}")).hint(
+            format!(
+                "wait until this run has finished, or run without the host: --without \
+                {name}"
+            ),
+        ));
     }
     Ok(())
 }
@@ -169,9 +176,10 @@ pub(super) fn pick(
     let other: Vec<Card> = chosen.iter().filter(|card| card.build != own_build).cloned().collect();
     if !other.is_empty() {
         let message =
-            format!("agents run another build of Plimsoll than this host: {}", named(&other));
+            format!("agents run a different build of Plimsoll than this host: {}", named(&other));
         return Err(RunnerError::usage(message).hint(
-            "install the same build on all hosts: differences between builds would distort the comparison",
+            "install the same build on all hosts: differences between builds would distort the \
+             result",
         ));
     }
     Ok(chosen)
@@ -216,7 +224,7 @@ mod tests {
         assert!(error.contains("2 of 3 are free") && error.contains("another run: a"), "{error}");
         assert!(pick_names(&[], None).unwrap_err().contains("0 of 0"));
         let error = pick_names(&[("a", "b", false), ("z", "old", false)], None).unwrap_err();
-        assert!(error.contains("another build of Plimsoll than this host: z"), "{error}");
+        assert!(error.contains("a different build of Plimsoll than this host: z"), "{error}");
     }
 
     #[test]

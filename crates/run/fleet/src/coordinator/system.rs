@@ -1,8 +1,8 @@
-//! Counters of the storage system over the time in which all hosts measured.
+//! Reads counters of the storage system over the time in which all hosts measured.
 //!
-//! The counters include the load of all hosts, so no single host can use them. The coordinator
-//! polls them, stores the readings with their times, and computes the rise once the common window
-//! is known.
+//! The counters include the load of all hosts, so a single host cannot use them. The coordinator
+//! polls the counters and stores the readings with their times. Once the common window is known, it
+//! computes the increase of each counter.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +34,7 @@ struct EndpointPoller {
 #[derive(Debug, Default)]
 struct Readings {
     all: Vec<Reading>,
-    /// Error of the last failed poll.
+    /// Error of the last poll that failed.
     problem: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl SystemWatch {
         }
     }
 
-    /// Returns the rise of the counters over a time on this host's clock.
+    /// Returns the increase of the counters during a time window on this host's clock.
     pub(super) fn rise_within(&self, start_ns: u64, duration_ns: u64) -> System {
         let mut system = System::default();
         for poller in &self.pollers {
@@ -94,7 +94,7 @@ impl EndpointPoller {
 
 impl Drop for EndpointPoller {
     fn drop(&mut self) {
-        // The thread ends by itself after its current request.
+        // The thread ends after its current request, so nothing waits for it.
         self.stop = None;
         drop(self.thread.take());
     }
@@ -116,7 +116,7 @@ fn poll(endpoint: &Endpoint, readings: &Mutex<Readings>) {
     let at_ns = asked_ns + clock::monotonic_ns().saturating_sub(asked_ns) / 2;
     let mut readings = readings.lock().unwrap_or_else(PoisonError::into_inner);
     match answer {
-        // A concurrent poll may have stored a later reading.
+        // A concurrent poll may already have stored a later reading.
         Ok(values) if readings.all.last().is_none_or(|last| last.at_ns < at_ns) => {
             readings.all.push(Reading { at_ns, values });
         }
@@ -126,18 +126,18 @@ fn poll(endpoint: &Endpoint, readings: &Mutex<Readings>) {
 }
 
 impl Readings {
-    /// Adds the rise of the counters between two times, or the reason why it is unknown.
+    /// Adds the increase of the counters between two times, or the reason why it is unknown.
     fn rise_within(&self, endpoint: &Endpoint, start_ns: u64, end_ns: u64, system: &mut System) {
         let url = &endpoint.url;
         let before = self.all.iter().rposition(|one| one.at_ns <= start_ns);
         let after = self.all.iter().position(|one| one.at_ns >= end_ns);
         let (Some(before), Some(after)) = (before, after) else {
-            let silent = || "it was not polled over the whole time".to_owned();
+            let silent = || "they were not polled during the whole measurement".to_owned();
             let why = self.problem.clone().unwrap_or_else(silent);
             return system.unknown.push(format!("the metrics of {url}: {why}"));
         };
         let over = &self.all[before..=after];
-        // Within the first and the last of these gaps, the rise is interpolated linearly.
+        // In the first and in the last gap between readings, the increase is interpolated linearly.
         let gap_ns = |pair: &[Reading]| pair[1].at_ns - pair[0].at_ns;
         let gaps = over.windows(2).map(gap_ns);
         system.gap_ns_max = system.gap_ns_max.max(gaps.max().unwrap_or(0));
@@ -146,7 +146,7 @@ impl Readings {
             let values: Option<Vec<(u64, f64)>> =
                 over.iter().map(|one| Some((one.at_ns, *one.values.get(ours)?))).collect();
             let Some(values) = values else {
-                system.unknown.push(say("missing from some answers"));
+                system.unknown.push(say("missing in some responses of the endpoint"));
                 continue;
             };
             if ours == "data_reduction" {
@@ -246,7 +246,7 @@ mod tests {
             assert!(system.sources.reads_from.is_empty());
             assert_eq!(
                 system.unknown,
-                ["the metrics of http://h:1/m: it was not polled over the whole time"]
+                ["the metrics of http://h:1/m: they were not polled during the whole measurement"]
             );
         }
         let refused = Readings { problem: Some("refused".into()), ..readings(&[]) };
@@ -264,6 +264,10 @@ mod tests {
         gone.all[1].values.remove("read_source.cache");
         let system = rise_within(&gone, 1000, 3000);
         assert!(system.sources.reads_from.is_empty());
-        assert!(system.unknown[0].contains("missing from some answers"), "{:?}", system.unknown);
+        assert!(
+            system.unknown[0].contains("missing in some responses of the endpoint"),
+            "{:?}",
+            system.unknown
+        );
     }
 }

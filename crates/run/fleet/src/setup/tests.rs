@@ -78,7 +78,7 @@ fn adding_and_removing_hosts_leaves_the_others_unchanged() {
     let setup = setup(root.path());
     let directory = &setup.directory;
     set_up(&setup).unwrap();
-    // A change by the operator.
+    // This line is a change that the operator made.
     let configuration = directory.join("server/nats.conf");
     let own = fs::read_to_string(&configuration).unwrap().replace("4MB", "8MB");
     fs::write(&configuration, own).unwrap();
@@ -155,7 +155,7 @@ fn add_needs_the_authority_and_an_unchanged_list_of_users() {
     refused(&forgetful.directory, Some(&authority), "of another fleet");
     refused(root.path(), None, "server");
 
-    // The authority is stored elsewhere.
+    // The authority is stored in another directory.
     let directory = &kept.directory;
     let offline = root.path().join("offline");
     fs::rename(&authority, &offline).unwrap();
@@ -176,7 +176,7 @@ fn add_needs_the_authority_and_an_unchanged_list_of_users() {
         refused(directory, Some(&offline), "cannot lock");
     }
     add(directory, &new, &[], Some(&offline)).unwrap();
-    // The layout of an earlier version: all users in one file.
+    // In the layout of an earlier version, all users are in one file.
     fs::remove_file(&users).unwrap();
     fs::remove_file(agent_file(directory, "node3")).unwrap();
     refused(directory, Some(&offline), "users.conf");

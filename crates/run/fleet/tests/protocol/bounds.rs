@@ -1,4 +1,4 @@
-//! Bounds on what agents can make the server and the coordinator store.
+//! Limits on the amount of data that agents can make the server and the coordinator store.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Runs a plan on one, two and four agents of this process with a real server, and compares the
-//! fleet's sums with the bundles of the hosts.
+//! Runs a plan on one, two and four agents in this process with a real server. Compares the sums of
+//! the fleet with the bundles of the hosts.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,8 @@ use plimsoll_runner::allow::Allow;
 use plimsoll_runner::fleet::{FleetBundle, read};
 use plimsoll_runner::places::Places;
 
-/// I/Os per second that the plan requests from each host, far below the target's limit.
+/// Rate that the plan requests from each host, in I/Os per second. It is far below the limit of the
+/// target.
 const RATE: f64 = 200.0;
 /// Rules that fail if other work on the machine disturbs the test.
 const DISTURBANCE_RULES: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
@@ -133,7 +134,7 @@ fn check_sums(left: &FleetBundle, count: usize) {
         assert!(run.starts.iter().any(|start| start.kind == PhaseKind::WarmUp), "{run:#?}");
         assert_eq!(host.clock.len(), 2, "before and after");
         for offset in &host.clock {
-            // All agents share one clock, so the offset must be within its error.
+            // All agents use the same clock, so the offset must be within its error of zero.
             assert!(offset.offset_ns.unsigned_abs() <= offset.error_ns, "{offset:?}");
         }
         let judged = plimsoll_judge::judge(&own);

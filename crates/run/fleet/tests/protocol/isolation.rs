@@ -60,7 +60,7 @@ struct KeyHolder {
     errors: Arc<Mutex<Vec<String>>>,
 }
 
-/// Like [`connect`], but retries until the server knows the user.
+/// Like [`connect`], but retries until the server accepts the user.
 async fn connect_when_known(file: &Path) -> KeyHolder {
     let began = Instant::now();
     loop {
@@ -81,7 +81,7 @@ async fn try_connect(file: &Path) -> Result<KeyHolder, async_nats::ConnectError>
     let errors = Arc::new(Mutex::new(Vec::new()));
     let callback_errors = Arc::clone(&errors);
     let text = |one: Option<Credential>| one.unwrap().read(true).unwrap();
-    // The client reads files.
+    // The client library reads keys from files, so the texts are written to files.
     let scratch = tempfile::tempdir().unwrap();
     let pem = |name: &str, one: Option<Credential>| {
         let path = scratch.path().join(name);
@@ -105,7 +105,7 @@ async fn try_connect(file: &Path) -> Result<KeyHolder, async_nats::ConnectError>
 }
 
 impl KeyHolder {
-    /// Asserts that the server refuses a message of this user.
+    /// Asserts that the server rejects a message of this user.
     async fn may_not_publish(&self, subject: &str, text: &str) {
         self.client.publish(subject.to_owned(), text.to_owned().into()).await.unwrap();
         self.assert_refused("publish", subject).await;
@@ -135,7 +135,7 @@ impl KeyHolder {
         }
     }
 
-    /// Returns the server's answer to a request, or `None` if there is none.
+    /// Returns the server's response to a request, or `None` if there is no response.
     async fn request(&self, subject: &str, text: &str) -> Option<String> {
         let requested = self.client.request(subject.to_owned(), text.to_owned().into());
         let answer = tokio::time::timeout(Duration::from_secs(5), requested).await.ok()?.ok()?;
@@ -224,7 +224,7 @@ fn an_agents_key_gives_no_access_to_other_agents() {
         ] {
             thief.may_not_publish(subject, "{}").await;
         }
-        // A request whose filter differs from its subject.
+        // The filter of this request differs from its subject.
         let create = "$JS.API.CONSUMER.CREATE.plimsoll.agent-node1.plimsoll.order.node1";
         let body =
             |config: &str| format!("{{\"stream_name\":\"plimsoll\",\"config\":{{{config}}}}}");
@@ -238,7 +238,7 @@ fn an_agents_key_gives_no_access_to_other_agents() {
             let answer = thief.request(create, &body(&format!("{common},{filter}"))).await.unwrap();
             assert!(answer.contains("\"error\""), "{filter}: {answer}");
         }
-        // A card that would roll up, and so delete, all others.
+        // This card would roll up, and thereby delete, the cards of all other agents.
         let mut headers = async_nats::HeaderMap::new();
         headers.insert("Nats-Rollup", "all");
         let rolled =

@@ -249,7 +249,7 @@ fn an_agent_needs_a_valid_name_and_a_trusted_key() {
     };
     refused(&options("a.b", &["key"]), "is not a valid agent name");
     refused(&options("a", &[]), "without a trusted key");
-    // An agent waits for a server that it cannot reach; this one was stopped meanwhile.
+    // An agent waits for a server that it cannot reach. This agent was stopped while it waited.
     let server = Server { url: "nats://127.0.0.1:1".to_owned(), ..Server::default() };
     let mut said = String::new();
     let waits = agent::Options { server, ..options("a", &["key"]) };

@@ -1,7 +1,7 @@
 //! Compares two sweeps cell by cell.
 //!
-//! A side is one sweep, or a directory of several sweeps. Each sweep gives one measurement of every
-//! cell.
+//! A side is one sweep, or a directory of several sweeps. Each sweep contributes one measurement to
+//! every cell.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,8 @@ use crate::custody::{Reader, RunSet};
 use crate::error::RunnerError;
 use crate::experiment::{FILE, kind_of};
 
-/// Returns the sweeps of a side: the directory itself, or the sweeps in it. Empty if there are no
-/// sweeps.
+/// Returns the sweeps of a side: the side's directory if it is a sweep, otherwise the sweeps in
+/// this directory. Empty if there are no sweeps.
 pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
     let is_sweep = |path: &Path| {
         path.join(FILE).is_file() && kind_of(path).is_ok_and(|kind| kind == ExperimentKind::Sweep)
@@ -31,7 +31,7 @@ pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
 /// Compares sides if at least one is a sweep; returns `None` otherwise.
 ///
 /// # Errors
-/// Not all sides are sweeps, there are not exactly two, or a side cannot be read.
+/// Not all sides are sweeps, the number of sides is not two, or a side cannot be read.
 pub fn compare_sweep_sides(
     reader: &Reader,
     named_sides: &[NamedSide],
@@ -43,12 +43,14 @@ pub fn compare_sweep_sides(
         return Ok(None);
     }
     if let Some(at) = sweeps.iter().position(Vec::is_empty) {
-        let says = format!("{} is not a sweep, and another side is one", named_sides[at].argument);
+        let says =
+            format!("{} is not a sweep, but another side is a sweep", named_sides[at].argument);
         return Err(RunnerError::usage(says).hint("compare sweeps with sweeps, and runs with runs"));
     }
     let [a, b] = &sweeps[..] else {
-        let says = format!("{} sweeps were given, and only two can be compared", named_sides.len());
-        return Err(RunnerError::usage(says).hint("plimsoll compare SWEEP_A SWEEP_B"));
+        let says =
+            format!("{} sweeps were given, but exactly two must be given", named_sides.len());
+        return Err(RunnerError::usage(says).hint("run: plimsoll compare SWEEP_A SWEEP_B"));
     };
     let (a, b) = (read_sweeps(reader, a)?, read_sweeps(reader, b)?);
     let plan = |side: &[RunSet]| side[0].runs[0].bundle.run.name.clone();
@@ -59,7 +61,7 @@ pub fn compare_sweep_sides(
     let sides = [side(&names[0], &a), side(&names[1], &b)];
     let mut compared = compare_sweeps(&sides, accept);
     for (name, one) in names.iter().zip(named_sides).filter(|(name, one)| **name != one.argument) {
-        compared.remarks.push(format!("{name} is {}.", one.argument));
+        compared.remarks.push(format!("{name} stands for {}.", one.argument));
     }
     Ok(Some((compared, a.into_iter().chain(b).collect())))
 }

@@ -1,5 +1,5 @@
-//! Checks of a bundle after reading: the plan as written against the plan as run, and the ledger's
-//! verdict and report hashes against the files.
+//! Checks of a bundle after it was read. They compare the plan as written with the plan as run, and
+//! the verdict and the hashes in the ledger with the files.
 
 use std::fs;
 use std::path::Path;
@@ -28,9 +28,9 @@ pub(super) fn plan_difference(bundle: &Bundle) -> Option<String> {
     if bundle.plan.sha256_hex().ok().as_ref() != Some(&run.plan_sha256) {
         return Some("resolved.toml is not in the format that Plimsoll writes".to_owned());
     }
-    // A plan without a name has the name of its file.
+    // A plan without a name is named after its file.
     let file = format!("{}.toml", bundle.plan.name);
-    let no_job = || "it is not in the bundle".to_owned();
+    let no_job = || "the job is not in the bundle".to_owned();
     let job = |_: &str| bundle.job_text.clone().ok_or_else(no_job);
     let plan = match Plan::parse_with(&bundle.plan_text, &file, &job, &read_job) {
         Ok(plan) => plan,
@@ -38,7 +38,7 @@ pub(super) fn plan_difference(bundle: &Bundle) -> Option<String> {
             let first = errors.errors.first();
             if bundle.job_text.is_none() && first.is_some_and(|error| error.field == JOB_FIELD) {
                 // Earlier versions stored the plan without the job.
-                return Some("the job that plan.toml names is not in the bundle".to_owned());
+                return Some("the bundle lacks the fio job to which plan.toml refers".to_owned());
             }
             let what = first
                 .map_or(String::new(), |error| format!(" ({} {})", error.field, error.message));
@@ -46,20 +46,20 @@ pub(super) fn plan_difference(bundle: &Bundle) -> Option<String> {
         }
     };
     if plan.job().is_none() && bundle.job_text.is_some() {
-        return Some("the bundle has a job that plan.toml does not name".to_owned());
+        return Some("the bundle has a fio job to which plan.toml does not refer".to_owned());
     }
     let mut resolved = bundle.plan.clone();
     if run.driver == Driver::Foreign && resolved.evidence.min_measure_ns == MEASURE_NS_MIN {
-        // Imported results have no minimum duration of their own.
+        // Imported results do not state a minimum duration.
         resolved.evidence.min_measure_ns = plan.resolve().evidence.min_measure_ns;
     }
     let step = run.experiment.as_ref().filter(|place| place.kind == ExperimentKind::Tune);
     let load = step.and_then(|place| place.arm.rsplit(' ').next()?.parse().ok());
     let fields = plan.differs_from(&resolved, load.as_slice())?;
-    Some(format!("plan.toml is not the plan that was run: {fields} differs"))
+    Some(format!("plan.toml is not the plan that was run: the values of {fields} differ"))
 }
 
-/// Checks the ledger's verdict and report hashes against the evidence and against the files.
+/// Compares the verdict and the hashes in the ledger with the evidence and with the files.
 pub(super) fn check_ledger_entry(
     directory: &Path,
     bundle: &Bundle,
@@ -71,7 +71,8 @@ pub(super) fn check_ledger_entry(
         first.filter(|first| first.derived != files.hashes())
     {
         return Err(format!(
-            "line {line} of the ledger has hashes of a verdict.json or report.html that do not follow from the evidence"
+            "line {line} of the ledger has hashes of another verdict.json or report.html than the \
+             evidence results in"
         ));
     }
     let on_disk = fs::read(directory.join("verdict.json")).map(|bytes| sha256_hex(&bytes));
@@ -79,14 +80,16 @@ pub(super) fn check_ledger_entry(
     let wrong = |by: &&RecordedVerdict| by.derived.verdict_sha256 == on_disk && by.verdict != says;
     match held.entered.iter().find(wrong) {
         Some(RecordedVerdict { line, verdict, .. }) => Err(format!(
-            "line {line} of the ledger records {verdict}, and its verdict.json states {says}"
+            "line {line} of the ledger records {verdict}, but the verdict.json whose hash it \
+             records states {says}"
         )),
         None => Ok(()),
     }
 }
 
-/// Returns the verdict that the ledger recorded when a run of this build ended. `None` if the run
-/// ended without a verdict: the first entry is then a later judgement.
+/// Returns the verdict that was recorded in the ledger when a run of this build ended. `None` if
+/// the run ended without a verdict, because the first verdict in the ledger is then from a later
+/// judgement.
 pub(super) fn entry_of_run<'a>(
     bundle: &Bundle,
     held: &'a RecordedRun,

@@ -23,7 +23,7 @@ pub struct DerivedFiles {
 /// Returns the verdict of a bundle, and its derived files.
 ///
 /// # Errors
-/// A defect in the report's template.
+/// The report's template has a defect.
 pub fn derive(bundle: &Bundle) -> Result<(Verdict, DerivedFiles), RunnerError> {
     let verdict = judge(bundle);
     let verdict_json = render::json(&verdict)?;
@@ -35,7 +35,7 @@ impl DerivedFiles {
     /// Writes the files next to the evidence. Returns their hashes for the ledger.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file cannot be written.
     pub fn write(&self, directory: &Path) -> Result<DerivedHashes, RunnerError> {
         let writer = BundleWriter::open(directory);
         writer.derived("verdict.json", self.verdict_json.as_bytes())?;
@@ -51,10 +51,10 @@ impl DerivedFiles {
     }
 }
 
-/// Signs the seal of a bundle or experiment if a key is configured.
+/// If a key is configured, signs the seal of a bundle or experiment.
 ///
 /// # Errors
-/// An unreadable seal, or a signature that cannot be written.
+/// The seal cannot be read, or the signature cannot be written.
 pub fn sign(writer: &BundleWriter, places: &Places, id: &str) -> Result<(), RunnerError> {
     let Some(signer) = &places.signer else { return Ok(()) };
     let seal = writer.directory().join(seal::FILE);
@@ -67,18 +67,18 @@ pub fn sign(writer: &BundleWriter, places: &Places, id: &str) -> Result<(), Runn
 pub struct SealedRun {
     /// Evidence, read back from disk.
     pub evidence: Bundle,
-    /// Verdict, or the defect that prevented one.
+    /// Verdict, or the defect that prevented a verdict.
     pub verdict: Result<Verdict, RunnerError>,
     seal_sha256: String,
     /// Hashes of the derived files; `None` if there is no verdict.
     derived: Option<DerivedHashes>,
 }
 
-/// Seals a run's bundle, signs it if a key is configured, and judges it as read back from disk.
-/// Judging it again later gives the same verdict.
+/// Seals a run's bundle, signs it if a key is configured, and judges the copy that it reads back
+/// from disk. A later judgement of the bundle results in the same verdict.
 ///
 /// # Errors
-/// A file that cannot be written or read back.
+/// A file cannot be written or read back.
 pub fn seal_and_judge(
     writer: &BundleWriter,
     places: &Places,
@@ -105,7 +105,7 @@ impl SealedRun {
     /// Records the end of the run in the ledger.
     ///
     /// # Errors
-    /// A ledger that cannot be written.
+    /// The ledger cannot be written.
     pub fn record_end(&self, ledger: &Ledger, unix_ns: u64) -> Result<(), EvidenceError> {
         let run = &self.evidence.run;
         let verdict = self.verdict.as_ref().map_or("none", |verdict| verdict.verdict.label());

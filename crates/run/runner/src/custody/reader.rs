@@ -32,11 +32,11 @@ pub struct Reader {
     places: Option<Places>,
     chain: Result<Arc<Vec<Link>>, EvidenceError>,
     witnesses: Vec<ClaimedPosition>,
-    /// Signed statements about the ledger.
+    /// Signed statements about the ledger, which the reader checks.
     statements: Vec<Statement>,
     /// Public key that must have signed the evidence.
     key: Option<String>,
-    /// Accept changed derived files, because the caller writes them again.
+    /// True to accept changed derived files, because the caller writes them again.
     ignore_changes: bool,
 }
 
@@ -47,14 +47,14 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Creates a reader with this user's ledger and catalogue. Without a home directory it has
-    /// neither, and still reads bundles.
+    /// Creates a reader with this user's ledger and catalogue. Without a home directory, the reader
+    /// has no ledger or catalogue, but can still read bundles.
     pub fn new() -> Self {
         Self::build(Places::from_environment().ok(), None)
     }
 
-    /// Like [`Reader::new`], for a program that reads many times. Ledger lines that were checked
-    /// before are not parsed again.
+    /// Like [`Reader::new`], for a program that reads bundles repeatedly. It does not parse ledger
+    /// lines again that it has already checked.
     pub fn with_ledger(ledger: &CachedLedger) -> Self {
         Self::build(Places::from_environment().ok(), Some(ledger))
     }
@@ -112,7 +112,8 @@ impl Reader {
         Ok(Self { key, ..Self::new() })
     }
 
-    /// Like [`Reader::new`], and accepts changed derived files, which the caller will write again.
+    /// Like [`Reader::new`], but accepts changed derived files, because the caller will write them
+    /// again.
     pub fn ignoring_changes() -> Self {
         Self { ignore_changes: true, ..Self::new() }
     }
@@ -120,8 +121,8 @@ impl Reader {
     /// Reads a bundle.
     ///
     /// # Errors
-    /// The directory is not a bundle, the seal is broken, the version is later than this build's,
-    /// or a check failed.
+    /// The directory is not a bundle, the seal is broken, a later version of Plimsoll wrote the
+    /// bundle, or a check failed.
     pub fn load(&self, directory: &Path) -> Result<LoadedBundle, RunnerError> {
         if fleet::is_fleet(directory) {
             return self.load_fleet(directory);
@@ -138,7 +139,7 @@ impl Reader {
             directory.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_owned()));
         if catalogued && name.is_some_and(|name| name.to_str() != Some(&bundle.run.run_id)) {
             let says = format!(
-                "it is in the directory of another run: it is the bundle of {}",
+                "the bundle is in the directory of another run: it belongs to {}",
                 bundle.run.run_id
             );
             return Err(contradicted(says));
@@ -165,7 +166,10 @@ impl Reader {
         }
         match plan_difference(&bundle) {
             Some(says) if is_own(&bundle) => return Err(contradicted(says)),
-            Some(says) => custody.remarks.push(format!("another build resolved the plan: {says}")),
+            Some(says) => custody.remarks.push(format!(
+                "the plan was resolved by another build of \
+                Plimsoll: {says}"
+            )),
             None => {}
         }
         if let LedgerMatch::Recorded(held) = &custody.place {
@@ -173,14 +177,15 @@ impl Reader {
         }
         self.check_derived(directory, &bundle, &verdict, &files, &mut custody).map_err(|says| {
             contradicted(says).hint(format!(
-                "plimsoll judge --rewrite {} writes both again from the evidence",
+                "run `plimsoll judge --rewrite {}` to write verdict.json and report.html again \
+                 from the evidence",
                 directory.display()
             ))
         })?;
         Ok(LoadedBundle { directory: directory.to_path_buf(), bundle, verdict, custody })
     }
 
-    /// Reads a fleet's bundle as one run.
+    /// Reads a fleet's bundle as if it were a single run.
     fn load_fleet(&self, directory: &Path) -> Result<LoadedBundle, RunnerError> {
         let read = fleet::read(directory)?;
         let bundle = &read.combined.0;
@@ -211,10 +216,11 @@ impl Reader {
             Err(_) => Ok(DerivedFileState::Missing),
             Ok(_) if self.ignore_changes => Ok(DerivedFileState::Changed),
             Ok(_) if is_own => {
-                let says =
-                    format!("{}: {name} does not follow from the evidence", directory.display());
-                Err(RunnerError::new(Exit::NoVerdict, says)
-                    .hint(format!("plimsoll judge {} writes it again", directory.display())))
+                let says = format!("{}: {name} does not match the evidence", directory.display());
+                Err(RunnerError::new(Exit::NoVerdict, says).hint(format!(
+                    "run `plimsoll judge {}` to write it again",
+                    directory.display()
+                )))
             }
             Ok(_) => Ok(DerivedFileState::Other),
         };
@@ -232,17 +238,17 @@ impl Reader {
         Ok(LoadedBundle { directory: directory.to_path_buf(), bundle, verdict, custody })
     }
 
-    /// Reads the bundles in a directory, in order of their start. A bundle's own directory gives
-    /// that bundle.
+    /// Reads the bundles in a directory, in order of their start. If the directory is itself a
+    /// bundle, reads only this bundle.
     ///
     /// # Errors
-    /// The directory has no bundles, or has a bundle that is refused.
+    /// The directory has no bundles, or one of its bundles is refused.
     pub fn load_all(&self, directory: &Path) -> Result<RunSet, RunnerError> {
         let together = self.load_any(directory)?;
         if together.runs.is_empty() {
-            let says = format!("{} contains no bundle of a finished run", directory.display());
+            let says = format!("{} contains no bundle of any finished run", directory.display());
             return Err(RunnerError::usage(says)
-                .hint("name a bundle, an experiment, or a directory of bundles"));
+                .hint("specify a bundle, an experiment, or a directory of bundles"));
         }
         Ok(together)
     }
@@ -250,7 +256,7 @@ impl Reader {
     /// Like [`Reader::load_all`], but accepts a directory without bundles.
     ///
     /// # Errors
-    /// An unreadable directory, or one with a bundle that is refused.
+    /// The directory cannot be read, or one of its bundles is refused.
     pub fn load_any(&self, directory: &Path) -> Result<RunSet, RunnerError> {
         if directory.join("run.json").is_file() || fleet::is_fleet(directory) {
             let runs = vec![self.load(directory)?];
@@ -279,7 +285,7 @@ impl Reader {
         self.chain.as_deref().map(Vec::as_slice)
     }
 
-    /// Checks the signature of a seal. `by`: public key that the evidence names.
+    /// Checks the signature of a seal. `by`: public key that is stated in the evidence.
     fn check_signature(
         &self,
         directory: &Path,
@@ -299,7 +305,7 @@ impl Reader {
             verify(by)?;
             if !text.as_deref().is_some_and(signature::has_own_remark) {
                 return Err(
-                    wrong("its comment is not the one that Plimsoll writes".to_owned()).into()
+                    wrong("the comment in it was not written by Plimsoll".to_owned()).into()
                 );
             }
         }
@@ -314,7 +320,7 @@ impl Reader {
             return match by.is_none_or(|by| by == key) {
                 true => Ok(verify(key).map(|_| SignatureState::ByRequiredKey(key.clone()))?),
                 false => {
-                    Err(wrong("it was made with another key than the required one".into()).into())
+                    Err(wrong("it was made with a key other than the required key".into()).into())
                 }
             };
         }
@@ -324,11 +330,16 @@ impl Reader {
         });
         match stated {
             true => Ok(SignatureState::ByLedgerStatement(key.clone())),
-            false => Err(wrong("neither the bundle nor the ledger was signed since".into()).into()),
+            false => Err(wrong(
+                "the bundle is not signed with the required key, nor was the \
+                ledger signed with it after the run"
+                    .into(),
+            )
+            .into()),
         }
     }
 
-    /// Checks `verdict.json` and `report.html` against the evidence.
+    /// Compares `verdict.json` and `report.html` with the files that the evidence results in.
     fn check_derived(
         &self,
         directory: &Path,
@@ -338,8 +349,8 @@ impl Reader {
         custody: &mut CustodyChecks,
     ) -> Result<(), String> {
         let own = is_own(bundle);
-        // For a run of this build, the first entry must match. Other builds may have judged it
-        // later.
+        // If this build wrote the run, the first verdict in the ledger must match. Later entries
+        // may be from other builds.
         let (entered, by_run): (&[RecordedVerdict], _) = match &custody.place {
             LedgerMatch::Recorded(held) => (&held.entered, entry_of_run(bundle, held)),
             _ => (&[], None),
@@ -365,8 +376,8 @@ impl Reader {
         let gives = verdict.verdict.label();
         let stated =
             stated_verdict(directory).map_or(String::new(), |stated| match stated == gives {
-                true => format!("; both state {gives}"),
-                false => format!("; it states {stated}, and the evidence gives {gives}"),
+                true => format!("; the file and the evidence both result in {gives}"),
+                false => format!("; it states {stated}, but the evidence results in {gives}"),
             });
         for (name, standing) in [("verdict.json", custody.verdict), ("report.html", custody.report)]
         {
@@ -396,10 +407,10 @@ impl Reader {
         runs.zip(path).is_some_and(|(runs, path)| path.starts_with(runs))
     }
 
-    /// Writes verdict and report of a bundle again, and records that in the ledger.
+    /// Writes the verdict and the report of a bundle again, and records this in the ledger.
     ///
     /// # Errors
-    /// A file or ledger that cannot be written.
+    /// A file or the ledger cannot be written.
     pub fn rewrite_derived(&self, loaded: &LoadedBundle) -> Result<(), RunnerError> {
         let (verdict, files) = derive(&loaded.bundle)?;
         let derived = files.write(&loaded.directory)?;

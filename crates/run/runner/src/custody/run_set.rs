@@ -13,9 +13,9 @@ use crate::exit::Exit;
 pub struct RunSet {
     /// Bundles in the order of their start.
     pub runs: Vec<LoadedBundle>,
-    /// Like [`CustodyChecks::doubts`], for the directory.
+    /// Like [`CustodyChecks::doubts`], but about the directory.
     pub doubts: Vec<String>,
-    /// Like [`CustodyChecks::remarks`], for the directory.
+    /// Like [`CustodyChecks::remarks`], but about the directory.
     pub remarks: Vec<String>,
 }
 
@@ -65,10 +65,10 @@ impl RunSet {
         }
     }
 
-    /// Rejects evidence that contradicts itself, because it cannot be compared.
+    /// Rejects runs whose evidence contradicts itself, because they cannot be compared.
     ///
     /// # Errors
-    /// A run with contradictory evidence.
+    /// The evidence of a run contradicts itself.
     pub fn refuse_contradictions(&self) -> Result<(), RunnerError> {
         let found = self.runs.iter().find(|run| run.has_contradiction());
         let Some(run) = found else { return Ok(()) };

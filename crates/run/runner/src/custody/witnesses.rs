@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use plimsoll_evidence::ledger::position::ClaimedPosition;
 use plimsoll_evidence::run::LedgerPosition;
 
-/// Maximum number of runs and experiments of the catalogue that are read; the newest are used.
+/// Number of runs and experiments of the catalogue that are read, starting with the newest.
 const WITNESSES_MAX: usize = 64;
-/// Number of runs read of each experiment.
+/// Number of runs that are read from each experiment.
 const WITNESSES_OF_EXPERIMENT_MAX: usize = 4;
 
 /// Returns the ledger positions recorded by the newest bundles of a catalogue.

@@ -7,7 +7,7 @@ use plimsoll_engine::durability::WitnessFiles;
 use crate::error::RunnerError;
 use crate::events::command;
 
-/// Name of the witness's file with the end of the commands' output.
+/// Name of the file in the witness to which the end of each command's output is written.
 const LOG: &str = "commands.log";
 
 /// Runs a command with the shell, and appends the end of its output to a file of the witness.
@@ -26,7 +26,7 @@ pub(super) fn run_command(
     let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     let record = command::run(&argv, timeout_ns);
     let output = format!("{}{}", record.stdout, record.stderr);
-    // The output explains a failure, and proves nothing.
+    // The output only helps to explain a failure; it is not evidence.
     let logged = files.append(LOG, output.as_bytes(), false);
     if record.failure.is_empty() {
         return Ok(());
@@ -41,7 +41,8 @@ pub(super) fn run_command(
     })
 }
 
-/// Returns a command as a line for the shell, which interprets no character of its words.
+/// Returns a command as a line for the shell, quoted so that the shell does not interpret any
+/// character of its words.
 pub(super) fn shell_line(argv: &[String]) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {

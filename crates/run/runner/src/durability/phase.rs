@@ -9,18 +9,19 @@ use plimsoll_evidence::durability::{DurabilitySettings, DurabilityTest, FILE};
 use plimsoll_evidence::strict;
 use plimsoll_judge::durability::judge;
 use plimsoll_judge::verdict::VerdictKind;
-use plimsoll_plan::{DurabilityPhase, TargetKind};
+use plimsoll_plan::{DurabilityPhase, ResolvedPlan, TargetKind};
 
 use super::command::shell_line;
 use super::{DurabilityRequest, POLL_INTERVAL, WitnessPlace, boot_id, carry_out};
 use crate::error::RunnerError;
 use crate::listener::Listener;
+use crate::places::Places;
 use crate::prompt::Operator;
 use crate::run_id::RunId;
 use crate::run_request::RunRequest;
 
-/// Returns the place of a target that a durability test uses: the first of several directories or
-/// exports. `None` if the target stores nothing.
+/// Returns the place on which a durability test of this target runs. If the target has several
+/// directories or exports, this is the first one. `None` if the target does not store data.
 #[must_use]
 pub fn target_place(kind: &TargetKind) -> Option<TargetPlace> {
     match kind {
@@ -41,7 +42,8 @@ pub fn target_place(kind: &TargetKind) -> Option<TargetPlace> {
     }
 }
 
-/// Adds the plan's user and group to an export's address, unless the address has its own.
+/// Adds the plan's user and group to an export's address, unless the address already has a user and
+/// group.
 fn with_ids(url: &str, uid: u32, gid: u32) -> String {
     [("uid", uid), ("gid", gid)].iter().fold(url.to_owned(), |url, (name, id)| {
         match (url.contains(&format!("{name}=")), url.contains('?')) {
@@ -52,7 +54,8 @@ fn with_ids(url: &str, uid: u32, gid: u32) -> String {
 }
 
 impl DurabilityRequest {
-    /// Returns the request for the phase of a plan. `seed` sets addresses and cut times.
+    /// Returns the request for the phase of a plan. `seed` determines the addresses of the writes
+    /// and the times of the cuts.
     #[must_use]
     pub fn of_phase(
         phase: &DurabilityPhase,
@@ -102,27 +105,61 @@ fn request_of_run(request: &RunRequest<'_>, run_id: &str) -> Option<DurabilityRe
     let mut durability = DurabilityRequest::of_phase(phase, place, witness, config.resolved.seed);
     durability.destroy = config.destroy.to_vec();
     if let TargetPlace::Device(device) = &durability.place {
-        // The load has written it already, with permission or because it was blank.
+        // The load has already written to the device, because it had permission or the device was
+        // blank.
         durability.destroy.push(device.clone());
     }
     Some(durability)
 }
 
+/// Checks the phase of a plan that makes this number of runs, without creating its witness. Another
+/// host is not contacted.
+///
+/// # Errors
+/// The plan has several runs, or its witness is on the target or cannot be created.
+pub(crate) fn check_plan(plan: &ResolvedPlan, runs: u64) -> Result<(), RunnerError> {
+    let (Some(phase), Some(target)) = (&plan.durability, plan.targets.first()) else {
+        return Ok(());
+    };
+    let Some(place) = target_place(&target.kind) else { return Ok(()) };
+    if runs > 1 {
+        return Err(only_once());
+    }
+    match &phase.witness {
+        Some(named) => {
+            let witness = WitnessPlace::parse(named);
+            witness.check(&place)?;
+            witness.check_parent()
+        }
+        None => Places::from_environment().map_or(Ok(()), |places| {
+            WitnessPlace::Directory(places.state.join("durability")).check(&place)
+        }),
+    }
+}
+
+fn only_once() -> RunnerError {
+    RunnerError::usage(
+        "a plan with [durability] can only be run once, but this run is one of several",
+    )
+    .hint(
+        "remove [durability] from this plan, and test durability separately with `plimsoll run` or \
+         `plimsoll durability`",
+    )
+}
+
 /// Checks, before the load, that the phase of a run can be executed after it.
 ///
 /// # Errors
-/// A run that is one of several, a witness on the target, or one that cannot be reached.
+/// The run is one of several, the witness is on the target, or the witness cannot be reached.
 pub(crate) fn check_phase(request: &RunRequest<'_>) -> Result<(), RunnerError> {
     let Some(durability) = request_of_run(request, "run") else { return Ok(()) };
     if request.experiment.is_some() {
-        return Err(RunnerError::usage(
-            "[durability] belongs to a single run, and this is one of several",
-        )
-        .hint("remove it, and use `plimsoll run` or `plimsoll durability` for it"));
+        return Err(only_once());
     }
     let phase = request.config.resolved.durability.as_ref();
     let named = phase.and_then(|phase| phase.witness.as_deref());
-    // A long load must not end with a directory that is missing or a host that does not answer.
+    // A missing directory or a host that does not respond must be reported now, not after a long
+    // load.
     match named {
         Some(named) => WitnessPlace::parse(named).open(&durability.place).map(drop),
         None => durability.witness.check(&durability.place),
@@ -137,7 +174,7 @@ pub(crate) fn run_phase(
 ) -> Option<DurabilityTest> {
     let durability = request_of_run(request, run_id)?;
     let stop = request.config.interrupt;
-    listener.part("durability: the target is cut off");
+    listener.part("durability test: cutting the target off");
     let operator = Operator::of_run(request.config.places, run_id);
     let ask = |text: &str, listener: &mut dyn Listener| {
         let (file, how) = operator.ask(text);
@@ -172,7 +209,7 @@ pub(crate) fn run_phase(
         DurabilityTest { failure, ..begun }
     });
     match judge(&test).verdict {
-        // The bundle has the evidence.
+        // The bundle contains the evidence, so the witness is no longer needed.
         VerdictKind::Pass => {
             let opened = durability.witness.open(&durability.place);
             drop(opened.map(|(files, _)| files.remove_all()));

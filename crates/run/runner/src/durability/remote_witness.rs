@@ -1,10 +1,11 @@
 //! Witness on another host: this host runs `ssh HOST plimsoll durability --serve-witness DIR`, and both
 //! sides exchange requests over its standard input and output.
 //!
-//! The server sends [`GREETING`] and a reply to the creation of its directory: whether it is new (u8),
-//! the boot identifier of the host, a line end, and the directory's absolute path. A request is: operation
-//! u8, length of the name u8, length of the data u64, name, data. A reply is: errno u32 (0: success),
-//! length of the data u64, data. Numbers are little endian.
+//! The server sends [`GREETING`] and a first reply after it has created its directory. This reply
+//! contains: whether the directory is new (u8), the boot identifier of the host, a line end, and
+//! the directory's absolute path. A request is: operation u8, length of the name u8, length of the
+//! data u64, name, data. A reply is: errno u32 (0: success), length of the data u64, data. Numbers
+//! are little endian.
 
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -20,7 +21,7 @@ use super::boot_id;
 use super::command::shell_line;
 use crate::error::RunnerError;
 
-/// First bytes of a server.
+/// First bytes that a server sends.
 const GREETING: &[u8] = b"plimsoll witness 1\n";
 
 const READ: u8 = 1;
@@ -32,7 +33,7 @@ const REMOVE_ALL: u8 = 6;
 
 /// Time for `ssh` to end after its input has ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Options of `ssh`: no questions, and an error after about 45 s without an answer.
+/// Options of `ssh`: never ask the user, and fail if the host has not responded for about 45 s.
 const SSH: [&str; 7] = [
     "-oBatchMode=yes",
     "-oConnectTimeout=15",
@@ -43,12 +44,12 @@ const SSH: [&str; 7] = [
     "--",
 ];
 
-/// Files in a directory of another host.
+/// Files in a directory on another host.
 #[derive(Debug)]
 pub(super) struct RemoteFiles {
     /// `HOST:DIR`.
     address: PathBuf,
-    /// Path of the directory if the other host is this one, by another name.
+    /// Path of the directory, if the "other" host turns out to be this host under another name.
     pub(super) local_path: Option<PathBuf>,
     connection: Mutex<Connection>,
 }
@@ -61,8 +62,8 @@ struct Connection {
 }
 
 impl RemoteFiles {
-    /// Connects to a host, and creates the directory if it is missing. Also returns whether it is
-    /// new. The inner error is that of the directory.
+    /// Connects to a host, and creates the directory if it is missing. Also returns whether the
+    /// directory is new. The inner error means that the directory could not be created.
     ///
     /// # Errors
     /// `ssh` cannot run, or the host does not answer with this version of the protocol.
@@ -75,7 +76,8 @@ impl RemoteFiles {
         };
         let words = ["plimsoll", "durability", "--serve-witness", &directory.to_string_lossy()];
         let line = shell_line(&words.map(str::to_owned)).unwrap_or_default();
-        // With its own process group, Ctrl-C on the terminal does not end ssh before the test.
+        // In a separate process group, so that Ctrl-C on the terminal does not end ssh before the
+        // test.
         let started = Command::new("ssh")
             .args(SSH)
             .args([host, &line])
@@ -85,7 +87,7 @@ impl RemoteFiles {
             .spawn();
         let mut ssh = started.map_err(|error| failed(format!("cannot start ssh: {error}")))?;
         let (Some(requests), Some(replies)) = (ssh.stdin.take(), ssh.stdout.take()) else {
-            return Err(failed("ssh has no input or output".to_owned()));
+            return Err(failed("cannot write to ssh or read from it".to_owned()));
         };
         let replies = BufReader::new(replies);
         let mut connection = Connection { ssh, requests: Some(requests), replies };
@@ -95,8 +97,8 @@ impl RemoteFiles {
         if read.is_err() || greeting != GREETING {
             let text = String::from_utf8_lossy(&greeting).into_owned();
             let why = match text.is_empty() {
-                true => "ssh ended without an answer of Plimsoll".to_owned(),
-                false => format!("it sent {text:?} instead of a greeting"),
+                true => "ssh ended, and Plimsoll on that host sent no reply".to_owned(),
+                false => format!("the host sent {text:?} instead of Plimsoll's greeting"),
             };
             return Err(failed(why).hint(format!(
                 "`ssh {host} plimsoll --version` must print this version without a password"
@@ -137,7 +139,7 @@ impl Connection {
         match read_reply(&mut self.replies) {
             Ok(reply) => reply.map_err(io::Error::from_raw_os_error),
             Err(_) => {
-                // Otherwise the next request could receive the late reply of this one.
+                // Otherwise the next request could receive the late reply to this request.
                 self.requests = None;
                 Err(Errno::CONNRESET.into())
             }
@@ -151,7 +153,7 @@ impl Drop for Connection {
         let start = Instant::now();
         while matches!(self.ssh.try_wait(), Ok(None)) {
             if start.elapsed() >= CLOSE_TIMEOUT {
-                // It can only have ended.
+                // Killing fails only if the process has already ended.
                 let _ = self.ssh.kill();
                 let _ = self.ssh.wait();
                 return;
@@ -229,12 +231,12 @@ pub fn serve_witness(
     Ok(())
 }
 
-/// Returns whether a name has no directory.
+/// Returns true if a name has no directory part.
 fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0'])
 }
 
-/// Reads a number of bytes. Needs no memory for bytes that never arrive.
+/// Reads a given number of bytes. Allocates memory only for bytes that arrive.
 fn read_bytes(input: &mut impl Read, count: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match input.take(count).read_to_end(&mut bytes)? as u64 == count {

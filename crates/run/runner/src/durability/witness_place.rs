@@ -1,4 +1,4 @@
-//! Location of a witness: a directory of this host, or of another host.
+//! Location of a witness: a directory on this host or on another host.
 
 use std::fmt::{Display, Formatter};
 use std::fs;
@@ -21,7 +21,7 @@ pub enum WitnessPlace {
     Remote {
         /// Name or address, with a user if needed: `root@node4`.
         host: String,
-        /// Directory there.
+        /// Directory on that host.
         directory: PathBuf,
     },
 }
@@ -38,7 +38,7 @@ impl WitnessPlace {
         }
     }
 
-    /// Returns the location of a file or directory in it.
+    /// Returns the location of a file or directory inside this location.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         match self {
@@ -49,7 +49,8 @@ impl WitnessPlace {
         }
     }
 
-    /// Creates the directory if it is missing, and opens it. Also returns whether it is new.
+    /// Creates the directory if it is missing, and opens it. Also returns whether the directory is
+    /// new.
     ///
     /// # Errors
     /// The witness is on the target, its parent does not exist, or the other host does not answer.
@@ -68,23 +69,39 @@ impl WitnessPlace {
                     && let Some(path) = &files.local_path
                     && let Err(error) = Self::Directory(path.clone()).check(target)
                 {
-                    // An empty directory that stays harms nothing.
+                    // If the empty directory cannot be removed, it does no harm.
                     let _ = is_new.then(|| files.remove_all());
                     return Err(error);
                 }
                 opened.map(|(files, is_new)| (Arc::new(files) as _, is_new))
             }
         };
-        opened.map_err(|error| {
-            RunnerError::usage(format!("cannot create {self}: {error}"))
-                .hint("name a directory whose parent exists")
-        })
+        opened.map_err(|error| self.not_created(&error))
     }
 
-    /// Rejects a witness on the target, which a cut would cut off too.
+    fn not_created(&self, error: &dyn Display) -> RunnerError {
+        RunnerError::usage(format!("cannot create {self}: {error}"))
+            .hint("specify a directory, not a file; its parent must exist")
+    }
+
+    /// Rejects a directory of this host that is a file or has no parent. Creates nothing.
     ///
     /// # Errors
-    /// A directory on the file system under test, or a directory of the server under test.
+    /// The directory cannot be created.
+    pub(super) fn check_parent(&self) -> Result<(), RunnerError> {
+        let Self::Directory(directory) = self else { return Ok(()) };
+        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty());
+        match (directory.metadata(), parent.unwrap_or(Path::new(".")).is_dir()) {
+            (Ok(found), _) if !found.is_dir() => Err(self.not_created(&"it is not a directory")),
+            (Err(_), false) => Err(self.not_created(&"its parent directory does not exist")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Rejects a witness on the target: a cut would also disconnect the witness.
+    ///
+    /// # Errors
+    /// The directory is on the file system or on the server under test.
     pub(super) fn check(&self, target: &TargetPlace) -> Result<(), RunnerError> {
         let (holder, is_on_target) = match (self, target) {
             (Self::Directory(witness), TargetPlace::Directory(target)) => {
@@ -105,11 +122,12 @@ impl WitnessPlace {
         if !is_on_target {
             return Ok(());
         }
-        let says =
-            format!("the witness {self} is on {holder} under test: a cut would cut it off as well");
-        Err(RunnerError::usage(says).hint(
-            "name a directory on another disk or another host with --witness, or in the plan",
-        ))
+        let says = format!(
+            "the witness {self} is on {holder} under test: a cut of the target would also \
+                disconnect the witness"
+        );
+        Err(RunnerError::usage(says)
+            .hint("specify a directory on another disk or host, with --witness or in the plan"))
     }
 }
 
@@ -122,7 +140,7 @@ impl Display for WitnessPlace {
     }
 }
 
-/// Returns whether a URL names this host, whose user is ignored.
+/// Returns true if the URL's host is `host`. A user name in `host` is ignored.
 fn is_host_of(host: &str, url: &str) -> bool {
     let name = host.rsplit('@').next().unwrap_or(host);
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);

@@ -1,4 +1,4 @@
-//! Command of the user: started without a shell, bounded by a timeout.
+//! Runs a command of the user, without a shell and with a timeout.
 
 use std::fs::File;
 use std::io;
@@ -12,9 +12,9 @@ use plimsoll_sys::clock::monotonic_ns;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Maximum bytes of output in the evidence, per stream.
+/// Maximum number of bytes of stdout, and of stderr, in the evidence.
 const OUTPUT_BYTES_MAX: u64 = 4096;
-/// Interval of checks whether the command has ended.
+/// Interval at which the thread checks whether the command has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs a command until it ends or `timeout_ns` have passed. Times are on the driver's clock.
@@ -52,7 +52,8 @@ fn try_run(
     // Files in memory, not pipes: a server that the command starts may keep them open forever.
     let output = || memfd_create("event", MemfdFlags::CLOEXEC).map(File::from);
     let (stdout, stderr) = (output()?, output()?);
-    // The command has its own process group: an interrupt from the terminal must not end an undo.
+    // The command runs in a separate process group, so that an interrupt from the terminal does not
+    // end an undo.
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -83,7 +84,7 @@ fn wait(child: &mut Child, until_ns: u64) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Returns the end of an output.
+/// Returns the last part of an output.
 fn tail(file: &File) -> String {
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let from = length.saturating_sub(OUTPUT_BYTES_MAX);

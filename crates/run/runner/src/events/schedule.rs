@@ -16,29 +16,32 @@ use crate::prompt::{Operator, PromptFile};
 
 /// Interval at which the thread checks for due events.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// Time from the event to the start of its streams, in which their threads notice it.
+/// Delay between an event and the start of its streams. The threads of the streams detect the event
+/// during this delay.
 const GATE_LEAD_NS: u64 = 20_000_000;
 
 /// Progress of an event.
 enum State {
-    /// Waits for its time.
+    /// The event is not due yet.
     Waiting,
-    /// Waits for the operator, on the terminal or by its file.
+    /// The event waits until the operator confirms its prompt, on the terminal or by removing the
+    /// file.
     Asked(PromptFile),
     /// Its command runs.
     Running(JoinHandle<CommandRecord>),
-    /// The event happened, at this time on the driver's clock, and waits for its undo if it has
-    /// one.
+    /// The event happened at this time on the driver's clock. If it has an undo, it waits until the
+    /// undo is due.
     Happened(u64),
     /// Its undo runs.
     Undoing(JoinHandle<CommandRecord>),
     /// Nothing remains to be done.
     Done(u64),
-    /// It did not happen, because its time passed before a killed process was resumed.
+    /// The event did not happen, because it was due while a killed process had not yet been
+    /// resumed.
     Missed,
 }
 
-/// Event with its progress.
+/// Event of the plan, with its state.
 struct Scheduled {
     event: Event,
     gates: Vec<Arc<StreamGate>>,
@@ -85,8 +88,8 @@ impl Schedule {
         }
     }
 
-    /// Continues from the records of a process that was killed. Events whose time has passed since
-    /// then do not happen.
+    /// Continues from the records of a process that was killed. Events that were due since then do
+    /// not happen.
     pub(super) fn resume(&mut self, earlier: &[EventRecord]) {
         let resumed_ns = monotonic_ns();
         for scheduled in &mut self.events {
@@ -104,8 +107,8 @@ impl Schedule {
         }
     }
 
-    /// Executes the events until the end of the measured phase, then undoes all that were not
-    /// undone.
+    /// Executes the events until the end of the measured phase, then undoes all events that were
+    /// not undone yet.
     pub(super) fn carry_out(mut self, stop: &AtomicBool) -> Vec<EventRecord> {
         while !stop.load(Ordering::Relaxed) && monotonic_ns() < self.end_ns {
             self.advance();
@@ -125,7 +128,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the time of an event; `None` if the event that it follows has not happened.
+    /// Returns the time at which an event is due; `None` if it depends on another event that has
+    /// not happened yet.
     fn due_ns(&self, event: &Event) -> Option<u64> {
         if let Some(at_ns) = event.at_ns {
             return Some(self.start_ns.saturating_add(at_ns));
@@ -142,8 +146,9 @@ impl Schedule {
     }
 }
 
-/// Failure of a command that ran while its process was killed.
-const KILLED: &str = "`plimsoll run` was killed while it ran, so its result is unknown";
+/// Failure text for a command that was running when the `plimsoll` process was killed.
+const KILLED: &str = "`plimsoll run` was killed while the command was running, so the command's \
+    result is unknown";
 
 impl Scheduled {
     /// Continues from the record of a process that was killed. A command that was started is not
@@ -176,9 +181,9 @@ impl Scheduled {
     }
 
     fn miss(&mut self, steps: &mut StepReporter) {
-        self.record.missed = "its time passed while `plimsoll run` was not running".to_owned();
+        self.record.missed = "it was due while `plimsoll run` was not running".to_owned();
         self.state = State::Missed;
-        steps.say(format!("event {} does not happen: {}", self.event.name, self.record.missed));
+        steps.say(format!("event {} was skipped: {}", self.event.name, self.record.missed));
         steps.record(&self.record);
     }
 
@@ -207,7 +212,7 @@ impl Scheduled {
     fn begin(&mut self, now_ns: u64, operator: &Operator, steps: &mut StepReporter) {
         if let Some(prompt) = &self.event.prompt {
             let (file, how) = operator.ask(prompt);
-            steps.say(format!("{prompt} (when it is done, {how})"));
+            steps.say(format!("{prompt} (when this is done, {how})"));
             self.state = State::Asked(file);
             return;
         }
@@ -239,7 +244,7 @@ impl Scheduled {
         let now_ns = monotonic_ns();
         self.record.undo_at_ns = Some(now_ns);
         self.gates.iter().for_each(|gate| gate.close_at(now_ns));
-        steps.say(format!("event: undo {}", self.event.name));
+        steps.say(format!("undoing event {}", self.event.name));
         steps.record(&self.record);
         let command = self.record.command.as_ref().map(|command| command.end_ns);
         self.state = match self.event.undo.is_empty() {
@@ -251,7 +256,7 @@ impl Scheduled {
     fn note_undo(&mut self, thread: JoinHandle<CommandRecord>, steps: &mut StepReporter) {
         let undo = joined(thread, &self.event.undo);
         if !undo.failure.is_empty() {
-            steps.say(format!("undo {} failed: {}", self.event.name, undo.failure));
+            steps.say(format!("undo of event {} failed: {}", self.event.name, undo.failure));
         }
         let command = self.record.command.as_ref().map(|command| command.end_ns);
         self.state = State::Done(command.or(self.record.at_ns).unwrap_or(undo.end_ns));
@@ -259,14 +264,14 @@ impl Scheduled {
         steps.record(&self.record);
     }
 
-    /// Ends the event with the measured phase: waits for its command, and undoes it.
+    /// Ends the event when the measured phase ends: waits for its command, then undoes it.
     fn end(&mut self, steps: &mut StepReporter) {
         match std::mem::replace(&mut self.state, State::Waiting) {
             State::Waiting => {
                 "the measurement ended before its time".clone_into(&mut self.record.missed)
             }
             State::Asked(..) => {
-                "no operator answered its prompt".clone_into(&mut self.record.missed)
+                "no operator confirmed its prompt".clone_into(&mut self.record.missed)
             }
             State::Running(thread) => self.note_command(thread, steps),
             State::Undoing(thread) => return self.note_undo(thread, steps),
@@ -281,7 +286,7 @@ impl Scheduled {
     }
 }
 
-/// Receiver of the steps of events.
+/// Stores and reports each step of an event.
 pub(super) struct StepReporter {
     says: Sender<EventNews>,
     /// Stores each record before its command starts.
@@ -293,7 +298,7 @@ impl StepReporter {
         Self { says, writer }
     }
 
-    /// Sends a message. That fails only if the run no longer listens.
+    /// Sends a message. This fails only if the run no longer receives messages.
     fn say(&self, text: String) {
         let _ = self.says.send(EventNews::Text(text));
     }
@@ -301,7 +306,8 @@ impl StepReporter {
     fn record(&mut self, record: &EventRecord) {
         if let Some(Err(error)) = self.writer.as_mut().map(|write| write(record)) {
             self.say(format!(
-                "cannot write the journal of event {}: {error}: a resumed run would not know of it",
+                "cannot write the journal of event {}: {error}: a resumed run would not know that \
+                 the event happened",
                 record.name
             ));
         }
@@ -318,7 +324,7 @@ fn joined(thread: JoinHandle<CommandRecord>, argv: &[String]) -> CommandRecord {
     thread.join().unwrap_or_else(|_| CommandRecord {
         argv: argv.to_vec(),
         end_ns: monotonic_ns(),
-        failure: "Plimsoll failed while it ran".to_owned(),
+        failure: "Plimsoll failed while the command was running".to_owned(),
         ..CommandRecord::default()
     })
 }

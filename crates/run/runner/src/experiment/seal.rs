@@ -1,8 +1,8 @@
 //! Seals an experiment's directory, and checks the seal, the ledger and the list of runs.
 //!
-//! `SHA256SUMS` has the hash of every file of the directory and of the seal of each run and search,
-//! but of no other files of these. `sha256sum -c` reads it. It is written with each new record and
-//! its hash is added to the ledger.
+//! `SHA256SUMS` has the hash of every file in the directory, and of the seal of each run and
+//! search. It has no hashes of other files of runs and searches. `sha256sum -c` can check it. It is
+//! rewritten with each new record, and its own hash is then added to the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,7 +24,7 @@ pub type DoubtsAndRemarks = (Vec<String>, Vec<String>);
 /// Seals the directory. Returns the SHA-256 of the seal.
 ///
 /// # Errors
-/// A file that cannot be read or written.
+/// A file cannot be read or written.
 pub fn seal(directory: &Path) -> Result<String, RunnerError> {
     let text: String =
         sums(directory)?.iter().map(|(name, sum)| format!("{sum}  {name}\n")).collect();
@@ -32,7 +32,7 @@ pub fn seal(directory: &Path) -> Result<String, RunnerError> {
     Ok(sha256_hex(text.as_bytes()))
 }
 
-/// Returns the hash of each sealed file, by name.
+/// Returns the hash of each sealed file, with the name of the file as key.
 fn sums(directory: &Path) -> Result<BTreeMap<String, String>, RunnerError> {
     let mut sums = BTreeMap::new();
     for name in names(directory)? {
@@ -57,11 +57,11 @@ fn sums(directory: &Path) -> Result<BTreeMap<String, String>, RunnerError> {
     Ok(sums)
 }
 
-/// Returns the sorted names in a directory, without partly written files.
+/// Returns the sorted names of the files in a directory, except those of partly written files.
 fn names(directory: &Path) -> Result<BTreeSet<String>, RunnerError> {
     let entries = fs::read_dir(directory).map_err(|error| read_error(directory, &error))?;
     let names = entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
-    // Partly written files, and partly written evidence of a fleet.
+    // Such names belong to partly written files, and to partly written evidence of a fleet.
     let is_partial = |name: &String| name.ends_with(".new") || name.ends_with("-half");
     Ok(names.filter(|name| !(name.starts_with('.') && is_partial(name))).collect())
 }
@@ -86,7 +86,7 @@ struct Record {
 /// contain any runs, but each only once.
 ///
 /// # Errors
-/// A changed, added or swapped file.
+/// A file was changed, added or swapped.
 pub fn check(
     directory: &Path,
     runs: &[LoadedBundle],
@@ -97,7 +97,10 @@ pub fn check(
     };
     let mut ids = BTreeSet::new();
     if let Some(twice) = runs.iter().find(|run| !ids.insert(run.bundle.run.run_id.as_str())) {
-        return Err(refuse(format!("the run {} exists twice", twice.bundle.run.run_id)));
+        return Err(refuse(format!(
+            "the directory contains the run {} twice",
+            twice.bundle.run.run_id
+        )));
     }
     if !directory.join(FILE).exists() {
         return Ok(DoubtsAndRemarks::default());
@@ -109,25 +112,28 @@ pub fn check(
             let recorded = chain.and_then(|chain| sealed_in_ledger(chain, &record.id));
             if recorded.is_some_and(|recorded| recorded != sha256) {
                 doubts.push(format!(
-                    "{FILE}, the report or the runs of this experiment do not match the seal in the \
-                     ledger"
+                    "{FILE}, the report or the runs of this experiment do not match the seal \
+                     recorded in the ledger"
                 ));
             }
         }
         SealState::Missing
             if chain.is_some_and(|chain| sealed_in_ledger(chain, &record.id).is_some()) =>
         {
-            return Err(refuse(format!("its seal ({SEAL}) is missing")));
+            return Err(refuse(format!("the seal of the experiment ({SEAL}) is missing")));
         }
-        SealState::Missing => remarks
-            .push(format!("{FILE} and the report are not sealed: an older version wrote them")),
+        SealState::Missing => remarks.push(format!(
+            "{FILE} and the report are not sealed: they were written by an older \
+                version of Plimsoll"
+        )),
         SealState::Broken(what) => return Err(refuse(format!("the seal is broken: {what}"))),
     }
     if let Some(chain) = chain {
         let missing_runs = missing_runs(chain, &record.id, &ids);
         if !missing_runs.is_empty() {
             doubts.push(format!(
-                "the ledger has {} of this experiment that finished and are missing here: {}",
+                "{} of this experiment finished according to the ledger, but cannot be found in \
+                 this directory: {}",
                 counted(missing_runs.len()),
                 missing_runs.join(", ")
             ));
@@ -140,7 +146,7 @@ fn counted(runs: usize) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
 }
 
-/// Checks the runs against the record.
+/// Compares the runs with the record.
 fn check_runs(record: &Record, runs: &[LoadedBundle]) -> Result<DoubtsAndRemarks, String> {
     let (mut doubts, mut remarks) = DoubtsAndRemarks::default();
     for loaded in runs {
@@ -148,15 +154,23 @@ fn check_runs(record: &Record, runs: &[LoadedBundle]) -> Result<DoubtsAndRemarks
         let own = run.experiment.as_ref();
         if own.is_none_or(|own| own.id != record.id || own.kind != record.kind) {
             let of = own.map_or("none".to_owned(), |own| own.id.clone());
-            return Err(format!("the run {} belongs to another experiment: {of}", run.run_id));
+            return Err(format!(
+                "the run {} does not belong to this experiment (its experiment: \
+                {of})",
+                run.run_id
+            ));
         }
         let listed = record.runs.iter().find(|listed| listed.run_id == run.run_id);
         match listed {
             Some(listed) if own.is_some_and(|own| own.arm != listed.arm) => {
-                return Err(format!("{FILE} names another arm for the run {}", run.run_id));
+                return Err(format!(
+                    "{FILE} and the run's own evidence state different arms for \
+                    the run {}",
+                    run.run_id
+                ));
             }
             Some(_) => {}
-            // The run ended after the record was last written.
+            // This run ended after the last update of the record.
             None if matches!(loaded.custody.place, LedgerMatch::Recorded(_)) => {
                 remarks.push(format!(
                     "{FILE} was written before the run {} ended: the experiment was interrupted",
@@ -192,9 +206,15 @@ fn check_runs(record: &Record, runs: &[LoadedBundle]) -> Result<DoubtsAndRemarks
     let last = numbers.last().copied().unwrap_or(0);
     if in_order && missing.is_empty() && numbers.len() < last as usize {
         let of = (1..=last).find(|number| !numbers.contains(number)).unwrap_or(last);
-        doubts.push(format!("run {of} of this experiment is missing, and run {last} exists"));
+        doubts.push(format!(
+            "run {of} of this experiment is missing, although the later run \
+            {last} exists"
+        ));
     }
-    if in_order && numbers.len() < runs.len() {
+    // Versions before rules version 17 gave the number of an interrupted run to its repetition too,
+    // and listed only the repetition.
+    let listed = record.runs.iter().filter(|one| here(&one.run_id)).count();
+    if in_order && numbers.len() < listed {
         return Err("two runs have the same number".to_owned());
     }
     Ok((doubts, remarks))

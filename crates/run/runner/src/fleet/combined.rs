@@ -1,9 +1,9 @@
 //! Combines all hosts of a fleet into one run, for repeats, sweeps, searches and comparisons.
 //!
 //! Counts, bytes and latency sums are added; histograms are added bucket by bucket. The requirement
-//! per host is multiplied by the number of hosts. Properties of single hosts are in their own
-//! bundles. The combined run has the values on which all hosts agree, and otherwise the first
-//! host's.
+//! per host is multiplied by the number of hosts. Properties of single hosts are only in the hosts'
+//! bundles. If all hosts have the same value, the combined run has this value, and otherwise that
+//! of the first host.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use plimsoll_judge::Verdict;
 use plimsoll_judge::fleet::FleetVerdict;
 use plimsoll_plan::{Bound, Carries, Requirement, ResolvedPlan, WindowLimits};
 
-/// Multiplies the plan's requirement by the number of hosts, also that of windows. If each host
-/// generates a share of the load, the requirement does not change.
+/// Multiplies the plan's requirement, including that of its windows, by the number of hosts. If
+/// each host generates a share of the load, the requirement does not change.
 #[must_use]
 pub fn scale_requirement(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
     if carry_shares(&plan) {
@@ -39,7 +39,7 @@ pub fn scale_requirement(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
     plan
 }
 
-/// Multiplies the rates of windows. Shares of the rate before need no factor.
+/// Multiplies the rates of windows. Limits that are a share of the earlier rate do not change.
 fn scale_windows(required: &mut Requirement, times: f64) {
     for WindowLimits { limits, .. } in &mut required.windows {
         for bound in [&mut limits.iops, &mut limits.bandwidth].into_iter().flatten() {
@@ -55,7 +55,7 @@ pub fn carry_shares(plan: &ResolvedPlan) -> bool {
     plan.fleet.as_ref().is_some_and(|fleet| fleet.carries == Carries::Share)
 }
 
-/// Adds up the hosts' own requirements if they differ.
+/// Adds up the requirements of the individual hosts if these differ.
 fn sum_requirements(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> ResolvedPlan {
     let required = || hosts.iter().map(|own| own.requirement.as_ref());
     let as_planned = required().all(|own| own == plan.requirement.as_ref());
@@ -77,7 +77,7 @@ fn sum_requirements(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> 
     plan
 }
 
-/// Returns the combined run. Its end is known once the fleet is judged ([`end`]).
+/// Returns the combined run. The way it ended is known only after the fleet is judged ([`end`]).
 pub(super) fn combine(
     fleet: &Fleet,
     plan: (String, ResolvedPlan),
@@ -88,7 +88,7 @@ pub(super) fn combine(
     let (plan_text, resolved) = plan;
     let plan_sha256 = resolved.sha256_hex().unwrap_or_default();
     let count = u32::try_from(fleet.counted().count()).unwrap_or(u32::MAX);
-    // Hosts that ran at different times have sums, but no common window.
+    // If hosts ran at different times, they have sums, but no common measurement window.
     let merged = merged.filter(|_| fleet.window.is_some_and(|window| !window.cut));
     let run = combine_runs(fleet, plan_sha256, hosts, merged.is_some());
     let merged = merged.cloned().unwrap_or_default();
@@ -144,15 +144,15 @@ fn combine_runs(fleet: &Fleet, plan_sha256: String, hosts: &[Bundle], is_summed:
     }
 }
 
-/// Run whose data the hosts reused; `None` unless all of them did.
+/// Returns the run whose data the hosts reused; `None` unless all hosts reused data.
 fn data_origin(hosts: &[Bundle]) -> Option<String> {
     let of = |bundle: &Bundle| bundle.run.experiment.as_ref()?.data_of_run.clone();
     let found = hosts.iter().map(of).collect::<Option<Vec<String>>>()?;
     found.into_iter().next()
 }
 
-/// The measured phase, with the mean duration of the hosts' phases. These differ by less than half
-/// an interval.
+/// Returns the measured phase, with the mean duration of the hosts' phases. Their durations differ
+/// by less than half an interval.
 fn measured(start_ns: u64, hosts: &[Bundle]) -> Phase {
     let phases = || hosts.iter().filter_map(|bundle| bundle.run.measure());
     let count = phases().count().max(1) as u64;
@@ -172,10 +172,10 @@ fn measured(start_ns: u64, hosts: &[Bundle]) -> Phase {
     }
 }
 
-/// Returns the end of the combined run.
+/// Returns how the combined run ended.
 pub(super) fn end(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[Bundle]) -> End {
     let ends = || hosts.iter().map(|bundle| &bundle.run.end);
-    // If one host failed, the others were interrupted for that reason.
+    // If one host failed, the other hosts were interrupted because of that.
     let failed = |end: &&End| !matches!(end.kind, EndKind::Completed | EndKind::Interrupted);
     let interrupted =
         |end: &&End| end.kind == EndKind::Interrupted && fleet.ended_early == BY_OPERATOR;
@@ -204,7 +204,7 @@ fn engine(hosts: &[Bundle]) -> Engine {
     }
 }
 
-/// Classes with the same name are added, for all hosts.
+/// Returns the sum over all hosts for each class name.
 fn classes(hosts: &[Bundle]) -> Vec<ClassTotals> {
     let mut all: Vec<ClassTotals> = Vec::new();
     for class in hosts.iter().flat_map(|bundle| &bundle.run.classes) {
@@ -254,9 +254,9 @@ fn observed(hosts: &[Bundle]) -> Observed {
     let mut observed = Observed::default();
     observed.cpu.busy_avg = busy.sum::<Option<f64>>().map(|sum| sum / hosts.len().max(1) as f64);
     observed.unknown.push(ObservationGap {
-        what: "underlying devices and hosts".to_owned(),
-        why: "each host observed its own".to_owned(),
-        remedy: "each host's own bundle".to_owned(),
+        what: "devices below the targets, and the hosts".to_owned(),
+        why: "each host observed only its own devices".to_owned(),
+        remedy: "the bundle of each host".to_owned(),
     });
     observed
 }
@@ -363,7 +363,7 @@ mod tests {
         let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap();
         let own = ["a", "b"].map(|host| plan.on_host(host, &[]).unwrap().resolve());
         let hosts: Vec<&ResolvedPlan> = own.iter().collect();
-        // Also if the evidence of one host is missing, or before there is any evidence.
+        // This also applies if the evidence of one host is missing, or before any evidence exists.
         for all in [
             sum_requirements(plan.resolve(), 2, &hosts),
             sum_requirements(plan.resolve(), 2, &hosts[..1]),

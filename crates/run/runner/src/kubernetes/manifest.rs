@@ -9,15 +9,15 @@ pub const DIRECTORY: &str = "/data";
 pub const DEVICE: &str = "/dev/plimsoll";
 /// User and group of the container: any but root.
 const USER: u32 = 65_532;
-/// Longest name of a Job whose pods have labels of at most 63 characters.
+/// Maximum length of a Job's name. The labels of its pods may have at most 63 characters.
 const NAME_MAX: usize = 52;
-/// Slowest creation of data that a Job waits for, and the time it has in any case.
+/// Slowest rate of data creation for which a Job waits, and the additional time that every Job has.
 const CREATE_BYTES_PER_S: u64 = 20_000_000;
 const SPARE_S: u64 = 3_600;
 
 /// Volume under test.
 pub enum Claim {
-    /// Claim that the manifest creates.
+    /// The manifest creates this claim.
     OfClass {
         /// Storage class.
         class: String,
@@ -50,12 +50,12 @@ pub struct Job<'a> {
     /// Namespace of all objects.
     pub namespace: Option<&'a str>,
     pub evidence_claim: Option<&'a str>,
-    /// Time after which Kubernetes ends the Job.
+    /// Time limit after which Kubernetes ends the Job.
     pub deadline_s: u64,
 }
 
-/// Returns the time after which a Job has failed: its measurements, the creation of its data on
-/// slow storage, and an hour.
+/// Returns the time limit of a Job: the time for its measurements, for creating its data on slow
+/// storage, and one additional hour.
 pub fn deadline_s(measuring_ns: u64, needed_bytes: u64) -> u64 {
     (measuring_ns / 1_000_000_000)
         .saturating_add(needed_bytes / CREATE_BYTES_PER_S)
@@ -179,14 +179,14 @@ impl Job<'_> {
     }
 }
 
-/// Returns a size as Kubernetes writes it.
+/// Returns a size in the notation of Kubernetes.
 fn quantity(bytes: u64) -> String {
     let gib = bytes >> 30;
     if gib << 30 == bytes { format!("{gib}Gi") } else { bytes.to_string() }
 }
 
-/// Returns the size of a claim: the bytes that the plan needs, plus a tenth, plus 1 GiB; `None` if
-/// it needs nothing.
+/// Returns the size of a claim: the bytes that the plan needs, plus 10 %, plus 1 GiB; `None` if the
+/// plan needs no space.
 pub fn claim_bytes(needed_bytes: u64) -> Option<u64> {
     const GIB: u64 = 1 << 30;
     let gib = needed_bytes.saturating_add(needed_bytes / 10) / GIB + 2;
@@ -208,15 +208,15 @@ pub fn is_name(name: &str) -> bool {
 /// Returns the comment at the top of a manifest: how to run the Job and read its verdict.
 pub fn comment(job: &str, plan: &str, file: &str, block: bool) -> String {
     let mut text = format!(
-        "# Judges a volume by the plan {plan}. Made by `plimsoll k8s`. PASS completes the Job, anything else fails it.\n\
+        "# Judges a volume with the plan {plan}. Created by `plimsoll k8s`. The Job completes if the verdict is PASS, and fails otherwise.\n\
          #\n\
          #   kubectl create -f {file}\n\
          #   until kubectl get job {job} -o jsonpath='{{.status.conditions[*].type}}' | grep -Eq 'Complete|Failed'; do sleep 5; done\n\
          #   kubectl logs job/{job}      # the verdict with its reasons\n\
-         #   kubectl delete -f {file}    # a claim that the manifest created goes with its data\n\
+         #   kubectl delete -f {file}    # also deletes the claim that this file created, with its data\n\
          #\n\
-         # The default seccomp profile forbids io_uring, so that Plimsoll uses threads. A fast device may need a profile\n\
-         # of your own that allows it.\n"
+         # The default seccomp profile forbids io_uring, so Plimsoll uses threads. A fast device may need a profile of\n\
+         # your own that allows io_uring.\n"
     );
     if block {
         text.push_str(

@@ -1,4 +1,4 @@
-//! YAML of JSON values: block style, and texts of several lines as literal blocks.
+//! Converts JSON values to YAML: uses block style, and literal blocks for texts of several lines.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ pub fn documents(values: &[Value]) -> String {
     out
 }
 
-// Writing to a string cannot fail, so results are ignored below.
+// Writing to a string cannot fail, so the results of writes are ignored in the following functions.
 
 /// Writes a mapping or a list at an indentation, and any other value on the same line.
 fn write(value: &Value, indent: usize, out: &mut String) {
@@ -40,7 +40,7 @@ fn write(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// Writes the value of a key, on its line or below.
+/// Writes the value of a key, on the key's line or on the following lines.
 fn nested(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -64,7 +64,7 @@ fn nested(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// True for a text of whole lines that a literal block can represent unchanged.
+/// Returns true if a text consists of whole lines and a literal block can represent it unchanged.
 fn is_block(text: &str) -> bool {
     let printable = |c: char| {
         c == '\n'
@@ -79,18 +79,18 @@ fn is_block(text: &str) -> bool {
 fn flat(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),
-        // Numbers, booleans, null and empty collections are the same in JSON.
+        // Numbers, booleans, null and empty collections have the same form in JSON.
         other => other.to_string(),
     }
 }
 
-/// Returns a text without quotes if YAML cannot misread it, and otherwise with quotes.
+/// Returns a text, in quotes if YAML could otherwise misread it.
 fn scalar(text: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
         && !WORDS.contains(&text.to_ascii_lowercase().as_str());
-    // JSON's quoted strings are YAML's.
+    // JSON's quoted strings are also valid in YAML.
     if plain { text.to_owned() } else { Value::from(text).to_string() }
 }
 

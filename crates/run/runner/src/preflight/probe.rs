@@ -1,4 +1,4 @@
-//! Probes of a plan's targets and servers, which write nothing.
+//! Checks a plan's targets and servers without writing to them.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use plimsoll_engine::s3::{S3DataSet, S3DataSetRequest};
 use plimsoll_engine::{EngineError, matrix, nfs};
 use plimsoll_plan::{Matrix, ResolvedPlan, SizeBytes, Target, TargetKind, Workload};
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, access, statfs};
 
 use super::{Preflight, missing_directory, target_paths};
 use crate::error::{RunnerError, engine_error};
 use crate::exit::Exit;
 use crate::listener::Listener;
 
-/// Timeout of a connection to a server.
+/// Timeout for connecting to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Checks every target and server of a plan without writing, and reports the results.
@@ -55,6 +55,9 @@ pub(super) fn probe_targets(
     first.map_or(Ok(()), Err)
 }
 
+/// Types of proc and sysfs (`statfs`), which report that root may write to their directories.
+const KERNEL_SYSTEMS: [i64; 2] = [0x9fa0, 0x6265_6572];
+
 fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, RunnerError> {
     let path = Path::new(target_path);
     match &target.kind {
@@ -64,6 +67,11 @@ fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, Ru
             Ok("exists and is writable".to_owned())
         }
         _ if !path.is_dir() => Err(missing_directory(target_path, several)),
+        _ if statfs(path).is_ok_and(|system| KERNEL_SYSTEMS.contains(&system.f_type)) => {
+            let says =
+                format!("{target_path} has files of the kernel, and none can be created there");
+            Err(RunnerError::usage(says).hint("use a directory on the storage"))
+        }
         _ => {
             access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
                 .map_err(|error| RunnerError::environment(format!("{target_path}: {error}")))?;
@@ -72,7 +80,7 @@ fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, Ru
     }
 }
 
-/// Time without an answer after which a bucket is unreachable.
+/// Time after which a bucket that does not respond counts as unreachable.
 const BUCKET_NS_MAX: u64 = 10_000_000_000;
 
 /// Opens a device in the same way as the run, and searches it for data.
@@ -90,7 +98,7 @@ fn probe_device(
         false => "",
     };
     let size = SizeBytes(size_bytes).about();
-    Ok(format!("exists and can be used as the plan requires, {size}{overwritten}"))
+    Ok(format!("exists, can be used as the plan requires, and has a size of {size}{overwritten}"))
 }
 
 /// Mounts an export in the same way as the run, and compares its free space with the plan's data on
@@ -122,7 +130,7 @@ fn probe_bucket(
     target: &Target,
     [url, endpoint, region]: [&str; 3],
 ) -> Result<String, RunnerError> {
-    // If a store does not exist, this is reported at once.
+    // If the object store does not exist, this connection attempt reports it without further delay.
     probe_server(endpoint, if endpoint.starts_with("https:") { 443 } else { 80 })?;
     let (name, outage_max_ns) = (plan.name.as_str(), BUCKET_NS_MAX);
     S3DataSet::probe(&S3DataSetRequest { name, url, endpoint, region, outage_max_ns })

@@ -20,7 +20,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// Listener that sends events.
 pub(super) struct EventSender<'a> {
     pub(super) events: &'a Sender<Event>,
-    /// Plan of the runs, if all runs have the same.
+    /// Plan of the runs, if it is the same for all runs.
     pub(super) plan: Option<&'a ResolvedPlan>,
     /// Decides when phases begin.
     pub(super) gate: Option<&'a dyn Gate>,
@@ -30,7 +30,8 @@ pub(super) struct EventSender<'a> {
 
 impl EventSender<'_> {
     pub(super) fn send(&self, event: Event) {
-        // The receiver may no longer exist. The run continues until it is stopped.
+        // Sending fails if the receiver no longer exists. The run still continues until it is
+        // stopped.
         let _ = self.events.send(event);
     }
 

@@ -1,4 +1,4 @@
-//! Checks of a plan before it starts: errors, whether this server may start it, and its expected
+//! Checks a plan before it starts: its errors, whether this server may start it, and its expected
 //! cost.
 
 use std::time::Duration;
@@ -18,27 +18,30 @@ use serde::Serialize;
 use super::goal::RunGoal;
 use super::{NAME, model_limits};
 
-/// A plan's name becomes part of a directory name.
+/// Maximum length of a plan's name, which becomes part of a directory name.
 const NAME_LENGTH_MAX: usize = 160;
 /// Maximum number of points of a sweep; the command line accepts more.
 const POINTS_MAX: usize = 1_000;
 /// Result of checking a plan.
 #[derive(Debug, Default, Serialize)]
 pub struct PlanCheck {
-    /// Text of the plan; for a fio job, of the plans generated from it.
+    /// Text of the plan. For a fio job: texts of the plans that were generated from it.
     pub text: String,
     pub problems: Vec<PlanError>,
-    /// Reason why it may not start on this server; `None` if it may.
+    /// Reason why this server may not start the plan; `None` if it may.
     pub refused: Option<String>,
-    /// Expected time, bytes and space, one sentence per line.
+    /// True if the plan is refused because it cannot run, not because the server forbids it.
+    #[serde(skip)]
+    pub cannot_run: bool,
+    /// Expected time, bytes written and required space, one sentence per line.
     pub takes: Vec<String>,
     /// Parts of a fio job that Plimsoll ignores or interprets differently from fio.
     pub notes: Vec<String>,
     /// Stages of a job, in order.
     pub stages: Vec<StageText>,
-    /// Plan with every default filled in; `None` for several stages.
+    /// Plan with all defaults filled in; `None` if there are several stages.
     pub resolved: Option<String>,
-    /// Returns whether it can be started.
+    /// True if the plan can be started.
     pub can_start: bool,
     /// Work to start.
     #[serde(skip)]
@@ -46,7 +49,7 @@ pub struct PlanCheck {
     /// Time limit on this host; `None` for no limit.
     #[serde(skip)]
     pub time_max: Option<Duration>,
-    /// Hosts of the fleet that run it; empty for this host.
+    /// Hosts of the fleet that run the plan; empty if this host runs it.
     #[serde(skip)]
     pub hosts: Vec<String>,
 }
@@ -59,7 +62,7 @@ pub struct StageText {
     pub text: String,
 }
 
-/// Checks the text of a plan. Writes nothing and opens no path outside the allowed targets.
+/// Checks the text of a plan. Writes nothing, and opens no path outside the allowed targets.
 pub fn check(text: &str, goal: RunGoal, allow: &Allow) -> PlanCheck {
     let check = PlanCheck { text: text.to_owned(), ..PlanCheck::default() };
     match Plan::parse(text, NAME) {
@@ -77,7 +80,9 @@ pub(super) fn check_parsed(
 ) -> PlanCheck {
     let resolved = plan.resolve();
     let mut messages = Messages::default();
-    let outcome = check_startable(&resolved, goal, allow).and_then(|()| {
+    let (possible, allowed) = (check_plan(&resolved, goal), check_allowed(&resolved, goal, allow));
+    let is_forbidden = possible.is_ok() && allowed.is_err();
+    let outcome = possible.and(allowed).and_then(|()| {
         estimate(&resolved, goal, &mut messages).map_err(|error| message_with_hints(&error))
     });
     let work = match goal {
@@ -88,6 +93,7 @@ pub(super) fn check_parsed(
         resolved: resolved.to_toml().ok(),
         takes: messages.0,
         can_start: outcome.is_ok(),
+        cannot_run: outcome.is_err() && !is_forbidden,
         refused: outcome.err(),
         work: Some(work),
         time_max: time_max(&resolved),
@@ -103,11 +109,12 @@ fn point_count(plan: &ResolvedPlan) -> Option<usize> {
     }
 }
 
-/// Checks the length of a plan's name and the rules that it accepts as unknown.
+/// Checks the length of a plan's name, and the rules that the plan accepts as unknown.
 pub(super) fn check_name(plan: &ResolvedPlan) -> Result<(), String> {
     if plan.name.len() > NAME_LENGTH_MAX {
         return Err(format!(
-            "the plan's name is too long: {} bytes, at most {NAME_LENGTH_MAX} are allowed",
+            "the plan's name is too long: it has {} bytes, but at most {NAME_LENGTH_MAX} are \
+             allowed",
             plan.name.len()
         ));
     }
@@ -120,18 +127,18 @@ pub(super) fn check_startable(
     goal: RunGoal,
     allow: &Allow,
 ) -> Result<(), String> {
+    check_plan(plan, goal).and_then(|()| check_allowed(plan, goal, allow))
+}
+
+/// Returns the reason why no server could start a plan.
+fn check_plan(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     check_name(plan)?;
-    let points = point_count(plan);
-    if goal == RunGoal::LoadLine && points.is_some() {
+    if goal == RunGoal::LoadLine && point_count(plan).is_some() {
         return Err(
-            "each point of a sweep has a load line of its own: write one value instead of each list"
+            "each point of a sweep has a different load line: set a single value instead of each \
+             list"
                 .to_owned(),
         );
-    }
-    if let Some(points) = points.filter(|points| *points > POINTS_MAX) {
-        return Err(format!(
-            "the sweep is too large: {points} points, this server starts at most {POINTS_MAX}"
-        ));
     }
     let runs = plan.repeat.runs as usize;
     if goal == RunGoal::Runs && plan.targets.len() > 1 && runs < RUNS_MIN {
@@ -139,8 +146,19 @@ pub(super) fn check_startable(
             "a comparison needs at least {RUNS_MIN} runs of each target: set repeat.runs"
         ));
     }
+    Ok(())
+}
+
+/// Returns the reason why this server may not start a plan.
+fn check_allowed(plan: &ResolvedPlan, goal: RunGoal, allow: &Allow) -> Result<(), String> {
+    if let Some(points) = point_count(plan).filter(|points| *points > POINTS_MAX) {
+        return Err(format!(
+            "the sweep is too large: it has {points} points, but this server starts at most \
+             {POINTS_MAX}"
+        ));
+    }
     model_limits::check(plan, goal)?;
-    // A model writes nothing.
+    // A model writes nothing, so it needs no permission.
     let targets = plan.targets.iter().filter(|target| !model_limits::is_model(target)).cloned();
     allow.check_without_creating(&ResolvedPlan { targets: targets.collect(), ..plan.clone() })
 }
@@ -173,7 +191,8 @@ fn estimate(
             let steps = Preflight::steps(plan, &range, false, false, false)?;
             let loads = steps.listing.join(", ");
             messages.say(&format!(
-                "a search for the load line, {loads}: {} steps at most, each a run of its own",
+                "a search for the load line, {loads}: at most {} steps, each of them a separate \
+                 run",
                 steps.measurements
             ));
             steps
@@ -196,7 +215,7 @@ pub(super) fn message_with_hints(error: &RunnerError) -> String {
     format!("{}{hints}", error.message)
 }
 
-/// Messages collected while the cost is estimated.
+/// Collects the messages that arrive while the cost is estimated.
 #[derive(Debug, Default)]
 pub(super) struct Messages(pub(super) Vec<String>);
 

@@ -1,4 +1,4 @@
-//! Goal of a run: the plan as written, or its load line.
+//! Goal of a run: to execute the plan as written, or to find its load line.
 
 use crate::response::Problem;
 
@@ -9,7 +9,7 @@ const LOAD_LINE: &str = "load-line";
 pub enum RunGoal {
     /// The runs that the plan requests.
     Runs,
-    /// The search for its load line.
+    /// A search for the plan's load line.
     LoadLine,
 }
 
@@ -17,12 +17,12 @@ impl RunGoal {
     /// Parses the value of a form or query.
     ///
     /// # Errors
-    /// An unknown value.
+    /// The value is unknown.
     pub fn parse(word: Option<&str>) -> Result<Self, Problem> {
         match word.map_or("", str::trim) {
             "" => Ok(Self::Runs),
             LOAD_LINE => Ok(Self::LoadLine),
-            _ => Err(Problem::bad_request(format!("find: write {LOAD_LINE}, or leave it empty"))),
+            _ => Err(Problem::bad_request(format!("find: the value must be {LOAD_LINE} or empty"))),
         }
     }
 }

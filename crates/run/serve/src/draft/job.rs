@@ -1,4 +1,4 @@
-//! A fio job from a form: the plans generated from its stages, and the check of all of them.
+//! Generates plans from the stages of a fio job in a form, and checks all of these plans.
 
 use plimsoll_import::fio_job::{FioImport, NO_PLACE, import_fio, import_stages};
 use plimsoll_plan::{Change, Plan, PlanErrors, ResolvedPlan, TargetKind, overlay};
@@ -12,16 +12,16 @@ use super::check::{
 };
 use super::goal::RunGoal;
 
-/// Maximum length of a job: fio's own are a few KiB.
+/// Maximum length of a job. Typical fio jobs have a few KiB.
 const JOB_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of stages; the command line accepts more.
 const STAGES_MAX: usize = 100;
-/// Name of a job without a name.
+/// Name for a job that has no name.
 const NAME: &str = "fio-job";
 const NAME_LENGTH_MAX: usize = 80;
 
-/// Checks a job. `place`, if given, replaces the job's own targets. Writes nothing and reads no
-/// file.
+/// Checks a job. If `place` is given, it replaces the targets that the job states. Writes nothing
+/// and reads no file.
 pub fn check(
     name: &str,
     text: &str,
@@ -33,11 +33,12 @@ pub fn check(
     let check = PlanCheck { text: text.to_owned(), ..PlanCheck::default() };
     let refuse = |says: String| PlanCheck { refused: Some(says), ..PlanCheck::default() };
     if text.trim().is_empty() {
-        return refuse("the job is empty: paste one, or load it from a file".to_owned());
+        return refuse("the job is empty: paste a job, or load it from a file".to_owned());
     }
     if text.len() > JOB_BYTES_MAX {
         return refuse(format!(
-            "the job has {} bytes: at most {JOB_BYTES_MAX} are accepted here; `plimsoll run JOB.fio` has no such limit",
+            "the job has {} bytes, but this page accepts at most {JOB_BYTES_MAX}; `plimsoll run \
+             JOB.fio` has no such limit",
             text.len()
         ));
     }
@@ -47,14 +48,15 @@ pub fn check(
     };
     if stages.len() > STAGES_MAX {
         return refuse(format!(
-            "the job has too many stages: {}, this server starts at most {STAGES_MAX}",
+            "the job has too many stages: it has {}, but this server starts at most {STAGES_MAX}",
             stages.len()
         ));
     }
     let texts: Vec<&str> = stages.iter().map(|(stage, _)| stage.plan.text()).collect();
     let mut notes: Vec<String> = stages.iter().flat_map(|(_, notes)| notes.clone()).collect();
     let mut known = std::collections::HashSet::new();
-    // Without a target, the job is refused with a hint.
+    // The note about a missing target is not needed, because a job without a target is rejected
+    // with a hint.
     notes.retain(|note| !note.contains(NO_PLACE) && known.insert(note.clone()));
     let check = PlanCheck { text: texts.join("\n"), notes, ..check };
     let all: Vec<StagePlan> = stages.into_iter().map(|(stage, _)| stage).collect();
@@ -67,14 +69,14 @@ pub fn check(
     }
 }
 
-/// Converts a name to a file name, and so to a plan name.
+/// Converts a name to a file name, which is also the name of the plan.
 fn sanitize_name(name: &str) -> String {
     let bare = |c: char| if c.is_control() || "/\\.".contains(c) { '-' } else { c };
     let name: String = name.trim().chars().take(NAME_LENGTH_MAX).map(bare).collect();
     if name.is_empty() { NAME.to_owned() } else { name }
 }
 
-/// Returns the stages of a job at the named place, each with the options that are not converted.
+/// Returns the stages of a job on the given target, each with the options that were not converted.
 fn import(
     name: &str,
     text: &str,
@@ -93,7 +95,7 @@ fn import(
             }
             None => plan,
         };
-        // Stage number and section, without the job's name.
+        // Name of the stage: its number and its section, without the job's name.
         let short = stage.strip_prefix(name).unwrap_or(&stage).trim_start_matches('-');
         let resolved = plan.resolve();
         Ok((StagePlan { name: short.to_owned(), plan, resolved }, notes))
@@ -101,7 +103,7 @@ fn import(
     stages.into_iter().map(staged).collect()
 }
 
-/// Refuses a stage that names no target itself, or whose target depends on the server's working
+/// Rejects a stage that states no target, or whose target depends on the server's working
 /// directory.
 fn require_target(stage: &StagePlan, is_one_of_several: bool) -> Result<(), String> {
     let of = match is_one_of_several {
@@ -112,7 +114,7 @@ fn require_target(stage: &StagePlan, is_one_of_several: bool) -> Result<(), Stri
     match relative {
         None => Ok(()),
         Some(".") => Err(format!(
-            "{of}the job names no target: add `directory=` with an absolute path, or fill in Place"
+            "{of}the job has no target: add `directory=` with an absolute path, or fill in Place"
         )),
         Some(path) => Err(format!(
             "{of}{path} is not an absolute path: set `directory=` to a path that begins with /, or fill in Place"
@@ -127,7 +129,7 @@ fn paths(plan: &ResolvedPlan) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Stages run one after the other, and each must use an allowed target.
+/// Checks the stages of a job. They run one after the other, and each must use an allowed target.
 fn check_stages(
     check: PlanCheck,
     job: String,
@@ -138,7 +140,7 @@ fn check_stages(
     let mut messages = Messages::default();
     let outcome = match goal {
         RunGoal::LoadLine => Err(format!(
-            "the job has {} stages, each with a load line of its own: keep only one of them",
+            "the job has {} stages, and each has a different load line: keep only one stage",
             stages.len()
         )),
         RunGoal::Runs => stages

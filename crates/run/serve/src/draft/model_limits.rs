@@ -1,4 +1,4 @@
-//! Limits on memory and processor time of a run on a model. Use `plimsoll run` for larger runs.
+//! Limits the memory and processor time of a run on a model. For larger runs, use `plimsoll run`.
 
 use std::num::NonZero;
 use std::time::Duration;
@@ -11,22 +11,24 @@ use crate::sizing::{self, DATA_BYTES_MAX, RATE_PER_S_MAX};
 
 /// Real time after which the server stops a run on models.
 pub const TIME_MAX: Duration = Duration::from_secs(15 * 60);
-/// Maximum databases over all concurrent runs. Histograms need about 1.5 MB per database.
+/// Maximum number of databases over all concurrent runs. The histograms need about 1.5 MB per
+/// database.
 const DATABASES_MAX: u64 = 256;
-/// Maximum outstanding operations over all concurrent runs.
+/// Maximum number of outstanding operations over all concurrent runs.
 const OUTSTANDING_MAX: u64 = 1 << 16;
 /// Maximum number of files.
 const FILES_MAX: u64 = 100_000;
 /// Maximum page cache of a mail store, which has a table entry for each page.
 const CACHE_BYTES_MAX: u64 = 64 << 30;
-/// Maximum interval. A run checks for a stop request once per interval.
+/// Maximum length of an interval, because a run checks for a stop request only once per interval.
 const INTERVAL_NS_MAX: u64 = 15 * 1_000_000_000;
-/// Maximum rows of the series: classes of operations times intervals.
+/// Maximum number of rows of the series, which is the number of classes multiplied by the number of
+/// intervals.
 const ROWS_MAX: u64 = 2_000_000;
-/// Approximate number of classes of operations of a database or stream.
+/// Approximate number of classes of operations for each database or stream.
 const CLASSES_OF_ONE: u64 = 8;
 
-/// Notice shown before such a run starts.
+/// Returns the notice that is shown before a run on a model starts.
 pub fn notice() -> String {
     let minutes = TIME_MAX.as_secs() / 60;
     format!(
@@ -34,22 +36,22 @@ pub fn notice() -> String {
     )
 }
 
-/// Returns whether a target is a model.
+/// Returns true if a target is a model.
 pub fn is_model(target: &Target) -> bool {
     matches!(target.kind, TargetKind::Model { .. })
 }
 
-/// Refuses a plan on a model if the model is not shipped, is changed beyond the limits of the page
-/// of models, or would use too much of this host.
+/// Rejects a plan on a model if the model is not a shipped one, if the changes to it exceed the
+/// limits of the Models page, or if the run would use too much of this host.
 ///
 /// # Errors
-/// A sentence that names the limit.
+/// A sentence that states the exceeded limit.
 pub fn check(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     for target in &plan.targets {
         if let TargetKind::Model { model, set } = &target.kind {
             let spec = sizing::load_spec(model).map_err(|problem| {
                 format!(
-                    "{}: files of this host are not read here; {}",
+                    "{}: this page does not read model files of this host; {}",
                     problem.message,
                     problem.hints.join("; ")
                 )
@@ -63,7 +65,7 @@ pub fn check(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the plan at the largest load of a search.
+/// Returns the plan with the largest load that a search would use.
 fn largest(plan: &ResolvedPlan, goal: RunGoal) -> Result<ResolvedPlan, String> {
     let is_auto = plan.workload.mailbox().is_some_and(|store| store.threads_auto);
     if goal == RunGoal::Runs && !is_auto {
@@ -74,7 +76,7 @@ fn largest(plan: &ResolvedPlan, goal: RunGoal) -> Result<ResolvedPlan, String> {
 }
 
 fn within(plan: &ResolvedPlan) -> Result<(), String> {
-    // Repeats run in parallel, one per core.
+    // Repeats on a model run in parallel, one on each core.
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as u64;
     let at_a_time = u64::from(plan.repeat.runs).clamp(1, cores);
     let all = |one: u64| one.saturating_mul(at_a_time);

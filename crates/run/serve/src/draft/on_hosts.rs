@@ -1,5 +1,5 @@
-//! Checks of a plan that hosts of a fleet run. Their agents check its targets against their own
-//! allow-lists.
+//! Checks a plan that hosts of a fleet will run. The agents of these hosts check its targets
+//! against their own allow-lists.
 
 use plimsoll_plan::{Plan, PlanErrors, ResolvedPlan};
 use plimsoll_runner::allow::Allow;
@@ -10,7 +10,7 @@ use super::check::{Messages, PlanCheck, check_name, message_with_hints};
 use super::{NAME, RunGoal};
 use crate::fleet::Fleet;
 
-/// Checks the text of a plan for these hosts. Runs nothing and sends no request to an agent.
+/// Checks the text of a plan for these hosts. Runs nothing, and sends no request to agents.
 pub fn check(text: &str, goal: RunGoal, hosts: &[String], fleet: Option<&Fleet>) -> PlanCheck {
     let check = PlanCheck { text: text.to_owned(), ..PlanCheck::default() };
     let plan = match Plan::parse(text, NAME) {
@@ -41,7 +41,7 @@ pub fn check(text: &str, goal: RunGoal, hosts: &[String], fleet: Option<&Fleet>)
     }
 }
 
-/// Returns the hosts, or the reason why they may not run the plan.
+/// Returns the hosts that will run the plan, or the reason why they may not run it.
 fn startable_hosts(
     plan: &ResolvedPlan,
     goal: RunGoal,
@@ -49,20 +49,21 @@ fn startable_hosts(
     fleet: Option<&Fleet>,
 ) -> Result<Vec<String>, String> {
     let Some(fleet) = fleet else {
-        return Err("this server has no fleet: start it with --fleet".to_owned());
+        return Err("this server has no fleet: restart it with --fleet".to_owned());
     };
     let Some(runner) = &fleet.runner else {
         return Err(
-            "this server starts nothing on the fleet: start it with --allow-fleet".to_owned()
+            "this server may not start runs on the fleet: restart it with --allow-fleet".to_owned()
         );
     };
     if goal == RunGoal::LoadLine {
         return Err(
-            "the search for a load line on a fleet is `plimsoll tune PLAN --fleet`".to_owned()
+            "to search for a load line on a fleet, use `plimsoll tune PLAN --fleet`".to_owned()
         );
     }
     check_name(plan)?;
-    // The coordinator would run commands and send requests from this host.
+    // Commands and requests are checked here, because the coordinator would execute them on this
+    // host.
     Allow::default().check_all_but_targets(plan)?;
     runner.check(plan).map_err(|error| message_with_hints(&error))?;
     let hosts = fleet.pick(hosts)?;
@@ -70,10 +71,12 @@ fn startable_hosts(
     let mut names = placement.names;
     names.sort();
     if placement.agents.is_some() || !placement.labels.is_empty() {
-        return Err("hosts are selected here: remove fleet.agents and fleet.labels".to_owned());
+        return Err("the hosts are selected on this page: remove fleet.agents and fleet.labels \
+            from the plan"
+            .to_owned());
     }
     match names.is_empty() || names == hosts {
         true => Ok(hosts),
-        false => Err(format!("the plan names its hosts: select {}", names.join(", "))),
+        false => Err(format!("the plan lists its hosts: select {}", names.join(", "))),
     }
 }

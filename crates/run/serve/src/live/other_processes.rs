@@ -1,4 +1,4 @@
-//! Runs of the user's other processes. One thread polls each process that has viewers.
+//! Runs of the user's other processes. Each process that has viewers is polled by a thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,9 +17,9 @@ use crate::response::Problem;
 
 /// Maximum number of listed processes.
 const LISTED_MAX: usize = 32;
-/// Timeout of a process's answer for a list.
+/// Timeout for the response of a process while a list is created.
 const LIST_TIMEOUT: Duration = Duration::from_millis(300);
-/// Timeout of a process that did not answer the last time.
+/// Timeout for a process that did not respond to the last request.
 const SILENT_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Runs of other processes.
@@ -30,19 +30,19 @@ pub struct OtherProcesses {
     last_states: Arc<Mutex<LastStates>>,
 }
 
-/// Event streams by process id.
+/// Event streams, with the process id as key.
 type StreamsByProcess = BTreeMap<u32, watch::Sender<Frames>>;
 /// Last state received from each process.
 type LastStates = BTreeMap<u32, State>;
 
 impl OtherProcesses {
-    /// Creates a list for the user of these directories.
+    /// Creates the list of processes for the user of these directories.
     pub fn new(places: Places) -> Self {
         Self { places, streams: Arc::default(), last_states: Arc::default() }
     }
 
-    /// Returns the state of every process, without charts. Polls all in parallel, so that a stopped
-    /// process delays no other.
+    /// Returns the state of every process, without charts. Polls all processes in parallel, so that
+    /// a stopped process does not delay the others.
     pub fn all(&self) -> Vec<State> {
         let processes: Vec<u32> =
             process_status::processes(&self.places).into_iter().take(LISTED_MAX).collect();
@@ -53,7 +53,7 @@ impl OtherProcesses {
             let timeout = if was_silent { SILENT_TIMEOUT } else { LIST_TIMEOUT };
             poll(&self.places, &self.last_states, process, false, timeout)
         };
-        // Most users have at most one.
+        // Most users have at most one other process.
         if let [one] = processes[..] {
             return poll_one(one).into_iter().collect();
         }
@@ -65,7 +65,7 @@ impl OtherProcesses {
                 thread.spawn_scoped(scope, move || poll_one(process)).ok()
             });
             let threads: Vec<_> = threads.collect();
-            // A panic in this thread is a defect, and the panic hook has reported it.
+            // A panic in this thread is a defect, which the panic hook has already reported.
             threads
                 .into_iter()
                 .flatten()
@@ -77,7 +77,7 @@ impl OtherProcesses {
     /// Returns the state of a process.
     ///
     /// # Errors
-    /// The process reports no run.
+    /// The process does not report a run.
     pub fn one(&self, process: u32) -> Result<State, Problem> {
         poll(&self.places, &self.last_states, process, true, process_status::REQUEST_TIMEOUT)
             .ok_or_else(|| no_run(process))
@@ -86,7 +86,7 @@ impl OtherProcesses {
     /// Subscribes to the events of a process.
     ///
     /// # Errors
-    /// A process that does not answer, or a thread that cannot be started.
+    /// The process does not respond, or a thread cannot be started.
     pub fn watch(
         &self,
         process: u32,
@@ -99,7 +99,8 @@ impl OtherProcesses {
         if let Some(frames) = known(&lock(&self.streams)) {
             return Ok(frames);
         }
-        // A process that does not answer does not delay the others.
+        // The lock is not held during this request, so that a process that does not respond does
+        // not delay the others.
         let first = self.one(process)?;
         let mut streams = lock(&self.streams);
         if let Some(frames) = known(&streams) {
@@ -126,16 +127,19 @@ impl OtherProcesses {
 }
 
 fn no_run(process: u32) -> Problem {
-    Problem::not_found(format!("process {process} of this user has no run in progress"))
-        .hint("/runs lists finished runs")
+    Problem::not_found(format!(
+        "process {process} does not belong to this user or has no run in \
+        progress"
+    ))
+    .hint("see /runs for finished runs")
 }
 
 fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Polls a process. `None` if it has ended. If the process does not answer, returns its last state,
-/// marked as outdated.
+/// Polls a process. `None` if it has ended. If the process does not respond, returns its last
+/// state, marked as outdated.
 fn poll(
     places: &Places,
     last_states: &Mutex<LastStates>,
@@ -147,8 +151,8 @@ fn poll(
         Ok(state) => {
             let mut states = lock(last_states);
             let last = states.entry(process).or_default();
-            // The process id may have been reused. Charts are fetched less often than the other
-            // data.
+            // Charts are fetched less often than the other data, so the last charts are kept. They
+            // are replaced if the start time differs, because the process id may have been reused.
             let charts = match with_charts || last.started_unix_ns != state.started_unix_ns {
                 true => state.charts.clone(),
                 false => std::mem::take(&mut last.charts),
@@ -160,7 +164,7 @@ fn poll(
         Err(StatusError::Silent) => {
             let mut states = lock(last_states);
             let last = states.entry(process).or_default();
-            // Only the existence of the process is known, not its state.
+            // It is only known that the process exists; its state is unknown.
             last.is_under_way |= last.process.is_none();
             (last.process, last.is_silent) = (Some(process), true);
             Some(last.clone())
@@ -192,7 +196,8 @@ impl Poller {
                 // another one.
                 let mut streams = lock(&self.streams);
                 if self.sender.receiver_count() == 0 || !known.is_under_way {
-                    // A later process may have the same id.
+                    // Another stream is not removed: it may belong to a later process with the same
+                    // id.
                     if streams.get(&self.process).is_some_and(|of| of.same_channel(&self.sender)) {
                         streams.remove(&self.process);
                     }

@@ -1,4 +1,4 @@
-//! Page fragment of the current run: live values and charts.
+//! Renders the page fragment of the current run: live values and charts.
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
@@ -15,13 +15,13 @@ use plimsoll_runner::prompt;
 
 use crate::request::quoted;
 
-/// Kinds of operations with a separate line.
+/// Maximum number of kinds of operations that have a separate line.
 const LINES_MAX: usize = 4;
 
 /// Renders status and tables as HTML, with the prompts of this user's runs.
 ///
 /// # Errors
-/// A defect in a template.
+/// A template has a defect.
 pub fn status_and_tables(
     state: &State,
     templates: &Environment<'_>,
@@ -136,13 +136,14 @@ pub fn status_and_tables(
     Ok((drawn("live_now.html")?, drawn("live_more.html")?))
 }
 
-/// Returns the prompts that wait for an operator on this host.
+/// Returns the prompts on this host that wait for an operator.
 pub fn prompts(places: &Places) -> Vec<Value> {
     let all = prompt::all(places).into_iter();
     all.map(|one| context! { run => one.run_id, text => one.text }).collect()
 }
 
-/// Describes the sources of reads in a sentence; `None` without reads, or if no device is visible.
+/// Describes the sources of reads in a sentence; `None` if there are no reads or no device is
+/// visible.
 fn reads_at_devices(state: &State) -> Option<String> {
     let (name, most) = state.devices.iter().max_by_key(|(_, device)| device.read_bytes)?;
     if state.read_bytes == 0 || !state.is_under_way {
@@ -156,13 +157,13 @@ fn reads_at_devices(state: &State) -> Option<String> {
              devices or a cache."
         ),
         _ => format!(
-            "In this phase {name} read {shown} of the bytes that the load read: its blocks are larger than the \
-             requests, or other processes read too."
+            "In this phase {name} read {shown} of the bytes that the load read: the device's \
+             blocks are larger than the requests, or other processes also read from it."
         ),
     })
 }
 
-/// Elapsed time since then; `None` if the clock was set back.
+/// Returns the time elapsed since `unix_ns`; `None` if the clock was set back.
 fn since(unix_ns: u64) -> Option<String> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
     let now_ns = u64::try_from(now.as_nanos()).ok()?;
@@ -198,7 +199,7 @@ pub fn charts(state: &State) -> String {
     all.into_iter().flatten().map(|plot| plot.figure()).collect()
 }
 
-/// Lines of sampled values, averaged per column.
+/// Returns lines of sampled values, averaged over each column.
 fn means(id: &str, title: &str, series: &Series, unit: Unit, parts: f64) -> Option<Plot> {
     let value =
         |sums: &Sums| (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64 / parts);
@@ -215,13 +216,14 @@ fn kinds(series: &Series) -> Vec<&str> {
     kinds.into_iter().take(LINES_MAX).map(|(kind, _)| kind).collect()
 }
 
-/// Lines over time, one for each kind of operation.
+/// Returns lines over time, one for each kind of operation.
 fn lines(series: &Series, value: impl Fn(&Sums) -> Option<f64>) -> Vec<Mark> {
     let columns = &series.columns;
     let line = |(colour, kind): (usize, &str)| {
-        let points = columns
-            .iter()
-            .map(|(start_ns, column)| (*start_ns as f64, column.get(kind).and_then(&value)));
+        let points = columns.iter().map(|(start_ns, column)| {
+            let sums = column.get(kind).copied().unwrap_or_default();
+            (*start_ns as f64, value(&sums))
+        });
         let name = kind.replace('_', " ");
         Mark::Line(Line { name, colour: colour as u8, points: points.collect() })
     };
@@ -238,8 +240,17 @@ fn plot_unless_empty(id: &str, title: &str, y: Axis, marks: Vec<Mark>) -> Option
 }
 
 fn rate(state: &State) -> Option<Plot> {
-    let width_s = state.charts.series.width_ns as f64 / 1e9;
-    let marks = lines(&state.charts.series, |sums| Some(sums.count as f64 / width_s));
+    let mut series = state.charts.series.clone();
+    let width_s = series.width_ns as f64 / 1e9;
+    // Intervals in which no operation completed have no rows.
+    let ends = series.columns.first_key_value().zip(series.columns.last_key_value());
+    if let Some((first, last)) = ends.map(|((first, _), (last, _))| (*first, *last)) {
+        let starts = (first..last).step_by(series.width_ns.max(1) as usize);
+        for start_ns in starts {
+            series.columns.entry(start_ns).or_default();
+        }
+    }
+    let marks = lines(&series, |sums| Some(sums.count as f64 / width_s));
     plot_unless_empty("live-rate", "Rate", Axis::linear("operations", Unit::Rate), marks)
 }
 
@@ -254,14 +265,15 @@ fn latency(state: &State) -> Option<Plot> {
     )
 }
 
-/// Bytes requested by the load and bytes moved by devices. Caches explain the difference.
+/// Returns the chart of bytes requested by the load and bytes transferred by devices. Caches
+/// explain the difference.
 fn bytes_moved(state: &State) -> Option<Plot> {
     let moved = &state.charts.moved;
     let width_s = moved.width_ns as f64 / 1e9;
     let mut marks = lines(moved, |sums| Some(sums.count as f64 / width_s));
     for mark in &mut marks {
         if let Mark::Line(line) = mark {
-            // The last column is incomplete.
+            // The last column is removed, because it is incomplete.
             line.points.pop();
         }
     }
@@ -269,17 +281,23 @@ fn bytes_moved(state: &State) -> Option<Plot> {
     plot_unless_empty("live-moved", title, Axis::linear("bytes", Unit::Bandwidth), marks)
 }
 
-/// Rate of each host of a fleet, stacked.
+/// Returns the chart of the rate of each host of a fleet, stacked.
 fn hosts(state: &State) -> Option<Plot> {
     stacked("live-hosts", "Rate by host", &state.charts.hosts)
 }
 
-/// Source or destination of the load's bytes if the target does not report it: the underlying
-/// device that moved the most bytes, and the layers above it for the remaining bytes.
+/// Returns the chart of sources or destinations of the load's bytes, for targets that do not report
+/// them. The bytes are divided between the underlying device that transferred the most bytes and
+/// the layers above it.
 fn device_and_cache_split(state: &State, way: &str) -> Option<Plot> {
     let (reported, title, above) = match way {
         "read" => (&state.charts.read_of, "Where reads came from", "caches above it"),
-        _ => (&state.charts.written_to, "Where writes went", "caches above it, so far"),
+        _ => (
+            &state.charts.written_to,
+            "Where writes went",
+            "caches above it (not yet written \
+            back)",
+        ),
     };
     if !reported.columns.is_empty() {
         return None;
@@ -297,13 +315,13 @@ fn device_and_cache_split(state: &State, way: &str) -> Option<Plot> {
         let parts = parts.map(|(name, count)| (name.clone(), Sums { count, sum_ns: 0 }));
         split.columns.insert(*at, parts.into_iter().collect());
     }
-    // The last column is incomplete.
+    // The last column is removed, because it is incomplete.
     split.columns.pop_last();
     let id = format!("live-answered-{way}");
     stacked_of(&id, title, &split, Axis::linear("bytes", Unit::Bandwidth))
 }
 
-/// Draws the counts of each kind stacked, in the order of their names.
+/// Returns a chart with the counts of each kind stacked, in the order of the names.
 fn stacked(id: &str, title: &str, series: &Series) -> Option<Plot> {
     stacked_of(id, title, series, Axis::linear("I/Os", Unit::Rate))
 }
@@ -324,7 +342,7 @@ fn stacked_of(id: &str, title: &str, series: &Series, y: Axis) -> Option<Plot> {
         Mark::Area(Line { name: kind.to_owned(), colour: colour as u8, points })
     };
     let mut marks: Vec<Mark> = kinds.into_iter().enumerate().map(area).collect();
-    // Draws the largest total first, so that smaller areas stay visible.
+    // The largest total is drawn first, so that smaller areas remain visible.
     marks.reverse();
     let is_drawn = !marks.is_empty() && series.columns.len() > 1;
     let x = Axis::linear("time of the run", Unit::Elapsed);
@@ -405,5 +423,19 @@ mod tests {
             reported.contains("live-read-of") && !reported.contains("live-answered-read"),
             "it tells itself"
         );
+    }
+
+    #[test]
+    fn seconds_without_an_answer_have_a_rate_of_zero() {
+        let mut state = state(&[]);
+        let read = Data::Class { count: 100, sum_ns: 100, bytes: 4_000_000, max_ns: 1 };
+        state.apply(at(7, "load.read", read));
+        let Some(Mark::Line(line)) = rate(&state).and_then(|plot| plot.marks.into_iter().next())
+        else {
+            panic!("no line");
+        };
+        let rates: Vec<Option<f64>> = line.points.iter().map(|(_, rate)| *rate).collect();
+        let (busy, idle) = (Some(100.0), Some(0.0));
+        assert_eq!(rates, [busy, busy, busy, busy, busy, idle, idle, busy]);
     }
 }

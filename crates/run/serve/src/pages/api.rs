@@ -1,4 +1,4 @@
-//! JSON API. A test checks that `openapi.json` describes exactly these routes.
+//! The JSON API. A test checks that `openapi.json` describes exactly these routes.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ use crate::tokens::Role;
 /// OpenAPI description.
 pub const DESCRIPTION: &str = include_str!("openapi.json");
 
-/// Role of the requester, and the form token for requests that change something.
+/// Returns the role of the client, and the form token for requests that change data.
 ///
 /// # Errors
 /// None.
@@ -31,16 +31,16 @@ pub fn session(_: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
 /// Returns runs in the order of their start.
 ///
 /// # Errors
-/// An invalid filter, or a catalogue that cannot be read.
+/// The filter is invalid, or the catalogue cannot be read.
 pub fn runs(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let (filter, _) = filter(request)?;
     answer(&site.catalogue.with(|catalogue| catalogue.runs(&filter))?)
 }
 
-/// Returns the verdict of a run, or the combined result of several.
+/// Returns the verdict of a run, or the combined result of an experiment.
 ///
 /// # Errors
-/// A missing run, or evidence that is not reliable.
+/// The run is missing, or its evidence is not reliable.
 pub fn one(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let directory = site.catalogue.directory(request.part("id"))?;
     Ok(PageResponse::Json(site.reports.get(&directory, &site.catalogue)?.json.clone()))
@@ -49,19 +49,19 @@ pub fn one(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> 
 /// Returns a comparison.
 ///
 /// # Errors
-/// There are fewer than two sides, or a side is missing.
+/// Fewer than two sides are given, or a side is missing.
 pub fn compare(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     match compared(site, request)? {
         Some((AnyComparison::Sides(sides), _)) => answer(&sides),
         Some((AnyComparison::Sweeps(sweeps), _)) => answer(&sweeps),
-        None => Err(Problem::bad_request("name two to six sides: ?run=A&run=B")),
+        None => Err(Problem::bad_request("specify two to six sides: ?run=A&run=B")),
     }
 }
 
 /// Audits the posted text. The query describes the system under test.
 ///
 /// # Errors
-/// The text is not a known result.
+/// The text is not a result of a known format.
 pub fn audit(_: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let declared = declared(|name| request.given(name))?;
     let text = String::from_utf8_lossy(&request.body);
@@ -74,7 +74,7 @@ pub fn audit(_: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&audit_json(&pasted, &declared)?)
 }
 
-/// OpenAPI description of the API.
+/// Returns the OpenAPI description of the API.
 ///
 /// # Errors
 /// None.
@@ -82,11 +82,11 @@ pub fn description(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Json(DESCRIPTION.to_owned()))
 }
 
-/// Returns counts of runs, the latest run of each plan, and the run of this server, in the text
-/// format of Prometheus.
+/// Returns the number of runs, the latest run of each plan, and the state of this server's run, in
+/// the text format of Prometheus.
 ///
 /// # Errors
-/// A catalogue that cannot be read.
+/// The catalogue cannot be read.
 pub fn metrics(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     let text = site
         .catalogue
@@ -101,21 +101,23 @@ fn metrics_of(runs: &[Entry]) -> String {
     for run in runs {
         let verdict = run.verdict.as_deref().unwrap_or("none").to_lowercase();
         *verdicts.entry(verdict).or_default() += 1;
-        // Modelled rates are not measurements, and anyone may have written unverified rates.
+        // Modelled rates are omitted, because they are not measurements. Unverified rates are
+        // omitted, because anyone may have written them.
         let is_unverified = run.verdict.as_deref() == Some(UNVERIFIED);
         if run.has_bundle() && !run.is_modelled() && !is_unverified {
             latest.insert(run.name.as_str(), run);
         }
     }
     let mut text = String::from(
-        "# HELP plimsoll_runs Runs of the catalogue by verdict.\n# TYPE plimsoll_runs gauge\n",
+        "# HELP plimsoll_runs Number of runs in the catalogue with each verdict.\n# TYPE \
+         plimsoll_runs gauge\n",
     );
     for (verdict, count) in &verdicts {
         let _ = writeln!(text, "plimsoll_runs{{verdict=\"{}\"}} {count}", label(verdict));
     }
     text.push_str(
-        "# HELP plimsoll_last_run_iops_per_s Rate that the latest measured run of a plan \
-         achieved.\n# TYPE plimsoll_last_run_iops_per_s gauge\n",
+        "# HELP plimsoll_last_run_iops_per_s Rate achieved by the latest measured run of a \
+         plan.\n# TYPE plimsoll_last_run_iops_per_s gauge\n",
     );
     for (plan, run) in &latest {
         if let Some(rate) = run.achieved_iops_per_s {
@@ -124,8 +126,8 @@ fn metrics_of(runs: &[Entry]) -> String {
         }
     }
     text.push_str(
-        "# HELP plimsoll_last_run_started_seconds Start of the latest measured run of a plan.\n# \
-         TYPE plimsoll_last_run_started_seconds gauge\n",
+        "# HELP plimsoll_last_run_started_seconds Start time of the latest measured run of a \
+         plan.\n# TYPE plimsoll_last_run_started_seconds gauge\n",
     );
     for (plan, run) in &latest {
         let (plan, at) = (label(plan), run.started_unix_ns / 1_000_000_000);

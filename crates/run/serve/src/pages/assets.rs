@@ -1,4 +1,4 @@
-//! Style sheet and script: those of reports, with additions for the pages.
+//! Style sheet and script: those of the reports, with additions for these pages.
 
 use plimsoll_report::html;
 

@@ -13,10 +13,10 @@ use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
-/// Name of the pasted text in messages.
+/// Name that messages use for the pasted text.
 const NAME: &str = "pasted";
 
-/// Shows the form for a result.
+/// Shows the form in which a result can be pasted.
 ///
 /// # Errors
 /// Template errors only.
@@ -27,7 +27,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
 /// Judges the pasted text.
 ///
 /// # Errors
-/// Template errors only: the page itself shows why a text is not a valid result.
+/// Only errors of the template. The page itself shows why a text is not a valid result.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let text = request.field("result").unwrap_or_default();
     let judged = declared(|name| request.field(name)).and_then(|declared| {
@@ -64,22 +64,26 @@ fn form(
     site.page("audit.html", "Audit", "audit", request, values)
 }
 
-/// Parses the form's description of the system under test.
+/// Parses the facts about the system under test in the form.
 ///
 /// # Errors
-/// An invalid value.
+/// A value is invalid.
 pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<DeclaredSystem, Problem> {
     fn number<T: std::str::FromStr>(name: &str, given: Option<&str>) -> Result<Option<T>, Problem> {
-        let wrong = || Problem::bad_request(format!("{name}: write a whole number"));
+        let wrong = || Problem::bad_request(format!("{name}: enter a whole number"));
         given.map(|text| text.trim().parse().map_err(|_| wrong())).transpose()
     }
     let memory = field("memory").map(|text| {
-        let wrong = |_| Problem::bad_request("memory: write a size such as 64GiB");
+        let wrong = |_| Problem::bad_request("memory: enter a size, for example 64GiB");
         text.trim().parse::<SizeBytes>().map(|size| size.0).map_err(wrong)
     });
     let media = field("media").map(|word| {
-        let wrong =
-            || Problem::bad_request(format!("media: there are {}", Media::WORDS.join(", ")));
+        let wrong = || {
+            Problem::bad_request(format!(
+                "media: the possible values are {}",
+                Media::WORDS.join(", ")
+            ))
+        };
         Media::from_word(word.trim()).ok_or_else(wrong)
     });
     Ok(DeclaredSystem {
@@ -91,7 +95,7 @@ pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<DeclaredS
     })
 }
 
-/// Returns the reports of the pasted text, the most important first.
+/// Returns the reports on the pasted text, the most important first.
 fn bodies(pasted: &AuditedText, declared: &DeclaredSystem) -> Result<Vec<Value>, Problem> {
     let documents: Vec<Document> = match pasted {
         AuditedText::Run(judged) => match (&judged.bundles[..], &judged.verdicts[..]) {
@@ -123,10 +127,10 @@ fn bodies(pasted: &AuditedText, declared: &DeclaredSystem) -> Result<Vec<Value>,
     documents.iter().map(body).collect()
 }
 
-/// JSON of an audit, in the format of `plimsoll audit --json`.
+/// Returns the JSON of an audit, in the format of `plimsoll audit --json`.
 ///
 /// # Errors
-/// A value that has no JSON form.
+/// A value has no JSON form.
 pub fn audit_json(
     pasted: &AuditedText,
     declared: &DeclaredSystem,

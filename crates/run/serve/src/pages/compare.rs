@@ -20,14 +20,14 @@ const SIDES_MAX: usize = 6;
 pub enum AnyComparison {
     /// Runs and experiments.
     Sides(Box<Comparison>),
-    /// Two sweeps, cell by cell.
+    /// A comparison of two sweeps, cell by cell.
     Sweeps(Box<SweepComparison>),
 }
 
-/// Compares the requested sides; `None` if fewer than two are named.
+/// Compares the requested sides; `None` if fewer than two sides are given.
 ///
 /// # Errors
-/// A side is missing or not reliable, or there are more than six.
+/// A side is missing or not reliable, or more than six sides are given.
 pub fn compared(
     site: &Site,
     request: &PageRequest,
@@ -39,7 +39,8 @@ pub fn compared(
         return Ok(None);
     }
     if called.len() > SIDES_MAX {
-        let says = format!("{} sides are named: at most {SIDES_MAX} are compared", called.len());
+        let says =
+            format!("{} sides are given, but at most {SIDES_MAX} can be compared", called.len());
         return Err(Problem::bad_request(says).hint("choose fewer"));
     }
     let accept = request.all_given("accept");

@@ -1,5 +1,5 @@
-//! The current run of this server, or of another process of this user: as a page, as events and for
-//! programs.
+//! The current run of this server, or of another process of this user: as a page, as a stream of
+//! events, and as JSON.
 
 use axum::http::StatusCode;
 use minijinja::context;
@@ -14,22 +14,23 @@ use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
 
-/// Returns the requested process id; `None` selects this server.
+/// Returns the requested process id; `None` stands for this server.
 ///
 /// # Errors
-/// Invalid process id.
+/// The process id is invalid.
 fn process(request: &PageRequest) -> Result<Option<u32>, Problem> {
     let number = |text: &str| {
-        let says = format!("process: {text:?} is not a process number");
+        let says = format!("process: {text:?} is not a process id");
         text.parse().map_err(|_| Problem::bad_request(says))
     };
     request.given("process").map(number).transpose()
 }
 
-/// Shows the current state. A script follows the run; without scripts the page reloads.
+/// Shows the current state. A script updates the page during the run; without scripts, the page
+/// reloads itself.
 ///
 /// # Errors
-/// Unknown process, or a defect in a template.
+/// The process is unknown, or a template has a defect.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let process = process(request)?;
     let (is_under_way, shown) = match process {
@@ -60,10 +61,10 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     site.page("live.html", "Live", "live", request, values)
 }
 
-/// Row of a run of another process.
+/// Returns the row for a run of another process.
 pub fn brief(state: &State) -> Value {
     let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
-    // The last state of a process that does not answer may be old.
+    // If the process does not respond, its last state may be old, so no rate is shown.
     let phase = state.phase.as_ref().filter(|_| !state.is_silent);
     let rate = state.rate_ops_per_s.filter(|_| !state.is_silent);
     context! {
@@ -87,25 +88,26 @@ pub fn others(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
 /// Requests a stop.
 ///
 /// # Errors
-/// This server has no run in progress.
+/// No run of this server is in progress.
 pub fn stop(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     stop_json(site, request)?;
     Ok(PageResponse::Redirect("/live".to_owned()))
 }
 
-/// Answers a prompt: of the run in the field `run`, or of the only run that waits.
+/// Confirms the prompt of the run in the field `run`, or of the only run that waits for its
+/// operator.
 ///
 /// # Errors
-/// No run waits, or several.
+/// No run waits for its operator, or several runs wait and none is specified.
 pub fn mark(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     mark_json(site, request)?;
     Ok(PageResponse::Redirect("/live".to_owned()))
 }
 
-/// Answers a prompt, as [`mark`].
+/// Confirms a prompt, like [`mark`], and returns JSON.
 ///
 /// # Errors
-/// No run waits, or several.
+/// No run waits for its operator, or several runs wait and none is specified.
 pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let places = &site.live.places;
     let named = request.field("run").or_else(|| request.given("run"));
@@ -114,19 +116,19 @@ pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     let (Some(one), None) = (requested.next(), requested.next()) else {
         let says = match waiting.len() {
             0 => "no run waits for an operator".to_owned(),
-            _ => "name one of the runs that wait for an operator".to_owned(),
+            _ => "specify which of the waiting runs is meant".to_owned(),
         };
         return Err(Problem::new(StatusCode::CONFLICT, says).hint("reload the page of the run"));
     };
     prompt::answer(places, &one.run_id)?;
-    site.access.record(&request.identity, &format!("answered the prompt of {}", one.run_id));
+    site.access.record(&request.identity, &format!("confirmed the prompt of {}", one.run_id));
     answer(&json!({"run": one.run_id, "prompt": one.text}))
 }
 
-/// State of the run as JSON.
+/// Returns the state of the run as JSON.
 ///
 /// # Errors
-/// The server has not started a run, or the process reports none.
+/// The server has not started a run, or the process reports no run.
 pub fn state_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     if let Some(process) = process(request)? {
         return answer(&site.live.others.one(process)?);
@@ -135,10 +137,10 @@ pub fn state_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pr
     state.unwrap_or_else(|| Err(Problem::not_found("this server has not started a run yet")))
 }
 
-/// Returns the same as events, for viewers.
+/// Returns the state of the run as a stream of events, for viewers.
 ///
 /// # Errors
-/// This server has started no run, or there are too many viewers.
+/// This server has not started a run, or there are too many viewers.
 pub fn events(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Events(Box::new(site.live.watch(process(request)?)?)))
 }
@@ -146,7 +148,7 @@ pub fn events(site: &Site, request: &PageRequest) -> Result<PageResponse, Proble
 /// Requests a stop.
 ///
 /// # Errors
-/// This server has no run in progress.
+/// No run of this server is in progress.
 pub fn stop_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     site.live.stop()?;
     site.access.record(&request.identity, "stopped the run");

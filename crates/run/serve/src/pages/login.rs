@@ -18,7 +18,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
 /// Logs in with a token.
 ///
 /// # Errors
-/// Wrong token.
+/// The token is wrong.
 pub fn log_in(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let session =
         site.access.log_in(&request.identity, request.field("token").unwrap_or_default())?;

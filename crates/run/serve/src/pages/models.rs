@@ -1,4 +1,5 @@
-//! Models: runs a shipped model with changed fields in virtual time, and shows its sustained load.
+//! The Models pages: run a shipped model in virtual time, with fields that the user can change, and
+//! show the load that it sustains.
 
 use std::sync::TryLockError;
 
@@ -18,7 +19,7 @@ use crate::sizing::{self, SIZE_MAX};
 /// Lists the shipped models.
 ///
 /// # Errors
-/// A defect in a model.
+/// A model has a defect.
 pub fn list(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let models = all()?.into_iter().map(|spec| context! { name => spec.name, title => spec.title });
     let values = context! { models => models.collect::<Vec<_>>() };
@@ -28,7 +29,7 @@ pub fn list(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
 /// Shows a model with its form.
 ///
 /// # Errors
-/// No such model.
+/// The model does not exist.
 pub fn one(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     form(site, request, &sizing::load_spec(request.part("id"))?, context! {})
 }
@@ -36,7 +37,7 @@ pub fn one(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> 
 /// Runs a model.
 ///
 /// # Errors
-/// Unknown model. The page itself shows other errors.
+/// The model is unknown. Other errors are shown on the page itself.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let spec = sizing::load_spec(request.part("id"))?;
     let values = match run_model(site, request) {
@@ -51,7 +52,7 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
 /// Returns the shipped models.
 ///
 /// # Errors
-/// A defect in a model.
+/// A model has a defect.
 pub fn list_json(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     let one = |spec: Spec| json!({"name": spec.name, "title": spec.title});
     answer(&all()?.into_iter().map(one).collect::<Vec<_>>())
@@ -60,7 +61,7 @@ pub fn list_json(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
 /// Runs a model with the form's values and returns JSON.
 ///
 /// # Errors
-/// Unknown model, a value out of range, or another model running.
+/// The model is unknown, a value is out of range, or another model is running.
 pub fn answer_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&run_model(site, request)?.as_json())
 }
@@ -69,22 +70,24 @@ fn all() -> Result<Vec<Spec>, Problem> {
     shipped().iter().map(|model| sizing::load_spec(model.name)).collect()
 }
 
-/// Only one model runs at a time, and none while a run of this server measures, because the model
-/// would use the processors of that run.
+/// Only one model runs at a time. No model runs while a run of this server is in progress, because
+/// the model would compete with it for the processors.
 fn run_model(site: &Site, request: &PageRequest) -> Result<Modelled, Problem> {
     let question =
         sizing::question(request.part("id"), &|name| request.field(name).map(str::to_owned))?;
     if site.live.with(|state| state.is_under_way).unwrap_or(false) {
-        let says = "a run is in progress, and a model would take its processors";
-        return Err(Problem::new(StatusCode::CONFLICT, says).hint("try again when it has finished"));
+        let says = "a run is in progress, and a model would compete with it for the processors";
+        return Err(
+            Problem::new(StatusCode::CONFLICT, says).hint("try again after it has finished")
+        );
     }
     let _alone = match site.modelling_lock.try_lock() {
         Ok(alone) => alone,
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            let says = "another model is running: this server runs one at a time";
+            let says = "another model is running, and this server runs only one at a time";
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, says)
-                .hint("try again when it has finished"));
+                .hint("try again after it has finished"));
         }
     };
     Ok(question.answer()?)
@@ -116,9 +119,9 @@ fn form(
     let load = [
         ("mailboxes", "Mailboxes", "1000"),
         ("mailbox_size", "Mailbox size", "1GiB"),
-        ("iops", "I/Os per second and mailbox", "0.2"),
-        ("read_latency", "Average read latency at most", "20ms"),
-        ("log_latency", "Log write latency at most", "10ms"),
+        ("iops", "I/Os per second per mailbox", "0.2"),
+        ("read_latency", "Maximum average read latency", "20ms"),
+        ("log_latency", "Maximum log write latency", "10ms"),
     ];
     let load =
         load.map(|(name, label, first)| context! { name, label, value => given(name, first) });

@@ -1,4 +1,4 @@
-//! Overview: runs in progress, latest verdicts, and the trend of each plan.
+//! The Overview page: runs in progress, latest verdicts, and the trend of each plan.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,22 @@ use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
-/// Maximum number of runs in trends; the latest are used.
+/// Maximum number of runs from which trends are computed; the latest runs are used.
 const TREND_RUNS_MAX: u32 = 500;
-/// Verdicts that are shown.
+/// Number of latest verdicts that are shown.
 const LATEST: usize = 8;
-/// Maximum number of plans with trends, the latest first.
+/// Maximum number of plans for which a trend is shown, starting with the latest.
 const TRENDS_MAX: usize = 6;
-/// Maximum number of runs of one plan that are drawn.
+/// Maximum number of runs that the trend of one plan shows.
 const POINTS_MAX: usize = 40;
 
-/// Shows it.
+/// Shows the overview.
 ///
 /// # Errors
-/// A catalogue that can't be read.
+/// The catalogue cannot be read.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
-    // The state of a running run is the only one that can change without a change in the catalogue.
+    // Only the state of a running run can change without a change in the catalogue, so the other
+    // parts are cached.
     let open = Filter { limit: Some(TREND_RUNS_MAX), is_open: true, ..Filter::default() };
     let mut open = site.catalogue.with(|catalogue| catalogue.runs(&open))?;
     open.reverse();
@@ -55,7 +56,7 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     site.page("overview.html", "Overview", "overview", request, values)
 }
 
-/// The first of these as rows.
+/// Returns the first of these runs as rows.
 fn rows(runs: &[&Entry]) -> Vec<Value> {
     Row::folded(runs).into_iter().take(LATEST).map(|row| Value::from(Serde(row))).collect()
 }
@@ -63,9 +64,9 @@ fn rows(runs: &[&Entry]) -> Vec<Value> {
 /// The plan and the target of a trend.
 type Subject<'a> = (&'a str, &'a str);
 
-/// Returns the trends of plans that ran more than once on a target; the latest run is first. The
-/// points of a sweep, the steps of a search and the stages of a job have different plans with the
-/// same name.
+/// Returns the trends of plans that ran more than once on a target, with the latest run first.
+/// Omits the points of a sweep, the steps of a search and the stages of a job, because they have
+/// different plans with the same name.
 fn trends(runs: &[&Entry]) -> Vec<Value> {
     let varies = |run: &&&Entry| {
         let kind = run.experiment.as_deref().map_or("", experiment_kind);
@@ -80,7 +81,7 @@ fn trends(runs: &[&Entry]) -> Vec<Value> {
         if of.is_empty() {
             order.push(subject);
         }
-        // Modelled and measured rates are never in the same chart.
+        // Modelled and measured rates are never shown in the same chart.
         if of.first().is_none_or(|first| first.is_modelled() == run.is_modelled())
             && of.len() < POINTS_MAX
         {
@@ -108,7 +109,7 @@ fn trend(number: usize, (plan, target): Subject<'_>, latest_first: &[&Entry]) ->
         id: format!("trend-{number}"),
         title: plan.to_owned(),
         says: String::new(),
-        x: Axis::linear("run, the latest to the right", Unit::Count).from_to(0.5, count + 0.5),
+        x: Axis::linear("runs, from oldest to latest", Unit::Count).from_to(0.5, count + 0.5),
         y: Axis::linear("I/Os", Unit::Rate),
         marks: vec![Mark::Dots { name: String::new(), colour: 0, dots, joined: true }],
         bands: Vec::new(),

@@ -17,7 +17,7 @@ pub const LISTED: u32 = 50;
 /// And at most.
 pub const LISTED_MAX: u32 = 2_000;
 
-/// Targets of an experiment that its row names.
+/// Maximum number of targets that the row of an experiment shows.
 const TARGETS_MAX: usize = 3;
 
 /// A run in a list.
@@ -26,9 +26,9 @@ pub struct Row {
     run_id: String,
     /// The name, encoded for a path.
     path: String,
-    /// True if its bundle exists on this host.
+    /// True if the bundle of the run exists on this host.
     is_there: bool,
-    /// Number of `plimsoll runs`.
+    /// Number of the run in `plimsoll runs`.
     number: String,
     started: String,
     target: String,
@@ -40,11 +40,11 @@ pub struct Row {
     write: String,
     measured: String,
     remarks: String,
-    /// The runs of an experiment, if the row is an experiment.
+    /// If the row is an experiment: the runs of the experiment.
     points: Vec<PointRow>,
 }
 
-/// A run of an experiment, folded inside its row.
+/// A run of an experiment, shown inside the row of the experiment.
 #[derive(Debug, Serialize)]
 struct PointRow {
     run_id: String,
@@ -55,7 +55,7 @@ struct PointRow {
     rate: String,
 }
 
-/// Kind of an experiment, from the end of its name: `…-sweep-1a2b`.
+/// Returns the kind of an experiment, which is at the end of its name: `…-sweep-1a2b`.
 pub fn experiment_kind(id: &str) -> &str {
     id.rsplit('-').nth(1).unwrap_or_default()
 }
@@ -85,8 +85,8 @@ impl Row {
         }
     }
 
-    /// Returns runs as rows. The runs of an experiment are one row, at the position of the first of
-    /// them.
+    /// Returns runs as rows. All runs of an experiment form one row, at the position of the first
+    /// of them.
     pub fn folded(runs: &[&Entry]) -> Vec<Self> {
         let mut groups: Vec<(Option<&str>, Vec<&Entry>)> = Vec::new();
         for run in runs {
@@ -104,7 +104,7 @@ impl Row {
         groups.into_iter().filter_map(row).collect()
     }
 
-    /// Returns an experiment as a row; the latest of its runs is first.
+    /// Returns an experiment as a row. The first element of `runs` must be the latest run.
     fn of_experiment(id: &str, latest: &Entry, runs: &[&Entry]) -> Self {
         let verdict = |run: &Entry| run.verdict.clone().unwrap_or_else(|| "none".to_owned());
         let mut counts: Vec<(String, usize)> = Vec::new();
@@ -122,7 +122,7 @@ impl Row {
             let ends =
                 known.iter().copied().reduce(f64::min).zip(known.iter().copied().reduce(f64::max));
             ends.map_or("n/a".to_owned(), |(low, high)| {
-                // A number and its unit stay in one line.
+                // A number and its unit must not be separated by a line break.
                 let show = |end| unit.show(end, Letters::Unicode).replace(' ', "\u{a0}");
                 let [low, high] = [low, high].map(show);
                 if low == high { low } else { format!("{low} to {high}") }
@@ -170,7 +170,8 @@ impl Row {
     }
 }
 
-/// How a verdict is set off. A result that was not measured is not coloured like a measured one.
+/// Returns the display class of a verdict. Results that were not measured do not have the colours
+/// of measured results.
 pub fn tone(run: &Entry) -> &'static str {
     match run.verdict_label().as_str() {
         "PASS" => "good",
@@ -186,24 +187,25 @@ pub fn tone(run: &Entry) -> &'static str {
 /// A value is not valid for its filter.
 pub fn filter(request: &PageRequest) -> Result<(Filter, u32), Problem> {
     let day = |name: &str| {
-        let wrong = || Problem::bad_request(format!("{name}: a day is written as 2026-11-23"));
+        let wrong = || Problem::bad_request(format!("{name}: enter a day in the form 2026-11-23"));
         request.given(name).map(|day| unix_ns_of(day).ok_or_else(wrong)).transpose()
     };
     let verdict = request.given("verdict").map(str::to_ascii_lowercase);
     if verdict.as_deref().is_some_and(|verdict| !VERDICTS.contains(&verdict)) {
-        let says = format!("verdict: there are {}", VERDICTS.join(", "));
+        let says = format!("verdict: the possible values are {}", VERDICTS.join(", "));
         return Err(Problem::bad_request(says));
     }
     let rate = request.given("rate-min").map(|rate| {
-        let wrong = || Problem::bad_request("rate-min: a rate is written as 5000/s");
+        let wrong = || Problem::bad_request("rate-min: enter a rate in the form 5000/s");
         rate.parse::<OpsPerS>().map_err(|_| wrong())
     });
     let latency = request.given("read-latency-max").map(|longest| {
-        let wrong = || Problem::bad_request("read-latency-max: a time is written as 20ms");
+        let wrong = || Problem::bad_request("read-latency-max: enter a time in the form 20ms");
         longest.parse::<DurationNs>().map_err(|_| wrong())
     });
     let limit = request.given("limit").map(|limit| {
-        let wrong = || Problem::bad_request(format!("limit: write a number up to {LISTED_MAX}"));
+        let wrong =
+            || Problem::bad_request(format!("limit: enter a number from 1 to {LISTED_MAX}"));
         limit.parse::<u32>().ok().filter(|limit| (1..=LISTED_MAX).contains(limit)).ok_or_else(wrong)
     });
     let shown: u32 = limit.transpose()?.unwrap_or(LISTED);

@@ -1,4 +1,4 @@
-//! A run, or related runs: the report, tags and note, and the evidence as a download.
+//! The page of a run or experiment: the report, the tags and note, and the evidence as a download.
 
 use std::sync::PoisonError;
 
@@ -11,18 +11,18 @@ use crate::request::{PageRequest, quoted};
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
-/// Maximum size of a downloaded archive, because it is in memory.
+/// Maximum size of a downloaded archive. The size is limited because the archive is in memory.
 const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
 /// Maximum length of a note in bytes.
 const NOTE_LENGTH_MAX: usize = 2_000;
-/// Maximum number and length of tags.
+/// Maximum number of tags, and maximum length of a tag in bytes.
 const TAGS_MAX: usize = 32;
 const TAG_LENGTH_MAX: usize = 64;
 
 /// Shows the run.
 ///
 /// # Errors
-/// A missing run, or evidence that is not reliable.
+/// The run is missing, or its evidence is not reliable.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let directory = site.catalogue.directory(request.part("id"))?;
     let shown = site.reports.get(&directory, &site.catalogue)?;
@@ -57,7 +57,7 @@ pub fn evidence(site: &Site, request: &PageRequest) -> Result<PageResponse, Prob
             StatusCode::PAYLOAD_TOO_LARGE,
             "the bundle is larger than 256 MiB",
         )
-        .hint("`plimsoll runs export` writes it to a file"));
+        .hint("use `plimsoll runs export` to write it to a file"));
     }
     let _alone = site.packing_lock.lock().unwrap_or_else(PoisonError::into_inner);
     let place = site.cache.join(format!("export-{}", std::process::id()));
@@ -68,7 +68,7 @@ pub fn evidence(site: &Site, request: &PageRequest) -> Result<PageResponse, Prob
     let exported = export(&directory, &packed).map_err(Problem::from);
     let bytes = exported
         .and_then(|()| std::fs::read(&packed).map_err(|error| failed("read the archive", error)));
-    // A leftover directory affects only the next export, which reports it.
+    // If the directory cannot be removed, this affects only the next export, which reports it.
     let _ = std::fs::remove_dir_all(&place);
     Ok(PageResponse::File("application/gzip", name, bytes?))
 }
@@ -86,10 +86,10 @@ fn bytes_below(directory: &std::path::Path) -> std::io::Result<u64> {
     Ok(sum)
 }
 
-/// Adds tags and a note.
+/// Changes the tags and the note of a run.
 ///
 /// # Errors
-/// A missing run, a note that is too long, or a directory that cannot be written.
+/// The run is missing, the note is too long, or the directory cannot be written.
 pub fn label(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let directory = site.catalogue.directory(request.part("id"))?;
     let note = request.field("note").unwrap_or_default().trim();
@@ -99,13 +99,17 @@ pub fn label(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
     let tags = request.field("tags").unwrap_or_default().split(',').map(str::trim);
     let tags: Vec<String> = tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
     if tags.len() > TAGS_MAX || tags.iter().any(|tag| tag.len() > TAG_LENGTH_MAX) {
-        let says = format!("at most {TAGS_MAX} tags, each of at most {TAG_LENGTH_MAX} bytes");
+        let says = format!(
+            "a run can have at most {TAGS_MAX} tags, each of at most \
+            {TAG_LENGTH_MAX} bytes"
+        );
         return Err(Problem::bad_request(says));
     }
     let labels = Labels { tags: tags.into_iter().collect(), note: note.to_owned() };
     labels.write(&directory)?;
     site.catalogue.invalidate();
-    site.access.record(&request.identity, &format!("noted on {}", request.part("id")));
+    site.access
+        .record(&request.identity, &format!("changed tags and note of {}", request.part("id")));
     let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(PageResponse::Redirect(format!("/runs/{}", quoted(&id.unwrap_or_default()))))
 }

@@ -11,10 +11,10 @@ use crate::site::Site;
 /// Shows the list.
 ///
 /// # Errors
-/// An invalid filter, or a catalogue that cannot be read.
+/// The filter is invalid, or the catalogue cannot be read.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let (mut filter, shown) = filter(request)?;
-    // An experiment of many runs is one row.
+    // More runs than rows are read, because an experiment with many runs is only one row.
     filter.limit = Some(LISTED_MAX.saturating_add(1));
     let mut runs = site.catalogue.with(|catalogue| catalogue.runs(&filter))?;
     runs.reverse();

@@ -1,4 +1,5 @@
-//! Starting a run: forms with the resulting plan, its errors and its expected cost.
+//! The Start page: forms for starting a run, with the resulting plan, its errors and its expected
+//! cost.
 
 use std::sync::{Arc, TryLockError};
 
@@ -22,7 +23,7 @@ const DEFAULT_KIND: &str = "mailbox";
 /// Shows a form.
 ///
 /// # Errors
-/// An unknown form.
+/// The form is unknown.
 pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let kind = request.given("kind").unwrap_or(DEFAULT_KIND).to_owned();
     let fields = fields_of(&kind)?;
@@ -39,7 +40,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
             "kind" => Some(kind.clone()),
             "name" if gallery_plan(&kind).is_none() => Some(format!("my-{kind}")),
             "plan" => copied.clone(),
-            // A job has its own target.
+            // No target is preset for a job, because the job states its target.
             "place" if kind == "fio" && chosen.is_none() => None,
             "place_kind" => first_place.as_ref().map(|(kind, _)| kind.clone()),
             "place" => first_place.as_ref().map(|(_, place)| place.clone()),
@@ -48,17 +49,17 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
         .filter(|value| !value.is_empty())
     };
     let checked = match kind.as_str() {
-        // Nothing was pasted yet.
+        // Nothing has been pasted yet.
         "fio" => PlanCheck::default(),
         _ => check_given(site, request, &given)?,
     };
     form(site, request, &kind, &fields, &given, &checked)
 }
 
-/// Starts the run of a form, or shows the form again with its errors.
+/// Starts the run that a form describes, or shows the form again with the errors.
 ///
 /// # Errors
-/// An unknown form, or a run in progress.
+/// The form is unknown, or a run is in progress.
 pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let kind = request.field("kind").unwrap_or_default().to_owned();
     let fields = fields_of(&kind)?;
@@ -78,7 +79,7 @@ pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
 /// Checks the submitted form, or the TOML in the body.
 ///
 /// # Errors
-/// An unknown form, or invalid changes.
+/// The form is unknown, or the changes are invalid.
 pub fn check(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&check_request(site, request)?)
 }
@@ -86,7 +87,7 @@ pub fn check(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
 /// Starts the plan in the body.
 ///
 /// # Errors
-/// An invalid or forbidden plan, or a run in progress.
+/// The plan is invalid or not allowed, or a run is in progress.
 pub fn start_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let mut checked = check_request(site, request)?;
     if let Some(first) = checked.problems.first() {
@@ -132,18 +133,21 @@ fn begin(site: &Site, request: &PageRequest, checked: &mut PlanCheck) -> Result<
     let work = match (checked.work.take(), &checked.refused) {
         (Some(work), None) => work,
         (_, why) => {
-            let why = why.clone().unwrap_or_else(|| "the plan is wrong".to_owned());
-            return Err(Problem::new(StatusCode::FORBIDDEN, why));
+            let why = why.clone().unwrap_or_else(|| "the plan is not valid".to_owned());
+            return Err(match checked.cannot_run {
+                true => Problem::bad_request(why),
+                false => Problem::new(StatusCode::FORBIDDEN, why),
+            });
         }
     };
-    // A running model uses processors and memory, which would disturb the run.
+    // A running model uses processors and memory, and would disturb the run.
     let _alone = match site.modelling_lock.try_lock() {
         Ok(alone) => alone,
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
         Err(TryLockError::WouldBlock) => {
-            let says = "a model is running on the Models page and would disturb the run";
+            let says = "a model is running on the Models page, and it would disturb the run";
             return Err(
-                Problem::new(StatusCode::CONFLICT, says).hint("try again when it has finished")
+                Problem::new(StatusCode::CONFLICT, says).hint("try again after it has finished")
             );
         }
     };
@@ -159,7 +163,7 @@ fn begin(site: &Site, request: &PageRequest, checked: &mut PlanCheck) -> Result<
             let (driver, places) = runner.select(&plan.resolve(), hosts)?;
             Options { driver: Some(driver), ..Options::new(places) }
         }
-        _ => return Err(Problem::forbidden("this server starts nothing on a fleet")),
+        _ => return Err(Problem::forbidden("this server may not start runs on a fleet")),
     };
     site.live.start(work, options, checked.time_max, move || known.invalidate())?;
     site.access.record(&request.identity, &started);
@@ -170,7 +174,7 @@ fn fields_of(kind: &str) -> Result<Vec<Field>, Problem> {
     draft::fields(kind).ok_or_else(|| Problem::not_found("there is no such form"))
 }
 
-/// Returns the values of a field that has only a few; empty for any other field.
+/// Returns the possible values of a field if there are only a few; otherwise an empty list.
 fn options(written: &str) -> Vec<String> {
     let written = written.strip_suffix(", or a list of them").unwrap_or(written);
     let one = |word: &str| match word {

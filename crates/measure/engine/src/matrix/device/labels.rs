@@ -1,8 +1,8 @@
-//! Labels of file systems, volume managers, RAID sets and partition tables, with their offsets. The
-//! list is that of libblkid (util-linux 2.42).
+//! Labels of file systems, volume managers, RAID sets and partition tables, with their offsets. It
+//! is the list of libblkid (util-linux 2.42).
 //!
-//! Labels only name the data. Plimsoll rejects a device with any non-zero byte, with or without a
-//! known label.
+//! Labels are only used to name the data. Plimsoll rejects a device with any non-zero byte, with or
+//! without a known label.
 
 /// Position of a label on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub(super) enum LabelPosition {
     Start(u64),
     /// Distance in bytes from the end.
     End(u64),
-    /// Distance in bytes from the end, and the unit to which the device's size is rounded down
-    /// first. Linux MD positions its superblocks like this.
+    /// Distance in bytes from the end of the device, whose size is first rounded down to a multiple
+    /// of the second value. Linux MD positions its superblocks in this way.
     Rounded(u64, u64),
 }
 
@@ -86,7 +86,7 @@ const ZFS: &str = "a ZFS pool";
 
 /// `_BHRfS_M` is 64 bytes into a superblock.
 const BTRFS_MAGIC: &[u8] = b"_BHRfS_M";
-/// Offsets of Btrfs's further superblocks (btrfs(5), "superblock").
+/// Offsets of the backup superblocks of Btrfs (btrfs(5), "superblock").
 pub(super) const BTRFS_MIRRORS: [u64; 3] = [64 << 20, 256 << 30, 1 << 50];
 
 /// Magic number of an uberblock, at the start of the second half of a 256 KiB ZFS label. The byte
@@ -96,7 +96,7 @@ const ZFS_BIG: &[u8] = b"\0\xba\xb1\x0c";
 
 const MD_MAGIC: &[u8] = b"\xfc\x4e\x2b\xa9";
 
-/// All labels. If several match, the first gives the name.
+/// All labels. If several labels match, the first one is reported.
 pub(super) const LABELS: &[Label] = &[
     start(LVM, 0x218, b"LVM2 001"),
     start(LVM, 0x18, b"LVM2 001"),

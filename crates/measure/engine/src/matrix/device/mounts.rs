@@ -1,4 +1,4 @@
-//! Mount point of a device or of one of its partitions.
+//! Finds the mount point of a device or of one of its partitions.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -6,14 +6,15 @@ use std::path::PathBuf;
 
 use rustix::fs::{major, minor};
 
-/// Returns the mount point of the device with this number, or of one of its partitions, in this
-/// namespace.
+/// Returns the mount point, in this namespace, of the device with this number or of one of its
+/// partitions.
 pub(super) fn mount_point(number: u64) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let all = numbers(number);
     mounts.lines().find_map(|line| {
         let mount = Mount::parse(line)?;
-        // Btrfs numbers its subvolumes itself, so that only the source names the device.
+        // Btrfs uses its own device numbers for subvolumes, so only the mount source identifies the
+        // device.
         let source = || fs::metadata(mount.source).ok().map(|found| name(found.rdev()));
         let is_here = |number: &str| all.iter().any(|own| own == number);
         let mounted = is_here(mount.number) || source().is_some_and(|number| is_here(&number));

@@ -1,4 +1,4 @@
-//! Tests of the production loop in virtual time, against devices of known behaviour.
+//! Tests of the production loop in virtual time, with devices whose behaviour is known.
 
 use std::sync::mpsc::{Receiver, channel};
 
@@ -16,7 +16,7 @@ const BEFORE: u32 = 0;
 const MEASURED: u32 = 1;
 const CLOSE: u32 = 2;
 
-/// Report of one run's measured phase.
+/// Report of the measured phase of one run.
 struct MeasuredReport {
     /// I/Os that completed in the phase.
     inside: OperationTotals,
@@ -35,7 +35,7 @@ impl MeasuredReport {
     }
 }
 
-/// Drives `depth` reads for `seconds`, all of which is measured.
+/// Drives `depth` reads at the same time for `seconds`, and measures the whole time.
 fn run<D: Device>(
     queue: SimulatedQueue<D>,
     depth: u32,
@@ -96,7 +96,8 @@ fn the_device_never_waits_for_the_thread() {
 #[test]
 fn what_is_reported_is_what_was_drawn() {
     for law in LAWS {
-        // First, one server for each operation in flight; then, one for four operations.
+        // The first device has one server for each operation in flight; the second has one server
+        // for every four operations.
         for servers in [8, 2] {
             let (queue, took_ns) =
                 RandomLatencyDevice::queue(&VirtualClock::default(), 8, law, servers);

@@ -1,4 +1,4 @@
-//! Records each write up to the end of the flush that makes it durable
+//! Records the time of each write until the end of the flush that makes it durable
 //! ([`plimsoll_record::durable`]).
 
 use plimsoll_record::durable::{DurableWrites, PENDING_MAX, WriteTimes};
@@ -30,7 +30,7 @@ pub(super) fn pending_writes(
 ) -> Option<Box<DurableWrites>> {
     let durable = callbacks.durable?;
     let clients = (cells / classes.max(1) as usize).max(1);
-    // During a flush, the client's other slots continue to write.
+    // During a flush, other slots of the client continue to write.
     let depth = places.div_ceil(clients) + 1;
     let each = (durable.every_writes as usize).saturating_mul(depth).min(PENDING_MAX);
     Some(Box::new(DurableWrites::new(clients, places, each)))
@@ -62,7 +62,7 @@ pub(super) fn record(
             let took_ns = |from_ns: u64| completed.completed_ns.saturating_sub(from_ns);
             let due_ns = completed.scheduled.then_some(issued.intended_ns);
             pending.flushed((completed.place, client, file), due_ns, &mut |at| {
-                // The write call already counts its bytes.
+                // The bytes are already counted in the class of the write call.
                 records.record(cell, 0, took_ns(at.intended_ns), took_ns(at.submitted_ns));
             });
         }
@@ -71,8 +71,8 @@ pub(super) fn record(
 }
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Records the writes that no flush has made durable: each of them has waited at least until
-    /// now.
+    /// Records the writes that no flush has made durable. Each of these writes has waited at least
+    /// until now.
     pub(super) fn record_unflushed(&mut self, records: &mut IntervalRecorder, ended_ns: u64) {
         let Self { durable, config, callbacks, .. } = self;
         let (Some(pending), Some(durable)) = (durable, callbacks.durable) else { return };

@@ -1,11 +1,12 @@
-//! Records each read until its first byte, on a target that reports the arrival of this byte.
+//! Records the time to the first byte of each read, on a target that reports the arrival of this
+//! byte.
 
 use plimsoll_record::snapshot::IntervalRecorder;
 
 use super::{DriveConfig, InFlight, cell_of};
 use crate::stream::source::FirstByteClass;
 
-/// Records the first byte of a completed read.
+/// Records the time to the first byte of a completed read.
 pub(super) fn record(
     first_byte: FirstByteClass,
     records: &mut IntervalRecorder,
@@ -17,6 +18,6 @@ pub(super) fn record(
     let cell = cell_of(issued.client, first_byte.class, config);
     let service_ns = at_ns.saturating_sub(issued.submitted_ns);
     let latency_ns = if scheduled { at_ns.saturating_sub(issued.intended_ns) } else { service_ns };
-    // The read already counts its bytes.
+    // The bytes are already counted in the class of the read.
     records.record(cell, 0, latency_ns, service_ns);
 }

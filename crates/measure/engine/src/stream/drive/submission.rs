@@ -1,4 +1,5 @@
-//! Last part of the loop: submits started operations, and waits if the loop has no other work.
+//! Last part of the loop. It submits the started operations, and waits if the loop has no other
+//! work.
 
 use plimsoll_record::histogram::WaitKind;
 
@@ -8,8 +9,8 @@ use crate::stream::pacing::Pacing;
 use crate::timer::Timer;
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Submits started operations. If there is no other work, waits for a completion, a start or
-    /// the end of the interval.
+    /// Submits started operations. If there is no other work, waits for a completion, for the next
+    /// start or for the end of the interval.
     #[inline(always)]
     pub(super) fn submit(
         &mut self,
@@ -40,8 +41,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         };
         let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
         if watch_from_ns <= now_ns {
-            // The next start is too close for a sleep. With nothing in flight, the thread only
-            // watches the clock, because any other work of the loop would delay the next operation.
+            // The next start is too close for a sleep. If nothing is in flight, the thread only
+            // polls the clock, because any other work of the loop would delay the next operation.
             if in_flight == 0 {
                 let until_ns = due_ns.min(self.interval_end_ns);
                 self.pacing.prepare();
@@ -87,5 +88,5 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
 
 #[cold]
 fn submit_error(source: plimsoll_sys::SysError) -> EngineError {
-    EngineError::system("handing operations over", source)
+    EngineError::system("submitting operations", source)
 }

@@ -1,5 +1,5 @@
-//! Tests of the production loop in virtual time: the simulation of a day is short, and every figure
-//! is exact.
+//! Tests of the production loop in virtual time: a day is simulated in a short time, and every
+//! figure is exact.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -42,7 +42,7 @@ fn config(length_ns: u64) -> DriveConfig {
     }
 }
 
-/// Writer on the driver's own thread, so that it is never late.
+/// Writer that runs on the driver's own thread, so that it is never late.
 struct Writer {
     inbox: Receiver<Box<IntervalRecorder>>,
     returns: SnapshotReturns,
@@ -62,7 +62,7 @@ impl Writer {
     }
 }
 
-/// Drives without an early stop.
+/// Drives the operations without an early stop.
 fn drive_all<D: Device, P: Pacing>(
     queue: &mut SimulatedQueue<D>,
     mut pacing: P,
@@ -76,7 +76,7 @@ fn drive_all<D: Device, P: Pacing>(
     drive(queue, &mut IdenticalWrites, &mut pacing, &mut clock, config, outbox, stop)
 }
 
-/// Drives and returns the collected report.
+/// Drives the operations, and returns the collected report.
 fn report_of<D: Device, P: Pacing>(
     mut queue: SimulatedQueue<D>,
     pacing: P,
@@ -92,7 +92,8 @@ fn report_of<D: Device, P: Pacing>(
     collector
 }
 
-/// Drives with a writer that returns its boxes. Also returns the operations of each interval.
+/// Drives the operations with a writer that returns its boxes. Also returns the number of
+/// operations in each interval.
 fn go<P: Pacing>(
     queue: SimulatedQueue<FixedLatencyDevice>,
     pacing: P,
@@ -164,8 +165,8 @@ fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
     assert!((180 * SECOND..183 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
 }
 
-/// The ring's timer ends a wait without completing an operation. Completions after it are younger
-/// than the timer.
+/// The ring's timer ends a wait without completing an operation. Later completions are newer than
+/// the timer.
 #[test]
 fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
     for depth in [1, 8] {
@@ -185,7 +186,7 @@ fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
 #[test]
 fn a_timer_among_a_full_batch_makes_nothing_older_than_it_is() {
     for depth in [1, 2, 8, 16] {
-        // A wait ends by its timeout, and all operations complete before the thread continues.
+        // A wait ends at its timeout, and all operations complete before the thread continues.
         let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 16, SECOND + 50);
         queue.costs.wake_ns = 100;
         let (_, collected, _) = go(queue, ClosedLoop::new(&[depth], 0), config(20 * SECOND));
@@ -202,8 +203,9 @@ fn constant(rate_per_s: f64) -> OpenLoop<plimsoll_workload::arrival::Arrivals> {
 
 #[test]
 fn a_stall_is_in_the_latencies_of_all_that_it_made_wait() {
-    // 20 s at 1,000/s with one stall of 2 s. The first 200 ms of the stall delay the slowest 1 % of
-    // 20,000 operations. So p99 is 2 s - 0.01 × 20 s = 1.8 s.
+    // The load runs for 20 s at 1,000 operations per second, with one stall of 2 s. The first 200
+    // ms of the stall delay the slowest 1 % of 20,000 operations. So p99 is 2 s - 0.01 × 20 s = 1.8
+    // s.
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 10_000, 100_000);
     queue.device.stall = (9 * SECOND, 11 * SECOND);
@@ -229,8 +231,8 @@ fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
     assert_eq!(end.ended, 20_000);
     let p99 = collected.totals[0].latency.quantile_ns(0.99).unwrap() as f64;
     assert!((p99 - 1.8e9).abs() < 0.02 * 1.8e9, "{p99}");
-    // Operations that waited for a full queue have short service times. A closed loop reports only
-    // these times.
+    // Operations that waited because the queue was full have short service times. A closed loop
+    // reports only these times.
     let service = collected.totals[0].service.quantile_ns(0.99).unwrap();
     assert!(service < 1_000_000, "{service}");
     let group = &collected.groups[0];
@@ -248,7 +250,7 @@ fn a_day_at_a_constant_rate_does_not_drift() {
         go(FixedLatencyDevice::queue(&clock, 100, 1_000), constant(7.0), config);
     assert_eq!(end.started, 7 * 24 * 3600);
     assert_eq!(collected.groups[0].own.times.max_ns(), Some(0));
-    // The last operation started on schedule, and ended a service time later.
+    // The last operation started on schedule, and completed after its service time.
     assert_eq!(collected.totals[0].latency.max_ns(), Some(1_000));
     assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), 7 * 24 * 3600);
     let full = rows.iter().filter(|row| row.1 == 7 * 600).count();
@@ -260,7 +262,7 @@ fn a_closed_loop_keeps_its_depth() {
     let clock = VirtualClock::default();
     let queue = FixedLatencyDevice::queue(&clock, 8, 1_000_000);
     let (end, collected, _) = go(queue, ClosedLoop::new(&[8], 0), config(10 * SECOND));
-    // 8 in flight, 1 ms each: 8,000 a second.
+    // With 8 operations in flight of 1 ms each, the rate is 8,000 operations per second.
     assert_eq!(end.ended, 80_000);
     assert_eq!(collected.totals[0].service.max_ns(), Some(1_000_000));
 }
@@ -290,7 +292,7 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     assert_eq!((end.ended, end.never_started), (10_000, 0));
     assert!(collected.window[0].operations <= 9_001, "the rate counts what was in time");
     assert!(collected.totals[0].latency.max_ns().unwrap() > 2_900_000_000);
-    // If even the drain is too short, the remaining operations are counted.
+    // If the drain is also too short, the remaining operations are counted.
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 4, 100_000);
     queue.device.stall = (9 * SECOND, 100 * SECOND);
@@ -299,14 +301,14 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     let (end, collected, _) = go(queue, open, short);
     assert_eq!(end.started + end.never_started, 10_000);
     assert_eq!(end.abandoned, 4);
-    // No operation is missing: 9,000 were served, 4 waited in the target and 996 before it, each
-    // until now.
+    // No operation is missing: 9,000 completed, 4 waited in the target, and 996 waited before they
+    // were submitted. These 1,000 operations waited until the end.
     let total = &collected.totals[0];
     assert_eq!((total.totals.abandoned, total.totals.never_started), (4, 996));
     assert_eq!(total.latency.count(), 10_000);
     assert_eq!(total.service.count(), 9_004);
-    // The first was due at 9 s. The fourth filled the queue at 9.003 s. The thread wakes up one
-    // second later, and once more.
+    // The first of these operations was due at 9 s. The fourth filled the queue at 9.003 s. The
+    // thread then wakes up twice, with one second between.
     assert_eq!((end.end_ns, total.latency.max_ns()), (11_003_000_000, Some(2_003_000_000)));
     let p95 = total.latency.quantile_ns(0.95).unwrap() as f64;
     assert!((p95 / 1.503e9 - 1.0).abs() < 0.002, "the 500th of those that waited: {p95}");
@@ -322,8 +324,8 @@ fn stalled(before: u64, length: u64) -> Collector {
 
 #[test]
 fn a_stall_across_the_end_weighs_as_much_as_before_it() {
-    // 1,000 arrivals a second: a stall of 2 s in the middle delays 2,000. A stall that begins 1 s
-    // before the end delays the 1,000 due by then, each for its whole time.
+    // At 1,000 arrivals per second, a stall of 2 s in the middle delays 2,000 operations. A stall
+    // that begins 1 s before the end delays the 1,000 operations that are due before the end.
     let (inside, across) = (stalled(5, 2), stalled(1, 2));
     for collected in [&inside, &across] {
         let latency = &collected.totals[0].latency;
@@ -334,7 +336,7 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
     let p95 = across.totals[0].latency.quantile_ns(0.95).unwrap() as f64;
     assert!((p95 / 1.5e9 - 1.0).abs() < 0.002, "500 of 10,000 waited longer: {p95}");
     assert_eq!(across.window[0].operations, 9_000);
-    // Ninety seconds: the drain outlasts the stall.
+    // The stall lasts for ninety seconds, which is shorter than the drain.
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 8, 1_000_000);
     queue.device.stall = (9 * SECOND, 99 * SECOND);
@@ -367,12 +369,13 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
         collector.take(&mut snapshot, &mut |_| ());
         returns.return_box(snapshot);
     }
-    // Eight operations each millisecond: 3,500 batches completed in time, and one after the end.
+    // Eight operations complete each millisecond: 3,500 batches completed in time, and one batch
+    // after the end.
     assert_eq!(collector.window[0].operations, 8 * 3_500);
     assert_eq!(collector.totals[0].totals.operations, 8 * 3_501);
 }
 
-/// A process that was stopped before the start and resumed after the end: every due operation is
+/// The process was stopped before the start, and resumed after the end: every due operation is
 /// late.
 #[test]
 fn what_begins_after_its_end_is_no_part_of_the_rate() {
@@ -404,7 +407,7 @@ fn a_starved_stream_leaves_what_waited() {
 mod pipelined;
 mod random_latency;
 
-/// Device with `writes` writes of 1 ms, then a flush of 104 ms.
+/// Device on which a write takes 1 ms. After `writes` writes, a flush takes 104 ms.
 struct Journal {
     writes: u64,
     served: u64,
@@ -418,8 +421,8 @@ impl Device for Journal {
     }
 }
 
-/// Operations of a log on the device of the test. The classes are the write call, the flush call
-/// and the durable write.
+/// Source of the operations of a log, for the device of the test. The classes are the write call,
+/// the flush call and the durable write.
 struct Log {
     writes: u32,
     given: u32,
@@ -482,7 +485,7 @@ fn writes_that_share_a_flush_each_wait_for_it() {
     let [write, flush, durable] = &collected.totals[..] else { panic!("three classes") };
     assert_eq!(durable.totals.operations, 4 * flush.totals.operations);
     assert_eq!(durable.totals.counted(), write.totals.operations, "each write is in one of both");
-    // 108, 107, 106 and 105 ms.
+    // The latencies of the four writes are 108, 107, 106 and 105 ms.
     let mean_ns = durable.totals.latency_ns_sum / durable.totals.counted();
     assert!((105_500_000..107_500_000).contains(&mean_ns), "{mean_ns}");
     let max_ns = durable.latency.max_ns().unwrap();

@@ -1,4 +1,4 @@
-//! Unfinished operations of a thread ([`plimsoll_record::drain`]).
+//! Records the operations of a thread that have not completed ([`plimsoll_record::drain`]).
 
 use plimsoll_record::snapshot::IntervalRecorder;
 use plimsoll_sys::op::OpKind;
@@ -10,8 +10,8 @@ use crate::stream::source::Source;
 use crate::timer::Timer;
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Records the operations that have not completed, and the arrivals that were due before the
-    /// stop but never started. Each has waited at least this long.
+    /// Records the operations that have not completed, and those that were due before the stop but
+    /// never started. The recorded waiting time is a lower limit for each of them.
     pub(super) fn record_unfinished(&mut self, records: &mut IntervalRecorder, ended_ns: u64) {
         self.record_unflushed(records, ended_ns);
         let Self { source, pacing, in_flight, config, end, queue, callbacks, .. } = self;

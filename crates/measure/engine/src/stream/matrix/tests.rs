@@ -97,12 +97,13 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
     let path = folder.path().join("f");
     let generations = untouched();
     lay_out(&path, &generations);
-    // Few units, many operations: reads and writes of one unit overlap constantly.
+    // There are few units and many operations, so reads and writes of the same unit overlap
+    // constantly.
     let mut few = config(50.0, Pattern::Random, 8192);
     few.files.working_set_bytes = Some(16 * 4096);
     let report = go(&path, few, followed(&generations), 16, 20_000);
     assert_eq!(report.collected.totals[0].totals.errors, 0);
-    // Once no operation is in flight, each unit contains exactly the last acknowledged write.
+    // When no operation is in flight, each unit contains exactly the last acknowledged write.
     let whole = config(100.0, Pattern::Sequential, 1 << 20);
     let report = go(&path, whole, followed(&generations), 1, FILE_BYTES >> 20);
     assert_eq!(report.collected.totals[0].totals.errors, 0);
@@ -111,7 +112,7 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
     assert!(tracked > 8, "units were written again and again, and stay tracked: {tracked}");
 }
 
-/// A hot block may have more writes in flight than are tracked. The load stays as planned.
+/// If many writes to one block are in flight, not all of them are tracked. The load is not changed.
 #[test]
 fn writes_that_cannot_be_tracked_are_issued_as_planned() {
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +142,7 @@ fn a_sample_is_checked_without_following_everything() {
     let sampled = || WriteContent::Sampled { content: made(true), sample: Arc::clone(&sample) };
     let whole = config(0.0, Pattern::Sequential, 1 << 20);
     go(&path, whole, sampled(), 4, FILE_BYTES >> 20);
-    // Overlapping reads and writes raise no false alarm.
+    // If reads and writes overlap, no damage is reported.
     let mut few = config(50.0, Pattern::Random, 8192);
     few.files.working_set_bytes = Some(16 * 4096);
     let report = go(&path, few, sampled(), 16, 20_000);
@@ -178,8 +179,8 @@ fn a_thousand_single_bit_flips_are_all_found() {
     let generations = untouched();
     lay_out(&path, &generations);
     let mut bytes = std::fs::read(&path).unwrap();
-    // Each flipped bit is in a different unit and at a different position of the unit, by a fixed
-    // sequence (Knuth's MMIX).
+    // Each flipped bit is in a different unit and at a different position of the unit, chosen by a
+    // fixed sequence (Knuth's MMIX).
     let mut state = 12_345u64;
     for unit in 0..1000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005);

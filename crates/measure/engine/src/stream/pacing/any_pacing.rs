@@ -1,14 +1,14 @@
-//! Pacing whose kind is known only at run time, so that the driver is compiled once for all kinds.
+//! Pacing whose kind is known only at run time. With it, the driver is compiled once for all kinds.
 //! The kind never changes while the driver runs, so the branch costs almost nothing.
 
 use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
 use super::{BatchBarrier, ClosedLoop, Gated, OpenLoop, Pacing, RateCap, Start, ThinkTimeLoop};
 
-/// Part of the schedule that a rate cap may catch up with after a stall.
+/// Length of the schedule that a rate cap may catch up with after a stall.
 const CREDIT_NS: u64 = 100_000_000;
 
-/// Pacing of any kind. See the module.
+/// Pacing of any kind. See the module documentation.
 pub enum AnyPacing {
     Closed(ClosedLoop),
     /// Closed loop of whole batches.
@@ -18,13 +18,13 @@ pub enum AnyPacing {
     Open(OpenLoop<StartTimes>),
     /// Closed loop under a rate cap.
     Capped(Box<RateCap<AnyPacing, StartTimes>>),
-    /// Any other pacing, behind the gate of an event.
+    /// Any other pacing, which starts when the gate of an event opens.
     Gated(Box<Gated<AnyPacing>>),
 }
 
 impl AnyPacing {
-    /// Creates the pacing of `clients` clients from `start_ns` on. A cap limits closed loops; an
-    /// open loop has its own schedule.
+    /// Creates the pacing for `clients` clients, starting at `start_ns`. A cap limits closed loops;
+    /// an open loop has its own schedule.
     #[must_use]
     pub fn new(pace: Pace, cap: Option<CapTurns>, clients: u32, start_ns: u64) -> Self {
         let each = |depth: u32| vec![depth; clients as usize];

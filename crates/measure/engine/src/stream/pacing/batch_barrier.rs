@@ -1,11 +1,11 @@
-//! Barrier form of a closed loop: a client starts its next batch when its whole last batch has
-//! completed.
+//! Closed loop with a barrier: a client starts its next batch when all operations of its previous
+//! batch have completed.
 
 use std::collections::VecDeque;
 
 use super::{Pacing, Start, places_of};
 
-/// Closed loop of whole batches. See the module.
+/// Closed loop of whole batches. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct BatchBarrier {
     client_of: Box<[u32]>,
@@ -17,7 +17,8 @@ pub struct BatchBarrier {
 }
 
 impl BatchBarrier {
-    /// Creates clients that start `batches[client]` operations at once, all ready at `start_ns`.
+    /// Creates clients that start `batches[client]` operations at the same time. All clients are
+    /// ready at `start_ns`.
     #[must_use]
     pub fn new(batches: &[u32], start_ns: u64) -> Self {
         let client_of = places_of(batches).into_boxed_slice();
@@ -66,8 +67,8 @@ impl Pacing for BatchBarrier {
     }
 
     fn retire(&mut self, start: Start) {
-        // The loop retires the remaining operations of the client's batch later. The batch never
-        // completes again, so the client stays ended.
+        // The driver retires the remaining operations of the client's batch later. The batch then
+        // never completes, so the client cannot start again.
         self.places[start.client as usize].1 = 0;
     }
 

@@ -1,13 +1,13 @@
-//! Closed loops: a slot starts its next operation when its previous operation has completed, or a
-//! think time later. Ready slots start in the order in which they became ready: even if not all can
-//! start, each starts eventually.
+//! Closed loops: a slot starts its next operation when its previous operation has completed, or
+//! after an additional think time. Slots start in the order in which they became ready. If not all
+//! of them can start, each slot therefore still starts eventually.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::{Pacing, Start, places_of};
 
-/// Closed loop without think time.
+/// Closed loop without a think time.
 #[derive(Clone, Debug)]
 pub struct ClosedLoop {
     client_of: Box<[u32]>,
@@ -16,7 +16,8 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// Creates a loop of `depths[client]` operations per client, all ready at `start_ns`.
+    /// Creates a loop with `depths[client]` operations in flight for each client. All slots are
+    /// ready at `start_ns`.
     #[must_use]
     pub fn new(depths: &[u32], start_ns: u64) -> Self {
         let client_of = places_of(depths).into_boxed_slice();
@@ -57,18 +58,19 @@ impl Pacing for ClosedLoop {
     }
 }
 
-/// Closed loop that waits a think time between the completion and the next start.
+/// Closed loop with a think time between a completion and the next start.
 #[derive(Clone, Debug)]
 pub struct ThinkTimeLoop {
     client_of: Box<[u32]>,
     think_ns: Box<[u64]>,
-    /// Slots by the time at which they become ready.
+    /// Slots, sorted by the time at which they become ready.
     ready: BinaryHeap<Reverse<(u64, u32)>>,
     stopped: bool,
 }
 
 impl ThinkTimeLoop {
-    /// Creates a loop of `depths[client]` operations per client that think `think_ns[client]`.
+    /// Creates a loop with `depths[client]` operations in flight and the think time
+    /// `think_ns[client]` for each client.
     #[must_use]
     pub fn new(depths: &[u32], think_ns: &[u64], start_ns: u64) -> Self {
         let client_of = places_of(depths).into_boxed_slice();

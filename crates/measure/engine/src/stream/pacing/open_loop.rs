@@ -1,8 +1,9 @@
-//! Open loop: arrivals follow their schedule, whether or not earlier operations have completed.
+//! Open loop: arrivals follow their schedule, even if earlier operations have not completed.
 //!
 //! If every slot is in use, an arrival waits, and its intended time does not change. The latencies
-//! therefore include every wait that the target causes (Gil Tene, "How NOT to Measure Latency",
-//! describes this omission). After the stop, arrivals that were intended before it still start.
+//! therefore include every wait that the target causes. (Gil Tene, "How NOT to Measure Latency",
+//! describes tools that omit these waits.) After the stop, arrivals that were intended before it
+//! still start.
 
 use super::{Pacing, Start};
 
@@ -11,7 +12,7 @@ struct Client<A> {
     arrivals: A,
     client: u32,
     next_ns: u64,
-    /// Arrival after that one, if the thread had time to compute it.
+    /// Arrival after `next_ns`, if the thread had time to compute it.
     after_ns: Option<u64>,
 }
 
@@ -30,21 +31,22 @@ impl<A: Iterator<Item = u64>> Client<A> {
     }
 }
 
-/// Open loop. See the module.
+/// Open loop. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct OpenLoop<A> {
-    /// Binary heap by `next_ns`: the earliest is first.
+    /// Binary heap, sorted by `next_ns`: the client with the earliest arrival is first.
     clients: Vec<Client<A>>,
     free: Vec<u32>,
     start_ns: u64,
     stop_ns: u64,
-    /// Time at which the queue was last full: earlier arrivals were delayed by it.
+    /// Time at which the queue was last full. Arrivals before this time were delayed by the full
+    /// queue.
     full_until_ns: u64,
 }
 
 impl<A: Iterator<Item = u64>> OpenLoop<A> {
-    /// Creates clients with their arrivals (nanoseconds since `start_ns`) that share `places`
-    /// slots.
+    /// Creates clients that share `places` slots. `arrivals` contains the arrivals of each client,
+    /// in nanoseconds since `start_ns`.
     #[must_use]
     pub fn new(arrivals: Vec<A>, places: u32, start_ns: u64) -> Self {
         let mut clients = Vec::with_capacity(arrivals.len());
@@ -59,7 +61,7 @@ impl<A: Iterator<Item = u64>> OpenLoop<A> {
         Self { clients, free, start_ns, stop_ns: u64::MAX, full_until_ns: 0 }
     }
 
-    /// Restores the heap after the first client's time has grown.
+    /// Restores the order of the heap after the time of the first client has increased.
     #[inline]
     fn restore_heap(&mut self) {
         let mut at = 0;

@@ -1,11 +1,12 @@
-//! Rate cap over another pacing: no operation starts before its time on a schedule.
+//! Rate cap for another pacing: each operation starts at or after its time on a schedule.
 //!
-//! The schedule is an iterator of times since the start. A late group may catch up by at most
-//! `credit_ns` of its schedule. It skips earlier times, so that no flood follows a stall.
+//! The schedule is an iterator of times since the start. A group that is late may catch up with at
+//! most `credit_ns` of its schedule. It skips earlier times, so that a stall is not followed by a
+//! burst.
 
 use super::{Pacing, Start};
 
-/// Pacing with a rate cap. See the module.
+/// Pacing with a rate cap. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct RateCap<P, A> {
     inner: P,
@@ -17,7 +18,7 @@ pub struct RateCap<P, A> {
 }
 
 impl<P: Pacing, A: Iterator<Item = u64>> RateCap<P, A> {
-    /// Caps `inner` by `turns` (nanoseconds since `start_ns`).
+    /// Limits `inner` to the scheduled times `turns` (nanoseconds since `start_ns`).
     #[must_use]
     pub fn new(inner: P, mut turns: A, start_ns: u64, credit_ns: u64) -> Self {
         let turn_ns = turns.next().map(|turn| start_ns.saturating_add(turn));

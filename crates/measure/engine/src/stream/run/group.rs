@@ -25,18 +25,19 @@ use crate::stream::source::Source;
 use crate::stream::uniform::Uniform;
 use crate::{EngineError, stop_request};
 
-/// Interval at which a settling queue reads the clock, in ns, and completions that it reaps at a
-/// time.
+/// For a queue that waits for its last operations: interval at which it reads the clock, in ns, and
+/// maximum number of completions that it reaps in one step.
 const SETTLE_TICK_NS: u64 = 100_000_000;
 const SETTLED_MAX: usize = 64;
 
-/// Sender that reports once that a thread is ready. If it is dropped earlier, it reports that the
+/// Sender that reports that a thread is ready. If it is dropped before that, it reports that the
 /// thread will not become ready.
 pub(super) struct ReadySignal(pub(super) Option<Sender<bool>>);
 
 impl ReadySignal {
     fn send(&mut self, ready: bool) {
-        // The coordinator counts one answer per group, and may have ended.
+        // The coordinator expects one message from each group. If the coordinator has already
+        // ended, the message is dropped.
         let _ = self.0.take().map(|sender| sender.send(ready));
     }
 }
@@ -76,8 +77,7 @@ pub(super) fn run_group(
         classes: config.classes.len().max(1) as u32,
         buffer_stride_bytes: stride_bytes(group.size_bytes_max),
         carry_on: config.carry_on,
-        // The client of a server that does not answer gives up by itself, with a more detailed
-        // error.
+        // If a server does not respond, its client gives up by itself, with a more detailed error.
         outage_max_ns: if is_remote { u64::MAX } else { config.outage_max_ns },
     };
     sleep_until_ns(start_ns);
@@ -99,7 +99,7 @@ pub(super) fn run_group(
             after_ns: stop_request::SETTLE_NS,
         });
     }
-    // This must precede closing the queue, which ends its worker threads.
+    // This must happen before the queue is closed, because closing ends the worker threads.
     let (punt_workers, punt_cpu) = ring_workers(thread_id());
     let remote = match queue {
         GroupQueue::Nfs(queue) => {
@@ -143,7 +143,7 @@ fn stride_bytes(size_bytes_max: u32) -> u64 {
     u64::from(size_bytes_max.max(1)).next_multiple_of(PAGE_BYTES as u64)
 }
 
-/// Returns the maximum number of operations in flight of a group.
+/// Returns the maximum number of operations that a group has in flight.
 fn places(pace: &Pace, clients: u32) -> u32 {
     match pace {
         Pace::Closed { depth } | Pace::Barrier { depth } | Pace::Thinking { depth, .. } => {
@@ -205,11 +205,11 @@ fn open_target(
     let (mut queue, _, report) = open(BackendConfig { arena_bytes, depth, ..files })?;
     match report.worker_threads {
         0 => pin(place)?,
-        // Threads started by a pinned thread would stay on its CPU.
+        // Threads that a pinned thread starts would stay on its CPU.
         workers => *place = Placement::with_workers(workers),
     }
-    // Buffers are never zero, and no two are equal: even if a source does not fill them, it writes
-    // data.
+    // Buffers are never all zeros, and no two buffers are equal. A source that does not fill them
+    // therefore still writes usable data.
     for place in 0..u64::from(depth) {
         let stride = stride_bytes(size_bytes_max);
         if let Some(bytes) = queue.bytes(place * stride, stride as u32) {
@@ -240,7 +240,7 @@ fn null(depth: u32, arena_bytes: u64) -> Result<(GroupQueue, BackendReport), Eng
     Ok((GroupQueue::Null(NullQueue::new(depth, arena)), report))
 }
 
-/// Arguments of a drive, without the queue.
+/// Arguments of `drive`, without the queue.
 struct DriveJob<'a> {
     source: &'a mut (dyn Source + 'static),
     pacing: AnyPacing,
@@ -251,10 +251,10 @@ struct DriveJob<'a> {
 }
 
 impl DriveJob<'_> {
-    /// Runs the drive. The loop is compiled for the streams of plans, in closed loops and in all
-    /// others. It is also compiled for the source of calibrations, and once for all other sources.
-    /// Those are called through a pointer, which would cost a plan without a target a tenth of its
-    /// operations.
+    /// Drives the operations. The loop is compiled separately for the streams of plans in closed
+    /// loops, for the streams of plans with other pacing, and for the source of calibrations. All
+    /// other sources use one loop that calls them through a pointer. On the null target, these
+    /// calls would reduce the rate of a plan by a tenth.
     fn drive<Q: Queue>(self, queue: &mut Q) -> (DriveEnd, Result<(), EngineError>) {
         let Self { source, mut pacing, mut clock, config, outbox, stop } = self;
         let any: &mut dyn Any = source;

@@ -14,19 +14,19 @@ use crate::{nfs, s3};
 #[derive(Clone, Debug)]
 pub struct GroupReport {
     pub name: String,
-    /// CPU placement of the thread, with the reason.
+    /// CPU placement of the thread, and the reason for it.
     pub place: Placement,
     /// Report of the queue.
     pub backend: BackendReport,
     pub end: DriveEnd,
-    /// Kernel workers that executed operations for the thread, at the end.
+    /// Number of kernel workers that executed operations for the thread, counted at its end.
     pub punt_workers: usize,
-    /// Processor time of those workers that were still alive.
+    /// Processor time of the kernel workers that still existed at this time.
     pub punt_cpu: CpuTime,
     /// Network calls, if the target is remote.
     pub remote: Option<RemoteCalls>,
-    /// Error that ended the group early, or that occurred when it closed. [`RunReport::error`] has
-    /// the first error.
+    /// Error that ended the group early, or that occurred when it closed. [`RunReport::error`]
+    /// contains the first error.
     pub error: Option<EngineError>,
 }
 
@@ -34,22 +34,22 @@ pub struct GroupReport {
 #[derive(Clone, Debug)]
 pub enum RemoteCalls {
     Nfs {
-        /// Calls, and events of the servers during the run.
+        /// Counters of calls, and of events of the servers during the run.
         calls: nfs::Calls,
-        /// First call that failed, by its name, with the server's answer.
+        /// First call that failed: its name and the server's response.
         first_error: Option<String>,
     },
     /// S3.
     S3 {
         /// Requests.
         calls: s3::Calls,
-        /// First request that failed, by its name, with the server's answer.
+        /// First request that failed: its name and the server's response.
         first_error: Option<String>,
     },
 }
 
 impl RemoteCalls {
-    /// Returns the first call that failed, by its name, with the server's answer.
+    /// Returns the name of the first call that failed, with the server's response.
     #[must_use]
     pub fn first_error(&self) -> Option<&str> {
         match self {
@@ -78,22 +78,22 @@ impl GroupReport {
 /// Result of a run.
 #[derive(Debug)]
 pub struct RunReport {
-    /// Totals by class, client and group.
+    /// Totals for each class, client and group.
     pub collected: Collector,
     /// Groups, in order.
     pub groups: Vec<GroupReport>,
     /// Start of the measurement (`CLOCK_MONOTONIC`).
     pub measure_from_ns: u64,
-    /// End of the measurement: as planned, on request, or at the first failure.
+    /// End of the measurement: the planned stop, a requested stop or the first failure.
     pub stop_ns: u64,
-    /// Error of the stop time in some threads. 0, unless a stop was requested and the threads read
-    /// the request too late.
+    /// Delay with which some threads stopped. It is 0 unless a stop was requested and the threads
+    /// read the request too late.
     pub stop_error_ns: u64,
-    /// Processor time of the whole process, including kernel workers, from start to end of the
-    /// threads.
+    /// Processor time of the whole process, including kernel workers, from the start to the end of
+    /// the threads.
     pub process_cpu: CpuTime,
     /// Error that ended the run early, except for a failed operation. Either a queue failed or did
-    /// not answer, or a thread panicked or was abandoned.
+    /// not respond, or a thread panicked or was abandoned.
     pub error: Option<EngineError>,
 }
 

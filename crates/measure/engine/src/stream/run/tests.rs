@@ -4,7 +4,7 @@ use crate::stream::source::{Op, SourceCallbacks};
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::planned::pace::StartTimes;
 
-/// Source that writes or reads one block after the other, with a fill byte per block.
+/// Source that writes or reads the blocks in order. Each block is filled with its own byte value.
 #[derive(Debug)]
 struct Blocks {
     kind: OpKind,

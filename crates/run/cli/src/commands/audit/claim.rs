@@ -1,4 +1,4 @@
-//! Claims without a file, such as figures from a slide or data sheet.
+//! Claims for which there is no file, such as figures from a slide or data sheet.
 
 use clap::Args;
 use plimsoll_evidence::tool_result::{
@@ -13,7 +13,7 @@ use crate::error::CliError;
 
 /// Claimed figures.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "A claim without a file")]
+#[command(next_help_heading = "Claim without a result file")]
 pub struct ClaimedFigures {
     /// Operations per second, such as 1e6, 1.5M or 250k.
     #[arg(long, value_name = "RATE", conflicts_with = "paths")]
@@ -30,7 +30,7 @@ pub struct ClaimedFigures {
     /// Share of reads, percent.
     #[arg(long, value_name = "PERCENT", conflicts_with = "paths")]
     read_percent: Option<f64>,
-    /// Order of addresses: random or sequential.
+    /// Order of the addresses: random or sequential.
     #[arg(long, value_name = "ORDER", conflicts_with = "paths")]
     pattern: Option<String>,
     /// Length of the run, such as 60s.
@@ -39,7 +39,7 @@ pub struct ClaimedFigures {
 }
 
 impl ClaimedFigures {
-    /// Returns the claim as a result; `None` if the user claims no figure.
+    /// Returns the claim as a result; `None` if the user states no figure.
     pub fn result(&self, options: &Options) -> Result<Option<ToolResult>, CliError> {
         let any = [&self.iops, &self.bandwidth, &self.latency, &self.size, &self.duration];
         if any.iter().all(|figure| figure.is_none()) && self.read_percent.is_none() {
@@ -91,8 +91,10 @@ impl ClaimedFigures {
             None => Ok(None),
             Some("random") => Ok(Some(Pattern::Random)),
             Some("sequential") => Ok(Some(Pattern::Sequential)),
-            Some(other) => Err(CliError::usage(format!("{other:?} is not an order of addresses"))
-                .hint("use random or sequential")),
+            Some(other) => {
+                Err(CliError::usage(format!("{other:?} is not a valid order of addresses"))
+                    .hint("use random or sequential"))
+            }
         }
     }
 }

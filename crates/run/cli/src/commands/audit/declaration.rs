@@ -1,4 +1,4 @@
-//! Parses facts that the user declares about the system, and figures.
+//! Parses what the user declares about the system, and figures.
 
 use plimsoll_evidence::tool_result::Figure;
 use plimsoll_import::number::{self, Measure};
@@ -8,7 +8,7 @@ use plimsoll_runner::audit::DeclaredSystem;
 use super::Options;
 use crate::error::CliError;
 
-/// Returns the declared facts.
+/// Returns what the user declares about the system.
 ///
 /// # Errors
 /// An invalid value.
@@ -17,7 +17,7 @@ pub fn of(options: &Options) -> Result<DeclaredSystem, CliError> {
         let Some(text) = text else { return Ok(None) };
         let wrong = || CliError::usage(format!("{text:?} is not a size"));
         let parsed = text.parse::<SizeBytes>();
-        parsed.map(|size| Some(size.0)).map_err(|_| wrong().hint("write it as 64GiB"))
+        parsed.map(|size| Some(size.0)).map_err(|_| wrong().hint("use a size such as 64GiB"))
     };
     let media = |word: &String| {
         Media::from_word(word).ok_or_else(|| {
@@ -52,7 +52,7 @@ pub fn claims(words: &[String]) -> Result<Vec<Claim>, CliError> {
 fn bytes_per_s(text: &str) -> Result<u64, CliError> {
     let wrong = || {
         CliError::usage(format!("{text:?} is not a bandwidth"))
-            .hint("write it as 5GB/s, 3GiB/s or 25Gb/s (a lower-case b is a bit)")
+            .hint("use a bandwidth such as 5GB/s, 3GiB/s or 25Gb/s (a lower-case b means bit)")
     };
     let (digits, name) = number::split_unit(text);
     let number = number::plain(digits).ok_or_else(wrong)?;
@@ -61,13 +61,14 @@ fn bytes_per_s(text: &str) -> Result<u64, CliError> {
     if rate >= 1.0 && rate.is_finite() { Ok(rate as u64) } else { Err(wrong()) }
 }
 
-/// Parses a figure with commas, prefix or unit. Its precision follows from its digits.
+/// Parses a figure, which may have commas, a prefix or a unit. Its number of digits determines its
+/// precision.
 pub fn figure(text: &str, option: &str, measure: Measure) -> Result<Figure, CliError> {
     let example = match measure {
-        Measure::Count | Measure::Percent => "write it as 1000000, 1e6 or 1M",
-        Measure::Bytes => "write it as 4KiB or 4096",
-        Measure::BytesPerS => "write it as 4GB/s or 25Gb/s",
-        Measure::Time => "write it as 0.25ms or 250us",
+        Measure::Count | Measure::Percent => "use a number such as 1000000, 1e6 or 1M",
+        Measure::Bytes => "use a size such as 4KiB or 4096",
+        Measure::BytesPerS => "use a bandwidth such as 4GB/s or 25Gb/s",
+        Measure::Time => "use a duration such as 0.25ms or 250us",
     };
     let wrong =
         || CliError::usage(format!("{option}: {text:?} is not a valid figure")).hint(example);
@@ -80,7 +81,7 @@ pub fn figure(text: &str, option: &str, measure: Measure) -> Result<Figure, CliE
     if bare {
         return Ok(Figure::rounded(parsed.value, parsed.step, option));
     }
-    // `4K` and `4k` are sizes if a size is expected.
+    // If a size is expected, `4K` and `4k` are sizes.
     let short = matches!(name, "k" | "K" | "m" | "M") && measure == Measure::Bytes;
     let name = if short { format!("{name}iB") } else { name.to_owned() };
     let unit = number::unit(&name).filter(|unit| unit.measure == measure).ok_or_else(wrong)?;

@@ -1,5 +1,5 @@
-//! Judges one result as a run: fio's JSON, and the tables described in `docs/audit.md`. Uses the
-//! rules for runs, and checks the consistency of the figures.
+//! Judges one result like a run of Plimsoll: fio's JSON, and the tables described in
+//! `docs/audit.md`. It uses the rules for runs, and also checks whether the figures are consistent.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::exit::Exit;
 /// Judges the file.
 ///
 /// # Errors
-/// An unreadable file, or an unknown format.
+/// The file cannot be read, or its format is unknown.
 pub fn carry_out(
     file: &Path,
     declared: &DeclaredSystem,

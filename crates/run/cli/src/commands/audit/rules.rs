@@ -8,10 +8,10 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Lists all rules, or those relevant for any of the claims.
+/// Lists all rules, or only the rules that affect one of the claims.
 ///
 /// # Errors
-/// Stdout that cannot be written.
+/// Stdout cannot be written.
 pub fn list(claims: &[Claim], common: &Globals) -> Result<Exit, CliError> {
     let all = rules_for(claims);
     bundle::print(&match common.json {
@@ -29,7 +29,7 @@ pub fn explain(id: &str, common: &Globals) -> Result<Exit, CliError> {
     let all = all();
     let Some(rule) = all.iter().find(|rule| rule.id == id) else {
         let near = all.iter().find(|rule| rule.id.contains(id) || id.contains(rule.id));
-        let error = CliError::usage(format!("no rule {id}"));
+        let error = CliError::usage(format!("there is no rule {id}"));
         return Err(match near {
             Some(rule) => error.hint(format!("did you mean {}?", rule.id)),
             None => error.hint("`plimsoll audit --rules` lists them"),

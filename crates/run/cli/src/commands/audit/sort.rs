@@ -1,4 +1,4 @@
-//! The order of a study's rows.
+//! The order of the rows of a study.
 
 use clap::ValueEnum;
 use plimsoll_evidence::tool_result::ToolResult;

@@ -1,4 +1,4 @@
-//! Judges results of any known format: one in detail, or many as rows.
+//! Judges results in any known format: one result in detail, or many results as rows.
 
 use std::path::{Path, PathBuf};
 
@@ -17,10 +17,10 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Judges all results in the paths.
+/// Judges all results in the given paths.
 ///
 /// # Errors
-/// A missing path, or one without results.
+/// A path is missing, or contains no results.
 pub fn carry_out(
     paths: &[PathBuf],
     declared: &DeclaredFacts,
@@ -34,10 +34,10 @@ pub fn carry_out(
     show_study(&study, declared, options, common)
 }
 
-/// Shows one result in detail, or several as rows.
+/// Shows one result in detail, or several results as rows.
 ///
 /// # Errors
-/// Output that cannot be written.
+/// The output cannot be written.
 pub fn show_study(
     study: &Study,
     declared: &DeclaredFacts,
@@ -75,7 +75,7 @@ pub fn show_study(
 /// Judges one result, in detail.
 ///
 /// # Errors
-/// Output that cannot be written.
+/// The output cannot be written.
 pub fn one(
     result: &ToolResult,
     declared: &DeclaredFacts,
@@ -109,7 +109,7 @@ fn page(document: &Document, options: &Options) -> Result<(), CliError> {
 /// Writes a file.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// The file cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), CliError> {
     std::fs::write(path, text)
         .map_err(|error| CliError::environment(format!("cannot write {}: {error}", path.display())))

@@ -18,20 +18,20 @@ use crate::exit::Exit;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Gate for continuous integration")]
 pub struct GateFlags {
-    /// Permitted change for the worse: `10%` for all figures, or `rate=5%,read_p99=20%`. Figures:
+    /// Allowed change for the worse: `10%` for all figures, or `rate=5%,read_p99=20%`. Figures:
     /// rate, bandwidth, latency, p99, read, read_p99, write, write_p99, log_write; with events also
     /// before_rate, before_p99, during_rate, during_p99, outage, recovery, after_rate, after_p99.
     #[arg(long, value_name = "ALLOWANCE")]
     fail_if_worse: Vec<String>,
-    /// Write the gate's result as JUnit XML to this file.
+    /// Write the gate's result to this file as JUnit XML.
     #[arg(long, value_name = "FILE", requires = "fail_if_worse")]
-    junit: Option<PathBuf>,
-    /// Write the gate's result as Markdown to this file, for a pull request.
+    pub junit: Option<PathBuf>,
+    /// Write the gate's result to this file as Markdown, for a pull request.
     #[arg(long, value_name = "FILE", requires = "fail_if_worse")]
-    markdown: Option<PathBuf>,
+    pub markdown: Option<PathBuf>,
 }
 
-/// Comparison and its gate, as JSON.
+/// Comparison and the result of its gate, as JSON.
 #[derive(Serialize)]
 struct Gated<'a> {
     #[serde(flatten)]
@@ -40,7 +40,7 @@ struct Gated<'a> {
 }
 
 impl GateFlags {
-    /// Parses the allowances; `None` without a gate.
+    /// Parses the allowances; `None` if no gate was requested.
     ///
     /// # Errors
     /// An unknown figure or an invalid percentage.
@@ -51,10 +51,10 @@ impl GateFlags {
         Allowances::parse(&self.fail_if_worse).map(Some).map_err(|error| usage(&error, None))
     }
 
-    /// Checks the allowances before results are read or runs are made.
+    /// Checks the allowances before results are read or runs are started.
     ///
     /// # Errors
-    /// An invalid allowance, or a number of targets other than two.
+    /// An allowance is invalid, or there are not exactly two targets.
     pub fn check(&self, targets: Option<usize>) -> Result<(), CliError> {
         match (self.allowances()?, targets) {
             (Some(_), Some(count)) if count != 2 => Err(usage(&AllowanceError::Sides(count), None)),
@@ -62,7 +62,7 @@ impl GateFlags {
         }
     }
 
-    /// Rejects a gate for results without runs of one plan.
+    /// Rejects a gate if the results are not runs of one plan.
     ///
     /// # Errors
     /// A gate was requested.
@@ -71,13 +71,13 @@ impl GateFlags {
             return Ok(());
         }
         Err(CliError::usage(format!("--fail-if-worse cannot be used with {what}"))
-            .hint("name two runs or experiments, or a plan with two targets"))
+            .hint("pass two runs or experiments, or a plan with two targets"))
     }
 
     /// Shows a comparison, writes the requested files, and returns the exit code.
     ///
     /// # Errors
-    /// A figure that was not measured, or a file that cannot be written.
+    /// A figure was not measured, or a file cannot be written.
     pub fn show(
         &self,
         compared: &Comparison,

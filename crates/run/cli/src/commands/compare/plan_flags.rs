@@ -1,4 +1,4 @@
-//! Flags for running a plan whose targets are compared.
+//! Flags to run a plan and compare its targets.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,39 +17,39 @@ use crate::error::CliError;
 use crate::keys::Sign;
 use crate::metrics::Metrics;
 
-/// Flags for running a plan.
+/// Flags to run a plan.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Comparisons that are run from a plan")]
+#[command(next_help_heading = "Comparisons that run a plan")]
 pub struct PlanFlags {
-    /// Target of the comparison, instead of the plan's: NAME=DIR, NAME=/dev/…,
-    /// NAME=nfs://host/export or NAME=model:MODEL. One per side.
+    /// Target to compare, instead of the plan's: NAME=DIR, NAME=/dev/…, NAME=nfs://host/export or
+    /// NAME=model:MODEL. One for each side.
     #[arg(long, value_name = "NAME=PLACE")]
     target: Vec<String>,
-    /// Directory of one side, instead of --target. One per side; its last part names the side.
+    /// Directory of one side, instead of --target. One for each side; its last part names it.
     #[arg(long, value_name = "DIR", visible_alias = "directory", conflicts_with = "target")]
     path: Vec<String>,
     /// A field of the plan to change, such as `repeat.runs=4`. May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// Run a plan with too few runs per side for a significant difference.
+    /// Run the plan even if it has too few runs per side to show a significant difference.
     #[arg(long)]
     pub few: bool,
     /// Start again instead of resuming an interrupted comparison of the same plan.
     #[arg(long, alias = "anew")]
     restart: bool,
-    /// Show what would be done, run by run, and check every target and server, but run nothing.
+    /// List all runs and check every target and server, but run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Accept a comparison that measures for more than 30 days.
+    /// Accept a comparison that takes more than 30 days of measuring.
     #[arg(long)]
     yes: bool,
     /// Keep the data after the runs.
     #[arg(long)]
     keep: bool,
-    /// Block device of the plan that may be overwritten, with its full path.
+    /// Block device of the plan that may be overwritten (full path).
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment of a plan, instead of the catalogue.
+    /// Directory for the experiment, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub struct PlanFlags {
 }
 
 impl PlanFlags {
-    /// Returns the first flag that was given.
+    /// Returns the first of these flags that was given.
     pub fn first_flag(&self) -> Option<&'static str> {
         let given = [
             ("--target", !self.target.is_empty()),
@@ -80,7 +80,7 @@ impl PlanFlags {
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// Returns the plan of this name, or the load that the flags describe, on the named targets.
+    /// Returns the plan of this name, or of the load in the flags, on the given targets.
     ///
     /// # Errors
     /// All errors of the plan.
@@ -98,7 +98,7 @@ impl PlanFlags {
             let plan = self.load.changes_of_plan(&changes)?.plan_with(name, fields)?;
             return Ok(LoadPlan { plan, meanings: Vec::new() });
         }
-        // The targets replace this one.
+        // The targets of the comparison replace this one.
         let changes = Changes { path: vec!["/".to_owned()], ..changes };
         let load = self.load.with_default_runs(RUNS_MIN as u32);
         let LoadPlan { plan, meanings } = load.plan("plimsoll compare", &changes)?;
@@ -106,7 +106,7 @@ impl PlanFlags {
         Ok(LoadPlan { plan, meanings })
     }
 
-    /// Returns the treatment of an interrupted comparison of the same plan.
+    /// Returns how to treat an interrupted comparison of the same plan.
     pub fn earlier(&self) -> EarlierComparison {
         if self.restart { EarlierComparison::Ignore } else { EarlierComparison::Resume }
     }
@@ -153,7 +153,7 @@ fn side(name: &str, kind: &str, place: Value) -> Value {
     Value::Table(fields.into_iter().collect())
 }
 
-/// Returns short names of directories: their last parts, or the paths if two last parts are equal.
+/// Returns short names for directories: their last parts, or the paths if two of these are equal.
 fn side_names(paths: &[String]) -> Vec<String> {
     let last = |path: &String| {
         let name = Path::new(path).file_name().and_then(|name| name.to_str());

@@ -5,23 +5,28 @@ use plimsoll_judge::compare::Comparison;
 use super::{Options, accepted_of};
 use crate::commands::arms;
 use crate::commands::load_flags::LoadPlan;
-use crate::common::Globals;
+use crate::common::{Globals, check_output};
 use crate::{error::CliError, exit::Exit, interrupt};
 
 /// Runs the targets of a plan in turns and compares them.
 ///
 /// # Errors
-/// A plan with one target, too few runs, or a target that cannot be used.
+/// The plan has one target or too few runs, or a target cannot be used.
 pub fn run_plan(name: Option<&str>, options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let LoadPlan { plan, meanings } = options.run.plan(name)?;
     let name = plan.name();
     if plan.resolve().targets.len() < 2 {
-        let says = format!("{name} has one target: nothing to compare");
+        let says = format!("{name} has only one target, so there is nothing to compare");
         return Err(CliError::usage(says)
-            .hint("name the sides: --target ext4=/mnt/a --target btrfs=/mnt/b")
-            .hint("or add several to the plan, each as [[target]] with a name"));
+            .hint("pass the sides: --target ext4=/mnt/a --target btrfs=/mnt/b")
+            .hint("or add several targets to the plan, each as [[target]] with a name"));
     }
     options.gate.check(Some(plan.resolve().targets.len()))?;
+    let (html, junit) = (&options.html, &options.gate.junit);
+    let files = [("--html", html), ("--junit", junit), ("--markdown", &options.gate.markdown)];
+    for (option, path) in files {
+        path.as_ref().map_or(Ok(()), |path| check_output(option, path))?;
+    }
     if !options.run.few {
         arms::enough_runs(&plan)?;
     }

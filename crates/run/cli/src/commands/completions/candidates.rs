@@ -1,4 +1,4 @@
-//! Completion candidates, by name of the argument.
+//! Completion candidates, by the name of the argument.
 
 use std::ffi::OsStr;
 
@@ -29,14 +29,14 @@ fn known(arg: Arg) -> Arg {
     }
 }
 
-/// Candidates for the positional argument of `experiment show` and `run`.
+/// Candidates for the positional argument of `experiment show` and `experiment run`.
 fn experiment_argument(arg: Arg) -> Arg {
     if arg.is_positional() { arg.add(ArgValueCompleter::new(or_a_path(experiments))) } else { arg }
 }
 
 type Names = fn() -> Vec<(String, String)>;
 
-/// Completes names by prefix, and paths.
+/// Completes names by prefix; also completes paths.
 fn or_a_path(names: Names) -> impl ValueCompleter {
     move |typed: &OsStr| {
         let begun = typed.to_string_lossy();
@@ -63,7 +63,7 @@ fn experiments() -> Vec<(String, String)> {
     plimsoll_experiments::files::shipped().map(|files| (files.name, String::new())).collect()
 }
 
-/// Built-in plans with their purpose.
+/// Built-in plans, each with its purpose.
 fn plans() -> Vec<(String, String)> {
     let of = |plan: &plimsoll_plan::GalleryPlan| {
         let names: Vec<&str> = plan.aliases().chain([plan.name]).collect();
@@ -73,10 +73,11 @@ fn plans() -> Vec<(String, String)> {
     plimsoll_plan::gallery().iter().flat_map(of).collect()
 }
 
-/// Maximum number of runs; the latest are listed.
+/// Maximum number of runs that are listed, latest first.
 const RUNS: u32 = 100;
 
-/// Runs with bundles, with plan and verdict, latest first; empty if the catalogue is unreadable.
+/// Runs that have bundles, with plan and verdict, latest first; empty if the catalogue is
+/// unreadable.
 fn runs() -> Vec<(String, String)> {
     let Ok(places) = Places::from_environment() else { return Vec::new() };
     let Ok(catalogue) = catalogue::open(&places) else { return Vec::new() };

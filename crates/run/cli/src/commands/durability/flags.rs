@@ -20,18 +20,18 @@ use super::target_flags::TargetFlags;
   plimsoll durability --s3 s3://bucket --endpoint https://store:9000 --witness w --kind machine \\
       --cut 'ssh bmc reset-node-3' --restore './wait-for-node-3'
 
-The witness must be outside the target, and must not lose power. PASS requires --cuts cuts without a
-loss. Exit code 4: an acknowledged write is lost or damaged. 3: too few cuts count. See
-docs/durability.md.")]
+The witness must be outside the target, and must not lose power. PASS requires that none of --cuts
+cuts loses a write. Exit code 4: a write is lost or damaged; 3: too few cuts are valid.
+See docs/durability.md.")]
 pub struct Options {
     /// Plan whose target is tested, instead of --path, --device, --nfs or --s3. The options below
-    /// replace the settings of its [durability].
+    /// override its [durability] section.
     #[arg(conflicts_with_all = ["path", "device", "nfs", "s3"])]
     pub(super) plan: Option<String>,
     #[command(flatten)]
     pub(super) target: TargetFlags,
-    /// Directory for the witness and the evidence, outside the target: of this host, or of another
-    /// one that `ssh HOST plimsoll` reaches without a password.
+    /// Directory for the witness and the evidence, outside the target: on this host, or on another
+    /// host that `ssh HOST plimsoll` can reach without a password.
     #[arg(
         long,
         value_name = "[HOST:]DIR",
@@ -46,30 +46,31 @@ pub struct Options {
         conflicts_with = "cut_by_hand"
     )]
     pub(super) cut: Option<String>,
-    /// Command that brings the target back.
+    /// Command that makes the target available again.
     #[arg(long, value_name = "CMD", conflicts_with = "cut_by_hand")]
     pub(super) restore: Option<String>,
-    /// Ask the user to cut the target off. If this host loses power too, repeat with --resume.
+    /// Ask the user to cut the target off. If this host loses power too, continue with --resume.
     #[arg(long)]
     pub(super) cut_by_hand: bool,
-    /// The cut lets the target acknowledge writes and drops them, as dm-flakey does: count no
-    /// acknowledgement from the start of the cut command on.
+    /// The target acknowledges writes after the cut and drops them, as dm-flakey does: ignore
+    /// acknowledgements from the start of the cut command on.
     #[arg(long, conflicts_with = "cut_by_hand")]
     pub(super) cut_drops_writes: bool,
-    /// Number of cuts. 59, the default, without a loss show a loss probability of at most 5 %
-    /// (95 %).
+    /// Number of cuts (default: 59). If none of 59 cuts loses a write, the loss probability is at
+    /// most 5 % (95 % confidence).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) cuts: Option<u64>,
-    /// Number of cuts, given as the loss probability to exclude: `--bound 1%` is 299 cuts.
+    /// Loss probability to exclude, which determines the number of cuts: `--bound 1%` means 299
+    /// cuts.
     #[arg(long, value_name = "SHARE", conflicts_with = "cuts")]
     pub(super) bound: Option<String>,
-    /// How a write becomes durable. Default: `fdatasync`; `dsync` for objects.
+    /// How each write is made durable. Default: `fdatasync`; `dsync` for objects.
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(SyncMethod::WORDS))]
     pub(super) sync: Option<String>,
     /// Write with O_DIRECT.
     #[arg(long)]
     pub(super) direct: bool,
-    /// Part of the system that the cut interrupts. The meaning of the result depends on it. Default:
+    /// Part of the system that the cut interrupts. It determines what the result means. Default:
     /// `unstated`.
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(CutKind::WORDS))]
     pub(super) kind: Option<String>,
@@ -82,20 +83,20 @@ pub struct Options {
     /// Mean duration of the load before a cut. Default: 2s.
     #[arg(long, value_name = "TIME")]
     pub(super) load: Option<String>,
-    /// Time limit of each command, and of the target's return. Default: 5m.
+    /// Time limit for each command, and for the target to become available again. Default: 5m.
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
     /// Seed of addresses and cut times.
     #[arg(long, value_name = "NUMBER")]
     pub(super) seed: Option<u64>,
-    /// Keep the data on the target.
+    /// Keep the data on the target after the test.
     #[arg(long)]
     pub(super) keep: bool,
-    /// Continue a test whose host lost power, with the same options.
+    /// Continue a test after the host lost power. Pass the same options as before.
     #[arg(long)]
     pub(super) resume: bool,
-    /// Serve this directory as the witness of a test on another host, over standard input and output.
-    /// `--witness HOST:DIR` runs it.
+    /// Serve this directory as the witness of a test on another host, over standard input and
+    /// output. `--witness HOST:DIR` starts this command.
     #[arg(long, value_name = "DIR", exclusive = true)]
     pub(super) serve_witness: Option<PathBuf>,
 }

@@ -12,7 +12,7 @@ impl Options {
     /// Returns the target, and the settings before other flags change them.
     ///
     /// # Errors
-    /// No target, or a plan whose target cannot be tested.
+    /// There is no target, or the target of the plan cannot be tested.
     pub(super) fn target(&self) -> Result<(TargetPlace, DurabilityPhase), CliError> {
         let flags = &self.target;
         let default = DurabilityPhase::default();
@@ -32,7 +32,7 @@ impl Options {
         }
         let Some(plan) = &self.plan else {
             return Err(CliError::usage(
-                "no target: name --path DIR, --device DEVICE, --nfs URL, --s3 URL or a plan",
+                "there is no target: pass --path DIR, --device DEVICE, --nfs URL, --s3 URL or a plan",
             ));
         };
         let plan = plan_changes::Changes::default().plan(plan)?.resolve();
@@ -42,7 +42,7 @@ impl Options {
                     if matches!(place, TargetPlace::S3(_)) { of_objects } else { default };
                 Ok((place, plan.durability.unwrap_or(default)))
             }
-            None => Err(CliError::usage("the plan's target stores nothing that a cut could lose")
+            None => Err(CliError::usage("the plan's target stores no data that a cut could lose")
                 .hint("test a directory, a device, an NFS export or a bucket")),
         }
     }

@@ -23,14 +23,14 @@ impl Options {
         let (place, of_plan) = self.target()?;
         let phase = self.phase(&of_plan)?;
         if self.cut.is_none() && phase.cut.is_empty() && !self.cut_by_hand {
-            return Err(CliError::usage("no command cuts the target off").hint(
-                "pass --cut CMD or --cut-by-hand, or write `cut` in the plan's [durability]",
-            ));
+            return Err(CliError::usage("there is no command that cuts the target off")
+                .hint("pass --cut CMD or --cut-by-hand, or set `cut` in the plan's [durability]"));
         }
         check_sync(&place, &phase)?;
         let named = self.witness.clone().or(of_plan.witness);
         let witness = named.map(|named| WitnessPlace::parse(&named)).ok_or_else(|| {
-            CliError::usage("no directory for the witness").hint("name one with --witness DIR")
+            CliError::usage("there is no directory for the witness")
+                .hint("pass one with --witness DIR")
         })?;
         let new_id = RunId::now("durability").store_id();
         let request =
@@ -50,7 +50,7 @@ impl Options {
         })
     }
 
-    /// Returns the settings with the changes of the flags, except for the commands.
+    /// Returns the settings, changed by the flags; the commands are not included.
     fn phase(&self, base: &DurabilityPhase) -> Result<DurabilityPhase, CliError> {
         let mut phase = base.clone();
         if self.cut_by_hand {
@@ -77,28 +77,29 @@ impl Options {
         if let Some(size) = &self.size {
             phase.size_bytes = parsed::<SizeBytes>("--size", size)?.0;
         }
+        let size = SizeBytes(phase.size_bytes);
         let blocks = phase.size_bytes / u64::from(BLOCK_BYTES);
         phase.size_bytes = blocks * u64::from(BLOCK_BYTES);
         if !(u64::from(phase.threads) * 8..=1 << 28).contains(&blocks) {
-            let size = SizeBytes(phase.size_bytes);
             return Err(CliError::usage(format!(
-                "--size {size}: blocks of 4 KiB, at least 8 for each thread, at most 1 TiB"
+                "--size {size}: the size must have at least 8 blocks of 4 KiB for each thread, \
+                 and at most 1 TiB"
             )));
         }
         Ok(phase)
     }
 }
 
-/// Rejects a way to make writes durable that the target does not have.
+/// Rejects a way to make writes durable if the target does not support it.
 fn check_sync(place: &TargetPlace, phase: &DurabilityPhase) -> Result<(), CliError> {
     let is_s3 = matches!(place, TargetPlace::S3(_));
     if is_s3 && (phase.sync != SyncMethod::Dsync || phase.direct) {
-        return Err(CliError::usage("S3 has no flush, and no direct I/O").hint(
-            "leave out --sync and --direct: an object is durable when its PUT is acknowledged",
+        return Err(CliError::usage("S3 has no flush and no direct I/O").hint(
+            "remove --sync and --direct: an object is durable when its PUT is acknowledged",
         ));
     }
     if matches!(place, TargetPlace::Nfs(_)) && phase.direct {
-        return Err(CliError::usage("an NFS export has no direct I/O")
+        return Err(CliError::usage("NFS exports do not support direct I/O")
             .hint("use --sync fsync (COMMIT) or dsync (stable writes), without --direct"));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The flags of `durability` that name the target.
+//! The flags of `durability` for the target.
 
 use std::path::PathBuf;
 
@@ -6,22 +6,22 @@ use clap::Args;
 
 use crate::address;
 
-/// Flags that name the target.
+/// Flags that select the target.
 #[derive(Debug, Args)]
 pub struct TargetFlags {
-    /// Directory under test. The test uses a directory of its own in it.
+    /// Directory under test. The test creates its own subdirectory.
     #[arg(long, value_name = "DIR", conflicts_with = "device")]
     pub(super) path: Option<PathBuf>,
     /// Block device under test, which is overwritten.
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<PathBuf>,
-    /// NFS export under test, without a mount: nfs://host/export. The test uses a directory of its
-    /// own in it. fsync and fdatasync are a COMMIT, dsync a stable WRITE.
+    /// NFS export under test, without a mount: nfs://host/export. The test creates its own
+    /// subdirectory. fsync and fdatasync are a COMMIT, dsync is a stable WRITE.
     #[arg(long, value_name = "EXPORT", value_parser = address::nfs_export, conflicts_with_all = ["path", "device", "direct"])]
     pub(super) nfs: Option<String>,
-    /// S3 bucket under test: `s3://BUCKET/PREFIX`. Each block is an object below a prefix of the
-    /// test's own, durable when its PUT is acknowledged. Credentials: AWS_ACCESS_KEY_ID and
-    /// AWS_SECRET_ACCESS_KEY.
+    /// S3 bucket under test: `s3://BUCKET/PREFIX`. Each block is an object under a prefix that only
+    /// this test uses, and is durable when its PUT is acknowledged. Credentials: AWS_ACCESS_KEY_ID
+    /// and AWS_SECRET_ACCESS_KEY.
     #[arg(
         long,
         value_name = "URL",
@@ -32,10 +32,10 @@ pub struct TargetFlags {
     /// Address of the S3 store: `https://HOST:PORT` or `http://HOST:PORT`.
     #[arg(long, value_name = "URL", requires = "s3")]
     pub(super) endpoint: Option<String>,
-    /// Region in the signatures of S3 requests.
+    /// Region that S3 requests are signed for.
     #[arg(long, value_name = "NAME", default_value = "us-east-1")]
     pub(super) region: String,
-    /// Block device that may be overwritten although it has data: `--destroy /dev/sdx`.
+    /// Block device that may be overwritten although it contains data: `--destroy /dev/sdx`.
     #[arg(long, value_name = "DEVICE")]
     pub(super) destroy: Vec<PathBuf>,
 }

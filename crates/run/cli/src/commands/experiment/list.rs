@@ -12,7 +12,7 @@ use crate::exit::Exit;
 pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
     let mut all = Vec::new();
     for files in shipped() {
-        all.push(ExperimentSummary::from(&Definition::read(files)?));
+        all.push(ExperimentSummary::new(&Definition::read(files)?)?);
     }
     if common.json {
         bundle::print(&bundle::json(&all)?)?;

@@ -1,4 +1,4 @@
-//! Runs the real arms of an experiment on a fleet.
+//! Runs the arms of an experiment that use real storage on a fleet.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,10 +10,11 @@ use crate::error::CliError;
 use crate::keys::Sign;
 use crate::progress::StderrProgress;
 
-/// Chooses the driver of an experiment.
+/// Chooses where an experiment runs: on this host or on a fleet.
 ///
 /// # Errors
-/// A model with a fleet, an arm that a fleet cannot run, or too few agents.
+/// A model was combined with a fleet, a fleet cannot run one of the arms, or there are too few
+/// agents.
 pub fn select_driver(
     planned: &ExperimentPlan,
     hosts: &LoadHosts,
@@ -22,8 +23,8 @@ pub fn select_driver(
     interrupt: &AtomicBool,
 ) -> Result<HostDriver, CliError> {
     if hosts.uses_fleet() && planned.on == StorageKind::Model {
-        return Err(CliError::usage("models run only on this host")
-            .hint("use --on real to load real storage from the hosts of a fleet"));
+        return Err(CliError::usage("a fleet cannot run models")
+            .hint("use --on real to load real storage from the hosts of the fleet"));
     }
     let arms: Vec<_> = planned.arms.iter().chain(&planned.searches).collect();
     let names: Vec<String> = arms.iter().map(|arm| format!("arm {}", arm.name)).collect();

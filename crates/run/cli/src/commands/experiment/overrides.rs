@@ -1,4 +1,4 @@
-//! Changes of an experiment by the operator.
+//! Changes that the user made to an experiment.
 
 use std::path::Path;
 
@@ -8,21 +8,21 @@ use plimsoll_experiments::{Overrides, StorageKind};
 
 use crate::error::CliError;
 
-/// Flags about the arms.
+/// Flags that affect the arms.
 pub struct ArmFlags<'a> {
-    /// Targets of the real arms.
+    /// Targets of the arms on real storage.
     pub path: &'a [String],
-    /// Changed fields of plans.
+    /// Fields that are changed in all plans.
     pub set: &'a [String],
-    /// Arms to run; all if empty.
+    /// Arms to run; all arms if empty.
     pub arm: &'a [String],
-    /// Runs of each arm.
+    /// Number of runs of each arm.
     pub repeats: Option<u32>,
-    /// A fleet runs the arms.
+    /// True if a fleet runs the arms.
     pub on_hosts: bool,
 }
 
-/// Storage that the arms run on.
+/// Storage that the arms use.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum StorageChoice {
     /// On the experiment's model, in virtual time.
@@ -43,7 +43,9 @@ impl From<StorageChoice> for StorageKind {
 /// Returns the changes.
 pub fn overrides(flags: &ArmFlags<'_>, on: StorageKind) -> Result<Overrides, CliError> {
     if on == StorageKind::Model && !flags.path.is_empty() {
-        return Err(CliError::usage("--path is for arms on real storage").hint("add --on real"));
+        return Err(
+            CliError::usage("--path is only valid for arms on real storage").hint("add --on real")
+        );
     }
     let place = |text: &String| pair(text, "PLACE=PATH");
     let places = flags.path.iter().map(place).collect::<Result<_, _>>()?;
@@ -54,7 +56,7 @@ pub fn overrides(flags: &ArmFlags<'_>, on: StorageKind) -> Result<Overrides, Cli
     Ok(Overrides { set, places, on_hosts, repeats, arms, ..Overrides::default() })
 }
 
-/// Returns additional published figures of the operator.
+/// Returns the additional published figures that the user passed.
 pub fn extra_figures(
     published: Option<&Path>,
     tables: &[String],

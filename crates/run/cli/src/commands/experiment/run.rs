@@ -1,4 +1,5 @@
-//! `plimsoll experiment run NAME`: runs all arms and compares them with published results.
+//! `plimsoll experiment run NAME`: runs all arms and compares the results with the published
+//! figures.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -32,32 +33,32 @@ use crate::progress::StderrProgress;
 pub struct Options {
     /// Name of an experiment, or a directory with an experiment.toml.
     experiment: String,
-    /// Storage that the arms run on.
+    /// Storage that the arms use.
     #[arg(long, value_enum, default_value = "model")]
     on: StorageChoice,
-    /// Target of the real arms: a directory, a device or an NFS export.
+    /// Target of an arm on real storage: a directory, a device or an NFS export.
     #[arg(long, value_name = "PLACE=PATH")]
     path: Vec<String>,
-    /// A field to change in every arm's plan, written as in a plan: phases.measure='"60s"'.
+    /// A field to change in the plans of all arms, with its value in TOML: phases.measure='"60s"'.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
-    /// Only this arm; may be given several times.
+    /// Run only this arm. May be given several times.
     #[arg(long, value_name = "ARM")]
     arm: Vec<String>,
-    /// Runs of each arm, instead of the experiment's number.
-    #[arg(long, value_name = "N")]
+    /// Number of runs of each arm, instead of the number in the experiment.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: Option<u32>,
-    /// Further published figures in the format of published.csv, not used for the model.
+    /// More published figures, in the format of published.csv. The model is not fitted to them.
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
-    /// A extra_figures published table of a sweep arm, in the columns of `model fit`, not used for
-    /// the model.
+    /// The published table of an arm that sweeps, with the columns of `model fit`. The model is not
+    /// fitted to it.
     #[arg(long, value_name = "ARM=FILE")]
     table: Vec<String>,
     /// Resume an interrupted experiment: its directory, or its name in the catalogue.
     #[arg(long, value_name = "EXPERIMENT")]
     resume: Option<String>,
-    /// Block device that may be overwritten, with its full path.
+    /// Block device that may be overwritten (full path).
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
     /// Directory for the experiment, instead of the catalogue.

@@ -22,7 +22,7 @@ pub struct Options {
     /// Print the plan of this arm.
     #[arg(long, value_name = "ARM", conflicts_with = "export")]
     plan: Option<String>,
-    /// Write its files into this directory, which must not contain them yet.
+    /// Copy the experiment's files into this directory, which must not contain any of them yet.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
 }

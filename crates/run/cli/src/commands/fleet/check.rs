@@ -1,4 +1,4 @@
-//! `plimsoll fleet check`: asks the agents whether they would accept a plan.
+//! `plimsoll fleet check`: requests from the agents whether they would accept a plan.
 
 use plimsoll_fleet::coordinator::{self, Options};
 use plimsoll_plan::Plan;
@@ -16,7 +16,7 @@ use crate::keys::Sign;
 /// Shows which agents would accept a plan.
 ///
 /// # Errors
-/// An invalid plan, or an unreachable server.
+/// The plan is invalid, or the server cannot be reached.
 pub fn check(
     of: &FleetArgument,
     sign: &Sign,

@@ -19,7 +19,7 @@ pub struct Add {
     /// Directory that plans may use on the new hosts. May be given several times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
-    /// Directory of the authority's key, if not the fleet's directory.
+    /// Directory with the authority's key, if that is not the fleet's directory.
     #[arg(long, value_name = "DIR")]
     authority: Option<PathBuf>,
 }
@@ -27,7 +27,7 @@ pub struct Add {
 /// Shared options.
 #[derive(Debug, Args)]
 pub struct HostSelection {
-    /// The directory that `plimsoll fleet init` wrote.
+    /// The directory that `plimsoll fleet init` created.
     #[arg(value_name = "FLEET")]
     directory: PathBuf,
     /// Names of agents.
@@ -42,7 +42,7 @@ pub struct HostSelection {
 pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
     let HostSelection { directory, names } = &options.of;
     let changed = setup::add(directory, names, &options.allow_path, options.authority.as_deref())?;
-    let hosts = "on each host     copy its file of {} there, and: plimsoll agent NAME.toml";
+    let hosts = "on each host     copy its file from {} there, and run: plimsoll agent NAME.toml";
     let hosts = hosts.replace("{}", &shown(&directory.join("agents")));
     reported("added", &changed, names, &hosts, common)
 }
@@ -54,8 +54,7 @@ pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
 pub fn remove(of: &HostSelection, common: &Globals) -> Result<Exit, CliError> {
     let changed = setup::remove(&of.directory, &of.names)?;
     let left: Vec<String> = changed.agents.iter().map(|path| shown(path)).collect();
-    let hosts =
-        format!("here     {} can be removed: their keys are no longer valid", left.join(", "));
+    let hosts = format!("here     remove {}: these keys are no longer valid", left.join(", "));
     reported("removed", &changed, &of.names, &hosts, common)
 }
 
@@ -77,8 +76,8 @@ fn reported(
         return Ok(Exit::Ok);
     }
     bundle::print(&format!(
-        "{word}: {}. Update the server:\n\n\
-         on {}     copy {} there, and: nats-server --signal reload=PID\n{hosts}\n",
+        "{word}: {}. Update the server:\n\non {}     copy {} there, and run: nats-server --signal \
+         reload=PID\n{hosts}\n",
         names.join(", "),
         changed.server,
         shown(&changed.users),

@@ -1,4 +1,5 @@
-//! `plimsoll fleet init`: writes keys, certificates and configuration for the server and each host.
+//! `plimsoll fleet init`: creates keys, certificates and configuration for the server and each
+//! host.
 
 use std::path::PathBuf;
 
@@ -14,22 +15,23 @@ use crate::exit::Exit;
 /// Options of `fleet init`.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Directory for all files; missing or empty.
+    /// Directory for all files. It must be empty, or must not exist yet.
     directory: PathBuf,
-    /// Name or address of the NATS server, as seen by the hosts.
+    /// Name or address by which the hosts reach the NATS server.
     #[arg(long, value_name = "HOST")]
     server_name: String,
     /// Port of the NATS server.
     #[arg(long, default_value_t = 4222)]
     port: u16,
-    /// Names of the agents, separated by commas, or their number (node1, node2 and so on). A
-    /// run requires all of them, or `--without NAME`.
+    /// Names of the agents, separated by commas, or the number of agents (they are called node1,
+    /// node2 and so on). A run requires all of them, except those excluded by `--without NAME`.
     #[arg(long, value_name = "NAMES|N")]
     agents: String,
-    /// Directory that plans may use on each host. May be given several times; its file lists them.
+    /// Directory that plans may use on each host. It is listed in the host's file. May be given
+    /// several times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
-    /// Discard the authority's key: no further hosts can be added, not even by `fleet add`.
+    /// Delete the authority's key: after this, no hosts can be added, not even by `fleet add`.
     #[arg(long)]
     forget_authority: bool,
 }
@@ -62,17 +64,17 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     }
     let authority = made.authority.as_deref().map_or(String::new(), |path| {
         format!(
-            "offline     move {} there; no host needs it, but `plimsoll fleet add` does\n",
+            "offline     move {} there; hosts do not need it, but `plimsoll fleet add` does\n",
             shown(path)
         )
     });
     let allow = if options.allow_path.is_empty() { " --allow-path DIR" } else { "" };
     let fleet = shown(&made.coordinator.join("fleet.toml"));
     bundle::print(&format!(
-        "set up: a server, a user who runs plans, and {} agents. All these files are secret.\n\n\
-         on {}     copy {} there, and in it: nats-server -c nats.conf\n\
-         on each host     copy its file of {} there, and: plimsoll agent NAME.toml{allow}\n\
-         here     plimsoll run PLAN --fleet {fleet}\n{authority}",
+        "set up: a server, a user who runs plans, and {} agents. All these files are \
+         secret.\n\non {}     copy {} there, and run in it: nats-server -c nats.conf\non each \
+         host     copy its file from {} there, and run: plimsoll agent NAME.toml{allow}\nhere     \
+         plimsoll run PLAN --fleet {fleet}\n{authority}",
         made.agents.len(),
         options.server_name,
         shown(&made.server),

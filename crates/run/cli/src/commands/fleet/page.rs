@@ -1,4 +1,4 @@
-//! Starts plans on a fleet from the page, like `plimsoll run --fleet`.
+//! Starts plans on a fleet from the web page, like `plimsoll run --fleet`.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::commands::access::reached;
 use crate::error::CliError;
 use crate::keys::Sign;
 
-/// A fleet on which the page may start plans.
+/// Fleet on which the web page may start plans.
 struct PageFleet {
     server: Server,
-    /// Directories of this user, with the key that signs plans.
+    /// Directories of this user, including the key that signs plans.
     places: Places,
 }
 
-/// Returns the hosts of a fleet, and the object that starts plans on them, if that is allowed.
+/// Returns the hosts of a fleet and, if the page may start plans on them, the object that does so.
 ///
 /// # Errors
 /// The errors of [`runner`].
@@ -35,17 +35,17 @@ pub fn fleet(
     Ok((Some(hosts(named)?), is_allowed.then(|| runner(named)).transpose()?))
 }
 
-/// Returns the fleet of a `fleet.toml`.
+/// Returns the fleet that a `fleet.toml` describes.
 ///
 /// # Errors
-/// An unreadable file, or one without a signing key.
+/// The file cannot be read, or it has no signing key.
 fn runner(fleet: &str) -> Result<Box<dyn FleetRunner>, CliError> {
     let (server, places) = reached(fleet, &Sign::default())?;
     if places.signer.is_none() {
         let message =
-            format!("--allow-fleet: {fleet} has no key, and agents accept signed plans only");
+            format!("--allow-fleet: {fleet} has no key, but agents accept only signed plans");
         return Err(CliError::usage(message)
-            .hint("pass the fleet.toml that `plimsoll fleet init` wrote: --fleet fleet.toml"));
+            .hint("pass the fleet.toml that `plimsoll fleet init` created: --fleet fleet.toml"));
     }
     Ok(Box::new(PageFleet { server, places }))
 }

@@ -31,7 +31,7 @@ pub fn status(of: &FleetArgument, common: &Globals) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// Converts an agent to a row.
+/// Converts the state of an agent to a table row.
 fn row(one: AgentStatus) -> HostRow {
     HostRow {
         name: one.card.name,
@@ -49,7 +49,7 @@ fn row(one: AgentStatus) -> HostRow {
     }
 }
 
-/// Returns a function that lists the hosts of a fleet repeatedly.
+/// Returns a function that lists the hosts of a fleet each time it is called.
 ///
 /// # Errors
 /// An unreadable file.
@@ -61,10 +61,10 @@ pub fn hosts(fleet: &str) -> Result<FindHosts, CliError> {
     }))
 }
 
-/// Drains the named agents (without names, all), or undoes this.
+/// Drains the given agents (without names, all agents), or undoes this.
 ///
 /// # Errors
-/// An unreachable server, or an agent that is not connected.
+/// The server cannot be reached, or an agent is not connected.
 pub fn drain(
     of: &FleetArgument,
     agents: &[String],
@@ -81,7 +81,7 @@ pub fn drain(
     }
     coordinator::drain(&server, agents, undo)?;
     let (word, said) = match undo {
-        true => ("taken_in", "accepts runs again"),
+        true => ("taken_in", "accepts new runs again"),
         false => ("left_out", "draining: finishes its current run, accepts no new ones"),
     };
     match common.json {

@@ -2,7 +2,7 @@
 
 /// Parses a count: `10000`, `10,000`, `10k`, `1.5k`, `2M`.
 pub fn count(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text} is not a count: write 10000, 10,000 or 10k");
+    let wrong = || format!("{text} is not a count: use 10000, 10,000 or 10k");
     let (number, times) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1_000.0),
         None => match text.strip_suffix(['m', 'M']) {
@@ -22,7 +22,7 @@ pub fn count(text: &str) -> Result<u64, String> {
         return Err(wrong());
     }
     let value = plain.parse::<f64>().map_err(|_| wrong())? * times;
-    // Every whole number up to 2^53 is exact.
+    // Every whole number up to 2^53 is exact as a float.
     let whole = value.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&value);
     if whole { Ok(value as u64) } else { Err(wrong()) }
 }

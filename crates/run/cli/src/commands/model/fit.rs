@@ -1,5 +1,5 @@
 //! `plimsoll model fit MODEL DATA.csv`: fits the free parameters of a model to a measured table,
-//! and scores the prediction of another.
+//! and scores its prediction of another table.
 
 use std::path::{Path, PathBuf};
 
@@ -19,48 +19,49 @@ use crate::notes;
 /// Options of `model fit`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll model fit zfs-flash mirrors.csv\n  plimsoll model fit zfs-flash \
-    mirrors.csv --predict raidz2.csv \\\n      --with pool.layout=raidz --with pool.groups=4 \
-    --with pool.width=6 --with pool.parity=2 \\\n      --with records.record_bytes=131072 \
-    --with arc.unit_bytes=131072 --with pool.chunk_bytes=131072\n\nA table is CSV with the \
-    columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and\noptionally depth \
-    (outstanding operations of each client), bandwidth_mb_per_s, \
-    read_ops_per_s,\nwrite_ops_per_s, or the CSV of a sweep; lines with # are comments.\nResults of another \
-    tool (fio JSON, a directory of them) are tables too: each job is a row,\nor all jobs that ran together.\n\nExit codes: 0 FITTED or \
-    PREDICTED; 3 DOES NOT FIT: a goal of the fitted rows is missed."
+    after_help = "Examples:\n  plimsoll model fit zfs-flash mirrors.csv\n  plimsoll model fit \
+        zfs-flash mirrors.csv --predict raidz2.csv \\\n      --with pool.layout=raidz --with \
+        pool.groups=4 --with pool.width=6 --with pool.parity=2 \\\n      --with \
+        records.record_bytes=131072 --with arc.unit_bytes=131072 --with \
+        pool.chunk_bytes=131072\n\nA table is CSV with the columns io_kib, pattern, read_percent, \
+        ops_per_s, latency_ms, and\noptionally depth (operations in flight of each client), \
+        bandwidth_mb_per_s, read_ops_per_s,\nwrite_ops_per_s. The CSV of a sweep is a table too. \
+        Lines with # are comments.\nResults of another tool (fio JSON, a directory of results) \
+        are tables too: a row is one job,\nor a group of jobs that ran together.\n\nExit codes: 0 \
+        FITTED or PREDICTED; 3 DOES NOT FIT: the fitted rows miss a goal."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.
     model: String,
     /// The measured table.
     data: PathBuf,
-    /// Predict this table, which the fit does not use.
+    /// Predict this table; it is not used by the fit.
     #[arg(long, value_name = "CSV")]
     predict: Option<PathBuf>,
-    /// A parameter to change, as in the model file.
+    /// A parameter to change, named as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
-    /// A parameter to change for the predicted table.
+    /// A parameter to change for the predicted table only.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE", requires = "predict")]
     with: Vec<String>,
     /// Seed of the starting points and the simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Number of starts besides the values of the model file.
+    /// Number of random starting points, in addition to the values of the model file.
     #[arg(long, default_value_t = 5)]
     starts: usize,
     /// Skip parameter profiles and leave-one-out checks.
     #[arg(long)]
     quick: bool,
-    /// A goal in per cent, instead of the default.
+    /// A goal in percent, instead of the default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
-    /// Write the fitted values to this file, in the form of `--set`.
+    /// Write the fitted values to this file, as arguments for `--set`.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
 }
 
-/// Fits the model, and predicts a table if requested.
+/// Fits the model, and predicts a table if one is given.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
@@ -104,11 +105,6 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
 
 fn save(path: &Path, fitted: &Fit) -> Result<(), CliError> {
     let lines = fitted.parameters.iter().map(|p| format!("{}={}\n", p.path, p.fitted));
-    std::fs::write(path, lines.collect::<String>()).map_err(|error| {
-        CliError::environment(format!(
-            "cannot write {}: \
-            {error}",
-            path.display()
-        ))
-    })
+    std::fs::write(path, lines.collect::<String>())
+        .map_err(|error| CliError::environment(format!("cannot write {}: {error}", path.display())))
 }

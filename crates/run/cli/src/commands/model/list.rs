@@ -59,13 +59,13 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
         ]);
     }
     table.note =
-        "built into the program; `plimsoll model show MODEL --toml > my.toml` writes one to edit"
+        "built into the program; to edit a copy: `plimsoll model show MODEL --toml > my.toml`"
             .to_owned();
     let document = Document {
         title: "models".to_owned(),
         headline: Headline {
             word: format!("{} models", all.len()),
-            reason: "Storage systems in virtual time: name one as `target.model` in a plan."
+            reason: "Storage systems in virtual time: set one as `target.model` in a plan."
                 .to_owned(),
             ..Headline::default()
         },

@@ -1,4 +1,4 @@
-//! `plimsoll model new --from RESULTS`: writes a model file for a measured system.
+//! `plimsoll model new --from RESULTS`: creates a model file for a measured system.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -28,21 +28,21 @@ use crate::notes;
   plimsoll model new --from corners.csv --predict inside.csv --save mine.toml
   plimsoll model run plan.toml --model ./mine.toml
 
-Tries a flash drive, one behind a network link, a constant time or a rate limit, an SSD with
-channels, and a disk; fits the best, and compares it with the shipped models and with interpolation.
-A table is a CSV of a sweep, or has the columns of `plimsoll model fit`. Of results of another tool
-(fio JSON, a directory), each job is a row, or all jobs that ran together. Rows need their operations
-in flight (queue_depth) if these differ. Rows with `sync` dsync show what durable writes cost.
+Tries a flash drive (alone, or with a network link, a constant delay or a rate limit), an SSD with
+channels, and a disk. Fits the best one, and compares it with shipped models and with interpolation.
+A table is the CSV of a sweep, or has the columns of `plimsoll model fit`. In results of other tools
+(fio JSON, a directory), a row is one job, or a group of jobs that ran together. Rows need a column
+queue_depth if their operations in flight differ. Rows with `sync` dsync show durable write times.
 
 Exit codes: 0 FITTED; 3 DOES NOT FIT: a goal is missed. The file is written in both cases.")]
 pub struct Options {
     /// The measured table, or results of another tool: a file or a directory.
     #[arg(long, value_name = "RESULTS")]
     from: PathBuf,
-    /// Predict these rows, which the fit does not use.
+    /// Predict these rows; they are not used by the fit.
     #[arg(long, value_name = "RESULTS")]
     predict: Option<PathBuf>,
-    /// Write the model to this new file, instead of the table's name with .toml in this directory.
+    /// Write the model to this new file; by default, the table's name with .toml in this directory.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Seed of the starting points and the simulations.
@@ -51,7 +51,7 @@ pub struct Options {
     /// Skip parameter profiles and leave-one-out checks.
     #[arg(long)]
     quick: bool,
-    /// A goal in per cent, instead of the default.
+    /// A goal in percent, instead of the default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
 }
@@ -65,7 +65,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         return Err(CliError::usage(says));
     };
     let path = options.save.clone().unwrap_or_else(|| PathBuf::from(format!("{own}.toml")));
-    // A fit takes minutes: an existing file must be reported before.
+    // A fit takes minutes, so an existing file must be reported before the fit.
     if path.exists() {
         return Err(exists(&path));
     }
@@ -104,7 +104,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
 
 fn exists(path: &Path) -> CliError {
     CliError::usage(format!("{} exists already", path.display()))
-        .hint("pass another file with --save")
+        .hint("choose another file with --save")
 }
 
 fn save(path: &Path, text: &str) -> Result<(), CliError> {

@@ -1,4 +1,4 @@
-//! `plimsoll model predict DATA.csv`: predicts cells that a measured table lacks.
+//! `plimsoll model predict DATA.csv`: predicts cells that are missing in a measured table.
 
 use std::path::PathBuf;
 
@@ -20,11 +20,12 @@ use crate::notes;
 
 A table is CSV. Axes are columns such as io_kib, pattern, read_percent, depth, clients and threads;
 figures are columns whose names end with _per_s, iops, _ms, _us or _ns. The prediction interpolates
-between rows, never outside their range. An interval contains the measured figure of nine rows of ten
-that were left out together with all rows of their value. See docs/models.md.
+between rows, never outside their range. To compute an interval, each row is predicted without the
+rows that have the same value on an axis; the interval contains nine of ten such rows. See
+docs/models.md.
 
 Exit codes: 0 PREDICTED; 3 NOT PREDICTED: a cell is outside the measured range,
-or between the only two values of an axis.")]
+or between two values of an axis that has no other values.")]
 pub struct Options {
     /// The measured table.
     data: PathBuf,

@@ -24,20 +24,18 @@ use crate::progress::StderrProgress;
 
 /// Options of `model run`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll model run exchange-1000-heavy.toml --model adsf-hybrid \
-    --explain\n  plimsoll model run plan.toml --set cache.capacity_bytes=0 --explain"
-)]
+#[command(after_help = "Examples:\n  plimsoll model run exchange-1000-heavy --model adsf-hybrid \
+    --explain\n  plimsoll model run plan.toml --set cache.capacity_bytes=0 --explain")]
 pub struct Options {
     /// The plan. --model replaces its target.
     plan: PathBuf,
     /// Name of a shipped model, or path of a model file.
     #[arg(long)]
     model: Option<String>,
-    /// A parameter to change, as in the model file.
+    /// A parameter to change, named as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
-    /// Name the bottleneck, and show each station's share of the latency.
+    /// Show the bottleneck, and the share of each station in the latency.
     #[arg(long)]
     explain: bool,
     /// Directory for the bundle, instead of the catalogue.

@@ -1,4 +1,4 @@
-//! `plimsoll model serve MODEL --nfs ADDR`: a modelled system as a real NFS server.
+//! `plimsoll model serve MODEL --nfs ADDR`: serves a modelled system as a real NFS server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use crate::places::Places;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll model serve zfs-flash --nfs 127.0.0.1:2049 --metrics \
-    127.0.0.1:9464\n  mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ \
-    /mnt\n\nEvery path is the same export. The data is in memory and disappears when the \
-    server ends."
+        127.0.0.1:9464\n  mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ \
+        /mnt\n\nAll paths lead to the same export. The data is in memory and is lost when the \
+        server ends."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.
@@ -41,10 +41,10 @@ pub struct Options {
     /// Address for the statistics of the model over HTTP, in the Prometheus text format.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::listen)]
     metrics: Option<SocketAddr>,
-    /// A parameter to change, as in the model file.
+    /// A parameter to change, named as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
-    /// Seed of the system's choices.
+    /// Seed of the random choices of the model.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Maximum memory for data, in MiB.
@@ -73,19 +73,19 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let server = options.metrics.map(|at| serve_text(at, move || texts.text())).transpose()?;
     let metrics = server.as_ref().and_then(StatusServer::address);
     let reported = |nfs: SocketAddr| unsaid = say(&model, nfs, metrics, common).err();
-    // Makes the model visible on this user's page.
+    // Shows the model on this user's page.
     let _publication = publish_to_page(&model, &gauges);
     serve(&model, serving, gauges, &interrupt, reported).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
         ServeError::Listen { .. } => {
-            CliError::environment(error.to_string()).hint("choose another port: 0 picks a free one")
+            CliError::environment(error.to_string()).hint("use another port, or 0 for a free port")
         }
         ServeError::Thread(_) => CliError::environment(error.to_string()),
     })?;
     unsaid.map_or(Ok(Exit::Ok), Err)
 }
 
-/// Publishes the model's activity to this user's page while the returned value exists.
+/// Publishes the model's activity to this user's page until the returned value is dropped.
 fn publish_to_page(
     model: &ConfiguredModel,
     gauges: &Arc<Metrics>,

@@ -1,4 +1,5 @@
-//! `plimsoll model show MODEL`: the model's description, and every parameter with unit and source.
+//! `plimsoll model show MODEL`: prints the model's description, and each parameter with unit and
+//! source.
 
 use clap::Args;
 use plimsoll_fitting::parameters;
@@ -22,7 +23,7 @@ pub struct Options {
     /// Print the model file itself.
     #[arg(long)]
     toml: bool,
-    /// A parameter to change for display.
+    /// A parameter to change before the model is shown.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `plimsoll model size MODEL`: number of nodes (or disks) that a mail store needs.
+//! `plimsoll model size MODEL`: number of nodes (or disks) for a mail store.
 
 use std::path::PathBuf;
 
@@ -19,10 +19,10 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll model size adsf-hybrid --mailboxes 10000 --iops 0.2 \
-    --mailbox-size 1GiB\n  plimsoll model size adsf-hybrid --mailboxes 10k --field \
-    model.storage_nodes --failed-nodes 2 --html size.html\n\nThe answer is modelled, not measured. \
-    It states how much the model's figures differ from those of published systems.\nExit codes: 0 \
-    a size passes, 1 no size in the range passes."
+        --mailbox-size 1GiB\n  plimsoll model size adsf-hybrid --mailboxes 10k --field \
+        model.storage_nodes --failed-nodes 2 --html size.html\n\nThe answer is modelled, not \
+        measured. It states how far the model's figures are from those of published \
+        systems.\nExit codes: 0 a size passes, 1 no size in the range passes."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.
@@ -30,7 +30,7 @@ pub struct Options {
     /// Number of mailboxes: 10000, 10,000 or 10k.
     #[arg(long, value_parser = count)]
     mailboxes: u64,
-    /// Database I/Os per second and mailbox.
+    /// Database I/Os per second for each mailbox.
     #[arg(long, default_value_t = 0.2)]
     iops: f64,
     /// Size of a mailbox.
@@ -45,7 +45,7 @@ pub struct Options {
     /// Maximum mean latency of log writes.
     #[arg(long, default_value = "10ms")]
     log_latency: DurationNs,
-    /// Field to search; by default the model's first sizing field.
+    /// Field to search; by default the first sizing field of the model.
     #[arg(long, value_name = "BLOCK.FIELD")]
     field: Option<String>,
     /// Smallest size to try.
@@ -54,7 +54,8 @@ pub struct Options {
     /// Largest size to try.
     #[arg(long, default_value_t = 64)]
     to: u64,
-    /// Number of failed nodes for a second answer next to that of the healthy system; 0 for none.
+    /// Number of failed nodes for a second answer, in addition to that for the healthy system; 0
+    /// for none.
     #[arg(long, default_value_t = 1, value_name = "NODES")]
     failed_nodes: u64,
     /// A parameter to change, such as model.failed_nodes=1.
@@ -63,7 +64,7 @@ pub struct Options {
     /// Seed of the simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the chart of load line against size to this SVG file.
+    /// Write a chart of the load line for each size to this SVG file.
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
     /// Write the answer with charts as an HTML page to this file.
@@ -76,16 +77,16 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let (from, to) = (options.from, options.to);
     if from == 0 || from > to {
         let says = if from == 0 {
-            "a size of 0 has no capacity".to_owned()
+            "a system of size 0 has no capacity".to_owned()
         } else {
             format!("--from {from} is larger than --to {to}: there is no size between them")
         };
         return Err(CliError::usage(says)
-            .hint("--from must be the smallest size to try, and --to must be the largest size"));
+            .hint("--from must be the smallest size to try, and --to the largest"));
     }
     if options.mailboxes == 0 || !(options.iops > 0.0 && options.iops.is_finite()) {
-        return Err(CliError::usage("no load to size for")
-            .hint("state mailboxes and I/Os per second and mailbox above 0"));
+        return Err(CliError::usage("there is no load to size for")
+            .hint("set mailboxes and I/Os per second of a mailbox above 0"));
     }
     let databases = options.databases.unwrap_or_else(|| options.mailboxes.div_ceil(250) as u32);
     let databases = databases.max(1);

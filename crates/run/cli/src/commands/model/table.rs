@@ -1,4 +1,4 @@
-//! The table that a model is fitted to: CSV, or results of another tool.
+//! The table to which a model is fitted: CSV, or results of another tool.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -32,11 +32,11 @@ pub(super) fn read(path: &Path, common: &Globals) -> Result<Measured, CliError> 
     let (table, mut left_out) = tool_results::table(&study.results);
     left_out.extend(study.unreadable.iter().map(ToString::to_string));
     if table.rows.is_empty() {
-        let why = left_out.into_iter().next().unwrap_or_else(|| "it has no result".to_owned());
+        let why = left_out.into_iter().next().unwrap_or_else(|| "it contains no result".to_owned());
         return Err(wrong(format!("no row can be fitted; {why}")));
     }
     if !common.quiet {
-        left_out.iter().for_each(|line| notes::tell(&format!("left out {line}")));
+        left_out.iter().for_each(|line| notes::tell(&format!("not used: {line}")));
     }
     Ok(table)
 }

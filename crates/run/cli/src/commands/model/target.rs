@@ -8,11 +8,11 @@ use toml::Table;
 use crate::error::CliError;
 use crate::model_run;
 
-/// Returns the plan with its target replaced, or its model's parameters changed. The bundle stores
-/// this plan.
+/// Returns the plan with its target replaced by a model, or with other parameters of its model. The
+/// bundle stores this plan.
 ///
 /// # Errors
-/// The plan has no model and no model is named, or the parameters are invalid.
+/// There is no model in the plan or on the command line, or the parameters are invalid.
 pub fn on_model(
     plan: Plan,
     model: Option<&str>,
@@ -29,8 +29,9 @@ pub fn on_model(
         }
         (None, _) => {
             let kind = resolved.targets.first().map_or("nothing", Target::kind_word);
-            return Err(CliError::usage(format!("the plan's target is {kind}, not a model"))
-                .hint("name a model with --model NAME; `plimsoll model list` lists them"));
+            return Err(CliError::usage(format!("the plan's target is {kind}, not a model")).hint(
+                "choose a model with --model NAME; `plimsoll model list` lists the shipped models",
+            ));
         }
     };
     let mut target = Table::from_iter([("model".to_owned(), toml::Value::String(model))]);

@@ -1,4 +1,5 @@
-//! Converts a fio job to a plan or one per stage, and a trace to a plan that replays it.
+//! Converts a fio job to one plan, or to one plan for each stage; converts a trace to a plan that
+//! replays it.
 
 use std::fs::File;
 use std::io::Read;
@@ -6,9 +7,9 @@ use std::path::Path;
 
 use plimsoll_import::fio_job::{FioImport, import_fio, import_stages};
 use plimsoll_import::trace;
-use plimsoll_plan::Plan;
 
 use super::new;
+use super::show::show;
 use crate::commands::plan_changes::plan_error;
 use crate::commands::run::import_trace;
 use crate::commands::{bundle, job};
@@ -17,7 +18,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
 
-/// Prints the plan of a job or trace, or writes the plans of a job's stages to a directory.
+/// Prints the plan of a job or trace, or writes the plans of the stages of a job to a directory.
 ///
 /// # Errors
 /// All errors of the job or trace.
@@ -27,11 +28,12 @@ pub fn import(job: &Path, out: Option<&Path>, common: &Globals) -> Result<Exit, 
         if !common.quiet {
             notes::tell(&format!("note: {}", survey.description()));
         }
-        return shown(&plan, common);
+        return show(&plan, common);
     }
     if let Some(says) = refusal(job) {
         return Err(CliError::usage(format!("{}: {says}", job.display())).hint(
-            "docs/traces.md describes the known traces; a fio job has sections such as [job1]",
+            "docs/traces.md describes the known formats of traces; a fio job has sections such as \
+             [job1]",
         ));
     }
     let (text, name) = (job::read(job)?, job::name(job));
@@ -51,20 +53,10 @@ pub fn import(job: &Path, out: Option<&Path>, common: &Globals) -> Result<Exit, 
     }
     let imported = import_fio(&text, &name).map_err(|errors| plan_error(&errors))?;
     tell(&imported);
-    shown(&imported.plan, common)
+    show(&imported.plan, common)
 }
 
-fn shown(plan: &Plan, common: &Globals) -> Result<Exit, CliError> {
-    if common.json {
-        let plan = plan.check().map_err(|error| CliError::usage(error.to_string()))?;
-        bundle::print(&bundle::json(&plan)?)?;
-    } else {
-        bundle::print(plan.text())?;
-    }
-    Ok(Exit::Ok)
-}
-
-/// Returns true if the file starts like a trace.
+/// Returns true if the start of the file looks like a trace.
 fn is_trace(path: &Path) -> bool {
     head(path).is_some_and(|head| trace::opens(&head))
 }

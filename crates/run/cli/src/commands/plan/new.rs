@@ -1,4 +1,4 @@
-//! `plimsoll plan new`: creates a plan from a built-in one, by flags or interactively.
+//! `plimsoll plan new`: creates a plan from a built-in plan, with flags or interactively.
 
 mod prompter;
 mod questions;
@@ -12,6 +12,7 @@ use plimsoll_plan::{Plan, SizeBytes};
 
 use self::prompter::Prompter;
 use self::questions::ask;
+use super::show::show;
 use crate::commands::bundle;
 use crate::commands::plan_changes::Changes;
 use crate::common::Globals;
@@ -27,11 +28,11 @@ use crate::notes;
     terminal."
 )]
 pub struct Options {
-    /// The plan to start from: a built-in one, or a file.
+    /// The plan to start from: a built-in plan or a file.
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
-    /// File to write; stdout without one.
+    /// File to create; stdout by default.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -39,7 +40,7 @@ pub struct Options {
 /// Creates a plan.
 ///
 /// # Errors
-/// An invalid plan, or an existing file.
+/// The plan is invalid, or the file exists already.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let (name, changes, asked_out) = match &options.plan {
         Some(name) => (name.clone(), options.changes.clone(), None),
@@ -49,19 +50,23 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             ask(options.changes.clone(), options.out.is_none(), &mut requested)?
         }
         None => {
-            return Err(CliError::usage("no plan is named").hint(
-                "name one from `plimsoll plan list`: plimsoll plan new oltp --path /mnt/db",
+            return Err(CliError::usage("there is no plan to start from").hint(
+                "choose a plan from `plimsoll plan list`: plimsoll plan new oltp --path /mnt/db",
             ));
         }
     };
     let plan = changes.plan(&name)?;
     let text = plan_text(&plan);
     match options.out.clone().or(asked_out) {
+        None if common.json => return show(&plan, common),
         None => bundle::print(&text)?,
         Some(path) => {
             write(&path, &text)?;
-            if !common.quiet {
-                notes::tell(&format!("{} was written; run it: plimsoll run {0}", path.display()));
+            if common.json {
+                let created = path.display().to_string();
+                bundle::print(&bundle::json(&serde_json::json!({ "created": created }))?)?;
+            } else if !common.quiet {
+                notes::tell(&format!("created {}; to run it: plimsoll run {0}", path.display()));
             }
         }
     }
@@ -76,19 +81,15 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
     let mut file = opened.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => CliError::usage(format!("{} already exists", path.display()))
-            .hint("name another file with --out"),
-        _ => CliError::environment(format!("cannot create {}: {error}", path.display())),
+            .hint("choose another file with --out"),
+        _ => CliError::named_path("create", path, &error),
     })?;
-    file.write_all(text.as_bytes()).map_err(|error| {
-        CliError::environment(format!(
-            "cannot write {}: \
-            {error}",
-            path.display()
-        ))
-    })
+    file.write_all(text.as_bytes())
+        .map_err(|error| CliError::environment(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Returns the plan's text, with a comment about the needs of this plan instead of the original's.
+/// Returns the plan's text. The comment about needs is replaced, because the original plan may have
+/// other needs.
 fn plan_text(plan: &Plan) -> String {
     let resolved = plan.resolve();
     let needs: u64 = resolved

@@ -11,9 +11,9 @@ use crate::error::CliError;
 /// Export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Export {
-    /// JSON as fio 3 writes it.
+    /// JSON in the format of fio 3.
     Fio,
-    /// The log of latency histograms (HdrHistogram 1.3) of the bundle.
+    /// The latency histogram log (HdrHistogram 1.3) of the bundle.
     Hdr,
     /// JUnit XML: the verdict, each check and each rule as a test case.
     Junit,
@@ -25,7 +25,7 @@ impl Export {
     /// Returns the run in this format.
     ///
     /// # Errors
-    /// An unreadable file of the bundle.
+    /// A file of the bundle cannot be read.
     pub fn text(
         self,
         directory: &Path,

@@ -17,7 +17,7 @@ use crate::progress::StderrProgress;
 /// Resumes a run and shows its verdict.
 ///
 /// # Errors
-/// A run that is not running, an unreachable server, or evidence that cannot be written.
+/// The run is not running, the server cannot be reached, or evidence cannot be written.
 pub fn resume(
     run_id: &str,
     after: &RunOptions,

@@ -8,7 +8,7 @@ use plimsoll_plan::{
 };
 use plimsoll_runner::trace::{Survey, survey};
 
-use crate::commands::load_flags::{LoadFlags, targets};
+use crate::commands::load_flags::LoadFlags;
 use crate::commands::plan_changes::{Changes, plan_error};
 use crate::error::CliError;
 
@@ -21,10 +21,10 @@ pub struct Replay {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "size", "reads", "pattern", "clients", "files",
           "bs", "rw", "runtime", "runs", "sync", "fsync", "fdatasync"])]
     trace: Option<PathBuf>,
-    /// Pace of operations: recorded, a multiple (2x, 0.5x), or as-fast as the target allows.
+    /// Pace of the operations: recorded, a factor (2x, 0.5x), or as-fast as the target allows.
     #[arg(long, value_name = "PACE", requires = "trace")]
     pace: Option<String>,
-    /// Mapping to a target of another size: fit, keep, compact, wrap, scale; fit by default.
+    /// Mapping to a target of another size: fit (default), keep, compact, wrap or scale.
     #[arg(long, value_name = "RULE", requires = "trace", value_parser = map_word)]
     map: Option<TraceMap>,
 }
@@ -34,7 +34,7 @@ fn map_word(word: &str) -> Result<TraceMap, String> {
 }
 
 impl Replay {
-    /// Returns true if a trace is named.
+    /// Returns true if the command line contains a trace.
     pub fn has_trace(&self) -> bool {
         self.trace.is_some()
     }
@@ -42,18 +42,18 @@ impl Replay {
     /// Returns the plan that replays the trace, and a description of the trace.
     ///
     /// # Errors
-    /// The file is not a trace, there is no target, or values are invalid.
+    /// The file is not a trace, there is no target, or a value is invalid.
     pub fn plan(
         &self,
         load: &LoadFlags,
         changes: &Changes,
     ) -> Result<(Plan, Vec<String>), CliError> {
-        let Some(path) = &self.trace else { return Err(CliError::usage("no trace is named")) };
-        let places = targets("plimsoll run", changes)?;
+        let Some(path) = &self.trace else { return Err(CliError::usage("there is no trace")) };
+        let places = changes.places()?;
         let [target] = &places[..] else {
-            let says =
-                "a trace can be replayed on one file or device, and several targets are named";
-            return Err(CliError::usage(says).hint("name one --path, --device, --nfs or --model"));
+            let given = if places.is_empty() { "no target was" } else { "several targets were" };
+            let says = format!("a trace needs one file or device, but {given} given");
+            return Err(CliError::usage(says).hint("use one --path, --device, --nfs or --model"));
         };
         let survey = survey(path)?;
         let of_trace = || (!is_device_path(target)).then(|| survey.file_size());
@@ -92,9 +92,8 @@ fn request(made_by: &'static str, path: &Path, survey: &Survey) -> Result<TraceR
     let whole = std::fs::canonicalize(path)
         .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
     let Some(file) = whole.to_str() else {
-        let says =
-            format!("the path {} is not valid text, so a plan cannot name it", whole.display());
-        return Err(CliError::usage(says).hint("rename the trace"));
+        let says = format!("the path {} is not valid text, so no plan can use it", whole.display());
+        return Err(CliError::usage(says).hint("rename the file of the trace"));
     };
     let stem = path.file_stem().map_or("trace".into(), |stem| stem.to_string_lossy());
     let figures = &survey.figures;

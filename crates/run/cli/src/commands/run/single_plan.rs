@@ -1,4 +1,4 @@
-//! Runs a plan on one target as often as it says.
+//! Runs a plan on one target, as often as the plan requires.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,18 +12,18 @@ use plimsoll_runner::search::{ThreadSearch, resolve_threads};
 use super::show::show;
 use crate::commands::arms;
 use crate::commands::run_options::RunOptions;
-use crate::common::Globals;
+use crate::common::{Globals, check_output};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::StderrProgress;
 
-/// Maximum size of a container's termination message in Kubernetes.
+/// Maximum size of the termination message of a container in Kubernetes.
 const TERMINATION_MESSAGE_BYTES: usize = 4096;
 
 /// Runs a plan and shows its verdict, or the summary of its runs.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written.
+/// The target cannot be used, or a bundle cannot be written.
 pub fn run_plan(
     plan: &Plan,
     after: &RunOptions,
@@ -32,6 +32,9 @@ pub fn run_plan(
     interrupt: &AtomicBool,
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
+    if let Some(file) = &after.verdict_to {
+        check_output("--verdict-to", file)?;
+    }
     if resolved.targets.len() > 1 {
         if after.verdict_to.is_some() {
             return Err(CliError::usage(
@@ -43,7 +46,7 @@ pub fn run_plan(
     }
     after.refuse_with_fleet()?;
     let runs = after.preflight(&resolved);
-    if !after.hosts.check(&resolved, &runs, progress)? {
+    if !after.hosts.check(&resolved, &runs, common, progress)? {
         return Ok(Exit::Ok);
     }
     let carried = after.hosts.select(&resolved, &after.sign, progress, interrupt)?;
@@ -63,10 +66,10 @@ pub fn run_plan(
     Ok(repeated.exit())
 }
 
-/// Writes the start of the output, cut at a line end, to the requested file, if any.
+/// Writes the start of the output, cut at the end of a line, to the file in `--verdict-to`.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// The file cannot be written.
 fn write_verdict(file: Option<&Path>, repeated: &RepeatedRuns) -> Result<(), CliError> {
     let Some(file) = file else { return Ok(()) };
     let style = Style { colour: false, width: 80, ..Style::default() };

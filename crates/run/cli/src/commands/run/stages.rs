@@ -20,8 +20,8 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::StderrProgress;
 
-/// Returns the stages of a job with field changes; one stage if all of it runs at the same time.
-/// Reports options that could not be converted.
+/// Returns the stages of a job with the changed fields; only one stage if all sections run at the
+/// same time. Reports options that could not be converted.
 ///
 /// # Errors
 /// An invalid job.
@@ -34,17 +34,18 @@ fn read(file: &Path, changes: &Changes, common: &Globals) -> Result<Vec<StagePla
         let plan = changes.apply(&imported.plan)?;
         let resolved = plan.resolve();
         check_accepted(&resolved.evidence.accept_unknown)?;
-        // Keep the number and section; the job's name is that of the experiment.
+        // Keep only the number and the section, because the experiment already has the job's name.
         let short = stage.strip_prefix(&name).unwrap_or(stage).trim_start_matches('-');
         all.push(StagePlan { name: short.to_owned(), plan, resolved });
     }
     Ok(all)
 }
 
-/// Runs a job: its stages one after the other, or all at the same time if none waits.
+/// Runs a job: its stages one after the other, or all sections at the same time if the job has only
+/// one stage.
 ///
 /// # Errors
-/// An invalid job, an unusable target, or a bundle that cannot be written.
+/// The job is invalid, a target cannot be used, or a bundle cannot be written.
 pub fn of_job(
     file: &Path,
     changes: &Changes,
@@ -66,7 +67,7 @@ pub fn of_job(
 /// Runs the stages of a job one after the other and shows each verdict.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written.
+/// A target cannot be used, or a bundle cannot be written.
 fn carry_out(
     job: &str,
     all: &[StagePlan],
@@ -77,15 +78,17 @@ fn carry_out(
 ) -> Result<Exit, CliError> {
     if after.verdict_to.is_some() {
         return Err(CliError::usage("--verdict-to: a job with stages has no single verdict")
-            .hint("write a plan for each stage: plimsoll plan import JOB --out DIR"));
+            .hint("create a plan for each stage: plimsoll plan import JOB --out DIR"));
     }
     after.refuse_with_fleet()?;
     let reported: Vec<_> = all.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
     let Some(first) = all.first() else { return Ok(Exit::Ok) };
     let runs = after.preflight(&first.resolved);
     let begins = match after.hosts.uses_fleet() {
-        true => after.hosts.check(&first.resolved, &runs, progress)?,
-        false => preflight::check_stages(&reported, &runs, progress)?,
+        true => after.hosts.check(&first.resolved, &runs, common, progress)?,
+        false => progress.check(runs.dry_run, common, |progress| {
+            preflight::check_stages(&reported, &runs, progress)
+        })?,
     };
     if !begins {
         return Ok(Exit::Ok);

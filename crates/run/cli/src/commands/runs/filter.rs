@@ -1,26 +1,27 @@
-//! Filter of listed runs.
+//! Filter for the list of runs.
 
 use clap::Args;
 use plimsoll_catalogue::{Filter, unix_ns_of};
 use plimsoll_plan::{DurationNs, OpsPerS, UnitError};
 
-/// Filter of listed runs.
+/// Filter for the list of runs.
 #[derive(Debug, Default, Args)]
 pub struct RunFilter {
     /// Runs with this verdict: pass, fail, invalid, inconclusive, measured, or unverified (this
-    /// machine's ledger does not confirm it).
+    /// machine's ledger does not confirm the run).
     #[arg(long, value_parser = ["pass", "fail", "invalid", "inconclusive", "measured", "unverified"], ignore_case = true)]
     verdict: Option<String>,
-    /// Runs of plans whose name contains this.
+    /// Runs of plans whose name contains this text.
     #[arg(long)]
     plan: Option<String>,
-    /// Runs on targets whose path, file system or device contains this: /mnt/test, xfs, nvme0n1.
+    /// Runs on targets whose path, file system or device contains this text: /mnt/test, xfs,
+    /// nvme0n1.
     #[arg(long, value_name = "TEXT")]
     target: Option<String>,
-    /// Runs that achieved this rate or more: 5000/s.
+    /// Runs that achieved at least this rate: 5000/s.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate_min: Option<OpsPerS>,
-    /// Runs with at most this mean read latency: 20ms.
+    /// Runs whose mean read latency was at most this: 20ms.
     #[arg(long, value_name = "TIME")]
     read_latency_max: Option<DurationNs>,
     /// Runs with this tag.
@@ -32,13 +33,13 @@ pub struct RunFilter {
     /// Runs started before this day (UTC).
     #[arg(long, value_name = "DAY", value_parser = day)]
     until: Option<u64>,
-    /// Number of latest runs; 50 by default, all with --json.
-    #[arg(long, value_name = "RUNS")]
+    /// Number of runs to list, latest first; 50 by default, all with --json.
+    #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
 }
 
 impl RunFilter {
-    /// Converts to the catalogue's filter.
+    /// Converts the flags to the catalogue's filter.
     pub fn filter(&self) -> Filter {
         Filter {
             verdict: self.verdict.clone(),
@@ -57,7 +58,7 @@ impl RunFilter {
 }
 
 fn day(text: &str) -> Result<u64, String> {
-    unix_ns_of(text).ok_or_else(|| "a day is written as 2026-11-23".to_owned())
+    unix_ns_of(text).ok_or_else(|| "use a day such as 2026-11-23".to_owned())
 }
 
 fn rate(text: &str) -> Result<OpsPerS, String> {

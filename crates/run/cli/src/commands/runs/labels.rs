@@ -14,7 +14,7 @@ use crate::exit::Exit;
 /// Adds or removes tags of a run or experiment, and prints its tags.
 ///
 /// # Errors
-/// A missing directory, or labels that cannot be read or written.
+/// The directory is missing, or labels cannot be read or written.
 pub fn tag(
     directory: &Path,
     tags: &[String],
@@ -31,7 +31,7 @@ pub fn tag(
 /// Sets the note of a run or experiment, and prints it.
 ///
 /// # Errors
-/// A missing directory, or labels that cannot be read or written.
+/// The directory is missing, or labels cannot be read or written.
 pub fn note(directory: &Path, text: Option<&str>, common: &Globals) -> Result<Exit, CliError> {
     let change = |labels: &mut Labels| labels.note = text.unwrap_or_default().to_owned();
     label(directory, text.is_some(), change, common)

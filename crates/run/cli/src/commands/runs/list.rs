@@ -14,10 +14,10 @@ use crate::places::Places;
 use crate::progress::StderrProgress;
 use crate::session::describe_torn;
 
-/// Default number of listed runs.
+/// Number of runs that are listed by default.
 const LISTED_DEFAULT: u32 = 50;
 
-/// Lists runs in order of their start.
+/// Lists runs in the order of their start.
 ///
 /// # Errors
 /// A broken ledger.
@@ -32,7 +32,7 @@ pub fn list(of: &RunFilter, common: &Globals) -> Result<Exit, CliError> {
         bundle::print(&bundle::json(&runs)?)?;
         return Ok(Exit::Ok);
     }
-    // One run more than is shown, to detect further runs.
+    // Read one run more than is shown, to detect whether there are more.
     let shown = of.limit.unwrap_or(LISTED_DEFAULT) as usize;
     filter.limit = Some(of.limit.unwrap_or(LISTED_DEFAULT).saturating_add(1));
     let mut runs = catalogue.runs(&filter).map_err(catalogue::catalogue_error)?;
@@ -41,14 +41,14 @@ pub fn list(of: &RunFilter, common: &Globals) -> Result<Exit, CliError> {
     if runs.is_empty() {
         let is_all = filter == Filter { limit: filter.limit, ..Filter::default() };
         return match is_all {
-            true => bundle::print("no runs yet; `plimsoll quickstart` makes one\n"),
-            false => bundle::print("no run matches; `plimsoll runs` lists all\n"),
+            true => bundle::print("there are no runs yet; `plimsoll quickstart` starts one\n"),
+            false => bundle::print("no run matches; `plimsoll runs` lists all runs\n"),
         }
         .map(|()| Exit::Ok);
     }
     let mut table = runs_table(runs.iter().map(row));
     if more {
-        table.note = format!("the latest {shown}; --limit shows more");
+        table.note = format!("the latest {shown} runs; --limit shows more");
     }
     bundle::print(&text::grid(&table, &bundle::style(common)))?;
     Ok(Exit::Ok)

@@ -11,10 +11,10 @@ use crate::exit::Exit;
 use crate::places::Places;
 use crate::sharing;
 
-/// Copies the named runs, or all that are new or changed.
+/// Copies the given runs, or all runs that are new or changed.
 ///
 /// # Errors
-/// An unknown run, or a team catalogue that cannot be written.
+/// A run is unknown, or the team's catalogue cannot be written.
 pub fn push(called: &[String], common: &Globals) -> Result<Exit, CliError> {
     let mut required = BTreeSet::new();
     for one in called {

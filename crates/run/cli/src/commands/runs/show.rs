@@ -11,7 +11,7 @@ use crate::custody::Reader;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Judges a run or the bundles of an experiment again, and shows the result.
+/// Judges a run, or the bundles of an experiment, again, and shows the result.
 ///
 /// # Errors
 /// An unreadable bundle.
@@ -21,7 +21,7 @@ pub fn show(directory: &Path, common: &Globals) -> Result<Exit, CliError> {
         let document = || text::document(&reported.document, &bundle::style(common));
         bundle::print(&if common.json { reported.json.clone() } else { document() })?;
         bundle::print_custody(&reported.together.lines(), common)?;
-        // The output includes doubts about the evidence.
+        // The printed result includes doubts about the evidence.
         return Ok(reported.together.apply_doubts(Exit::Ok));
     }
     let loaded = Reader::new().load(directory)?;

@@ -1,4 +1,4 @@
-//! Messages for a page that cannot be served.
+//! Error messages of `plimsoll serve`.
 
 use plimsoll_serve::{ServeError, TokensError};
 
@@ -9,13 +9,13 @@ use crate::exit::Exit;
 pub fn page(error: ServeError) -> CliError {
     let says = CliError::environment(error.to_string());
     match error {
-        ServeError::Listen { .. } => says.hint("choose another port: 0 picks a free one"),
+        ServeError::Listen { .. } => says.hint("use another port, or 0 for a free port"),
         ServeError::Open(_) => CliError::usage(error.to_string())
-            .hint("name a file of tokens: --token-file FILE")
+            .hint("pass a file of tokens: --token-file FILE")
             .hint("or allow everyone to do everything: --insecure"),
         ServeError::Plain(_) => CliError::usage(error.to_string())
-            .hint("name a certificate and its key: --tls-cert FILE --tls-key FILE")
-            .hint("or confirm that it is intended, such as behind a proxy: --insecure"),
+            .hint("pass a certificate and its key: --tls-cert FILE --tls-key FILE")
+            .hint("or confirm that this is intended, for example behind a proxy: --insecure"),
         ServeError::Template(_) => CliError::new(Exit::Defect, error.to_string()),
         ServeError::System(_) => says,
     }
@@ -26,9 +26,9 @@ pub fn tokens(error: TokensError) -> CliError {
     let says = CliError::usage(error.to_string());
     match error {
         TokensError::Unreadable { .. } => CliError::environment(error.to_string())
-            .hint("create it: a line is `view TOKEN NAME` or `run TOKEN NAME`"),
+            .hint("create the file: each line is `view TOKEN NAME` or `run TOKEN NAME`"),
         TokensError::Line { .. } | TokensError::Empty(_) => {
-            says.hint("a line is `view TOKEN NAME` or `run TOKEN NAME`")
+            says.hint("each line must be `view TOKEN NAME` or `run TOKEN NAME`")
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Warnings of a reachable page.
+//! Warnings about a publicly reachable page.
 
-/// Returns what others can do at a reachable address without tokens or without TLS.
+/// Returns what other people can do if the page has no tokens or no TLS.
 pub fn exposures(has_tokens: bool, has_tls: bool) -> impl Iterator<Item = &'static str> {
     let open = "no token is required: everyone who can reach this address can read all evidence, \
-                write notes and start the allowed runs";
+        write notes and start the allowed runs";
     let plain = if has_tokens {
         "connections are not encrypted: others can read tokens and evidence"
     } else {

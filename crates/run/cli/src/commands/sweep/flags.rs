@@ -1,4 +1,4 @@
-//! Flags of a sweep without a plan, beside those of every load.
+//! Flags of a sweep without a plan, in addition to those that describe a load.
 
 use std::path::Path;
 
@@ -11,29 +11,30 @@ use crate::error::CliError;
 
 /// Flags of a sweep without a plan.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Sweeps without a plan")]
+#[command(next_help_heading = "Flags for a sweep without a plan")]
 pub struct Flags {
-    /// Share of metadata operations in percent (directories, NFS).
+    /// Share of metadata operations in percent (on directories and NFS).
     #[arg(long, value_name = "PERCENT", conflicts_with = "plan")]
     metadata: Option<f64>,
-    /// A quick demonstration: five seconds per point, too short for steady figures.
+    /// A quick demonstration: five seconds per point, which is too short for steady figures.
     #[arg(long, conflicts_with_all = ["plan", "measure", "runtime"])]
     quick: bool,
 }
 
 impl Flags {
-    /// Returns the plan of this name, or that of the flags.
+    /// Returns the plan of this name, or a plan of the sweep that the flags describe.
     ///
     /// # Errors
-    /// All errors of the plan, no target, or several runs of a point.
+    /// All errors of the plan. It is also an error if there is no target, or if several runs of a
+    /// point are requested.
     pub(super) fn plan(
         &self,
         name: Option<&str>,
         load: &LoadFlags,
         changes: &Changes,
     ) -> Result<LoadPlan, CliError> {
-        let again =
-            "repeat the sweep with --restart, and compare: a directory of sweeps is one side";
+        let again = "repeat the sweep with --restart, and compare the sweeps: a directory of sweeps is \
+             one side";
         load.refuse_runs("sweep", "point", again)?;
         if let Some(name) = name {
             return load.named_plan(name, changes);
@@ -49,8 +50,8 @@ impl Flags {
         load.sweep_plan(request, changes)
     }
 
-    /// Returns a size of files that exceeds the host's memory; `None` with --quick, without enough
-    /// space, or if the memory is unknown.
+    /// Returns a size of files that together exceed the host's memory. Returns `None` with --quick,
+    /// if there is not enough space, or if the size of the memory is unknown.
     fn beyond_memory(&self, changes: &Changes, files: u32) -> Option<SizeBytes> {
         let path = changes.path.first().filter(|_| !self.quick)?;
         let seen = plimsoll_observe::environment::collect(&[Path::new(path)]);
@@ -59,8 +60,9 @@ impl Flags {
     }
 }
 
-/// Returns the size of each of `files` files that together have twice the size of the memory,
-/// limited to a third of the free space. Below 1 GiB the plan's default applies.
+/// Returns the size of each of `files` files. Together they have twice the size of the memory, but
+/// at most a third of the free space. If a file would be smaller than 1 GiB, returns `None`, and
+/// the plan's default applies.
 fn file_size(memory_bytes: u64, free_bytes: u64, files: u32) -> Option<SizeBytes> {
     const GIB: u64 = 1 << 30;
     let all = memory_bytes.saturating_mul(2).min(free_bytes / 3);

@@ -20,7 +20,7 @@ pub enum Format {
 /// Shows the sweep.
 ///
 /// # Errors
-/// Stdout that cannot be written.
+/// Stdout cannot be written.
 pub fn show(sweeping: &SweepProgress, format: Format, common: &Globals) -> Result<(), CliError> {
     let sweep = &sweeping.sweep;
     if common.json {

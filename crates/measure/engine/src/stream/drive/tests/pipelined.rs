@@ -14,7 +14,7 @@ fn run(depth: u32, costs: Costs, held_ns: u64) -> (f64, Collector) {
 #[test]
 fn the_device_never_waits_for_the_thread() {
     for (depth, held_ns) in PipelinedDevice::cases() {
-        // A thread without costs achieves the capacity of the device.
+        // A thread without costs reaches the maximum rate of the device.
         let (capacity, _) = run(depth, Costs::default(), held_ns);
         let (achieved, collected) = run(depth, PipelinedDevice::COSTS, held_ns);
         let share = achieved / capacity;
@@ -27,7 +27,7 @@ fn the_device_never_waits_for_the_thread() {
 
 #[test]
 fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
-    // Two slots: the thread prepares the second operation while it submits the first.
+    // With two slots, the thread prepares the second operation while it submits the first.
     let (_, collected) = run(2, PipelinedDevice::COSTS, 1);
     let sums = &collected.totals[0].totals;
     assert_eq!(sums.latency_ns_sum, sums.service_ns_sum);
@@ -41,8 +41,8 @@ fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
 
 #[test]
 fn latency_and_lag_together_are_all_the_time_that_there_is() {
-    // Each slot is always either in flight or ready in this thread. If a completion arrived
-    // together with others, its wait until it was reaped counts only as lag.
+    // Each slot is always either in flight or ready in this thread. If several completions arrived
+    // together, the wait of each completion until it was reaped counts only as lag.
     for (depth, held_ns) in [(1, 1), (4, 1), (32, 32 * PipelinedDevice::SERVICE_NS * 9 / 10)] {
         let (achieved, collected) = run(depth, PipelinedDevice::COSTS, held_ns);
         let (sums, group) = (&collected.totals[0].totals, &collected.groups[0]);

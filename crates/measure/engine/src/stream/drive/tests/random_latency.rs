@@ -1,11 +1,11 @@
-//! Tests against a known reference: the driver must report the times that the device drew, within 1
-//! % and 2 µs.
+//! Tests against a known reference: the times that the driver reports must agree with the device's
+//! random service times within 1 % and 2 µs.
 
 use super::*;
 use crate::simulated::{LAWS, Law, RandomLatencyDevice, assert_figures_agree};
 
-/// Drives the device, compares the report with the drawn times, and returns the number of
-/// operations.
+/// Drives the device, compares the report with the device's service times, and returns the number
+/// of operations.
 fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize {
     let (queue, took_ns) = RandomLatencyDevice::queue(&VirtualClock::default(), 4096, law, servers);
     let collected = report_of(queue, pacing, config(seconds * SECOND));
@@ -19,7 +19,8 @@ fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize 
 #[test]
 fn a_closed_loop_reports_what_was_drawn() {
     for law in LAWS {
-        // First, one server for each operation in flight; then, one for four operations.
+        // The first device has one server for each operation in flight; the second has one server
+        // for every four operations.
         for servers in [8, 2] {
             check(law, servers, 1, ClosedLoop::new(&[8], 0));
         }

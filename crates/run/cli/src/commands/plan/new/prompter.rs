@@ -1,4 +1,4 @@
-//! Prompts: repeats a question until the answer is valid.
+//! Prompts the user, and repeats a question until the answer is valid.
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use crate::commands::plan_changes::Changes;
 use crate::error::CliError;
 use crate::notes;
 
-/// Prompts on the terminal.
+/// Prompts the user on the terminal.
 pub struct Prompter<'a> {
     /// Input for answers.
     pub answers: &'a mut dyn BufRead,
 }
 
 impl Prompter<'_> {
-    /// Prompts until the plan accepts the answer, and applies it.
+    /// Prompts until the plan is valid with the answer, and applies the answer.
     pub fn until_accepted(
         &mut self,
         asks: &str,
@@ -40,11 +40,11 @@ impl Prompter<'_> {
                 }),
                 Err(error) => Some(error.message),
             };
-            notes::tell(&wrong.unwrap_or_else(|| "no plan accepts this value".to_owned()));
+            notes::tell(&wrong.unwrap_or_else(|| "the plan does not allow this value".to_owned()));
         }
     }
 
-    /// Prompts for a new file.
+    /// Prompts for the name of a new file.
     pub fn file(&mut self, default: &str) -> Result<PathBuf, CliError> {
         loop {
             let path = PathBuf::from(self.question("Which file?", default)?);
@@ -55,7 +55,7 @@ impl Prompter<'_> {
         }
     }
 
-    /// Prompts once; an empty answer selects the default.
+    /// Prompts once. An empty answer selects the default.
     pub fn question(&mut self, asks: &str, default: &str) -> Result<String, CliError> {
         let shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
         notes::tell(&format!("{asks}{shown}"));
@@ -63,7 +63,7 @@ impl Prompter<'_> {
         let mut line = String::new();
         match self.answers.read_line(&mut line) {
             Ok(0) => {
-                Err(CliError::usage("the questions were not answered").hint("give flags instead"))
+                Err(CliError::usage("the questions were not answered").hint("use flags instead"))
             }
             Ok(_) if line.trim().is_empty() => Ok(default.to_owned()),
             Ok(_) => Ok(line.trim().to_owned()),

@@ -1,4 +1,5 @@
-//! Questions of `plimsoll plan new` on a terminal: plan, directories, amount of data and duration.
+//! Questions that `plimsoll plan new` asks on a terminal: plan, directories, amount of data and
+//! duration.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::notes;
 /// question is repeated.
 ///
 /// # Errors
-/// Input that ends too early, or invalid flags.
+/// The input ends too early, or the flags are invalid.
 pub fn ask(
     mut changes: Changes,
     wants_file: bool,
@@ -27,12 +28,14 @@ pub fn ask(
         let by_number = answer.parse::<usize>().ok().and_then(|n| gallery().get(n.wrapping_sub(1)));
         match by_number.copied().or_else(|| gallery_plan(&answer)) {
             Some(plan) => break plan,
-            None => {
-                notes::tell(&format!("{} is not one of them", plimsoll_plan::one_line(&answer)))
-            }
+            None => notes::tell(&format!(
+                "{} is not one of these plans",
+                plimsoll_plan::one_line(&answer)
+            )),
         }
     };
-    // Checks the flags before the first question, because their errors are not errors of answers.
+    // Check the flags before the first question: an error in a flag must not be reported as an
+    // error in an answer.
     let plan = changes.plan(name.name)?.resolve();
     let is_mail = plan.workload.mailbox().is_some();
     if !changes.has_target() {
@@ -50,7 +53,7 @@ pub fn ask(
             },
         )?;
         if is_mail && !changes.path.is_empty() {
-            let asks = "Log directory? Empty: with the databases";
+            let asks = "Log directory? Empty: same as the databases";
             requested.until_accepted(asks, "", name.name, &mut changes, &|changes, logs| {
                 changes.logs.extend((!logs.is_empty()).then(|| logs.to_owned()));
             })?;
