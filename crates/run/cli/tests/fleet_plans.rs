@@ -205,7 +205,7 @@ fn are_listed_and_defended(sandbox: &Sandbox, place: &Path, runs: &[PathBuf]) {
     assert!(listed.iter().all(|run| run["hosts"] == serde_json::json!(["one", "two"])));
     assert!(listed.iter().all(|run| run["position"].is_u64() && run["bundle"].is_string()));
     let one = runs[0].display().to_string();
-    sandbox.run(&["verify", &one]).expect(0).says("holds");
+    sandbox.run(&["verify", &one]).expect(0).says("INTACT");
     sandbox.run(&["runs", "show", &one]).says("Slowest");
     let experiment = place.display().to_string();
     sandbox.run(&["verify", &experiment]).expect(0);

@@ -72,11 +72,7 @@ impl Case<'_> {
             Bound::PerS(limit) => (Some(*limit), String::new()),
             Bound::OfBefore(share) => (
                 level.map(|level| level * share),
-                format!(
-                    "limit: {:.0} % of the value before \
-                    the event",
-                    share * 100.0
-                ),
+                format!("the limit is {:.0} % of the value before the event", share * 100.0),
             ),
         };
         if let Some(iops) = iops {

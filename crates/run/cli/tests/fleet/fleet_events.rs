@@ -101,7 +101,7 @@ fn an_event_happens_once_on_its_host_and_windows_are_of_the_sum() {
         (&true.into(), &true.into())
     );
     assert_ne!(verdict["verdict"], "INVALID", "{verdict:#}");
-    for says in ["later on local-2", "all hosts: 10 % of the value before the event"] {
+    for says in ["later on local-2", "all hosts: the limit is 10 % of the value before the event"] {
         ran.says(says);
     }
     let bundle = fleet_in(&sandbox.path("share/plimsoll/runs"));

@@ -91,7 +91,7 @@ fn a_host_that_does_not_answer_or_has_no_directory_ends_the_test_before_it_write
     refused.says("no route to node5");
     refused.says("`ssh node5 plimsoll --version` must print");
     std::fs::remove_dir(rig.sandbox.path("node4")).unwrap();
-    rig.cuts("node4").expect(2).says("specify a directory whose parent exists");
+    rig.cuts("node4").expect(2).says("specify a directory, not a file; its parent must exist");
     let tool = rig.sandbox.path("tools/plimsoll");
     std::fs::remove_file(&tool).unwrap();
     std::os::unix::fs::symlink("/bin/echo", &tool).unwrap();

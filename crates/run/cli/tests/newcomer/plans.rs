@@ -213,7 +213,7 @@ fn plans_are_listed_shown_and_made() {
     assert_eq!(json.as_array().unwrap().len(), gallery().len());
     sandbox.run(&["plan", "show", "oltp"]).expect(0).says("# Sources:");
     sandbox.run(&["plan", "show", "olpt"]).expect(2).says("did you mean oltp?");
-    sandbox.run(&["plan", "show", "oltp.toml"]).expect(2).says("write `oltp`");
+    sandbox.run(&["plan", "show", "oltp.toml"]).expect(2).says("use `oltp`");
     let data = text(&sandbox.data());
     let made = ["plan", "new", "oltp", "--path", &data, "--out", "mine.toml"];
     let smaller = with_sets(&made, &["workload.matrix.file_size=1MiB", "phases.measure=10m"]);

@@ -97,7 +97,7 @@ fn what_earlier_rules_accused_is_judged_by_todays() {
 fn a_report_is_named_only_where_there_is_one() {
     let earlier = EarlierBundle::of("rules-9");
     let show = || earlier.sandbox.run(&["runs", "show", &earlier.bundle]).expect(0);
-    let none = format!("report: none; `plimsoll judge {}` writes it", earlier.bundle);
+    let none = format!("report: none; `plimsoll judge {}` creates it", earlier.bundle);
     show().says(&none);
     earlier.sandbox.run(&["judge", &earlier.bundle]).expect(0);
     assert!(Path::new(&earlier.bundle).join("report.html").is_file());

@@ -94,11 +94,11 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     let workload = "sizes = \"64KiB\"\nreads = 50\nqueue_depth = 2\nfile_size = \"16MiB\"";
     let path = plan(&sandbox, &format!("device = {:?}", device.name), workload, "verify = true");
     let ran = sandbox.run(&["run", &path, "-q"]).expect(2);
-    ran.says("holds an ext2, ext3 or ext4 file system");
+    ran.says("contains an ext2, ext3 or ext4 file system");
     ran.says("--destroy");
     // A dry run also reads the device, but writes nothing.
     let dry = |more: &[&str]| sandbox.run(&[&["run", &path, "--dry-run"], more].concat());
-    dry(&[]).expect(2).says("holds an ext2, ext3 or ext4 file system");
+    dry(&[]).expect(2).says("contains an ext2, ext3 or ext4 file system");
     dry(&["--destroy", "/dev/null"]).expect(2).says("--destroy");
     dry(&["--destroy", &device.name]).expect(0).says("64 MiB; its data will be overwritten");
     dry(&[]).expect(2);
@@ -158,7 +158,7 @@ fn repeats_on_a_blank_device_go_on() {
     let ran = sandbox.run(&["run", &path, "-q"]);
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     // Another plan is rejected.
-    sandbox.run(&["run", &path, "-q"]).expect(2).says("holds data");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("contains data");
 }
 
 #[test]

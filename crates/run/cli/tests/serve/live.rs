@@ -169,7 +169,7 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
         "random reads",
         "live-working-set",
         "live-random",
-        "stop it where it was started",
+        "stop the run in the terminal where it was started",
         "/api/live/events?process=",
     ] {
         assert!(shown.contains(says), "{says}\n{shown:.3000}");

@@ -54,7 +54,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
         (format!("/compare?run={first}&run={second}"), "Side by side"),
         (format!("/compare?run={first}&run={second}"), "<dt>host</dt>"),
         (format!("/compare?run={first}&run={second}"), "<dt>plan</dt><dd>small</dd>"),
-        ("/audit".to_owned(), "Paste what fio"),
+        ("/audit".to_owned(), "Paste the output of fio"),
     ];
     for (path, says) in &pages {
         let answer = server.get(path).expect(200);
@@ -330,7 +330,7 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
     server.send("/api/runs", &plan).expect(200);
     let second = server.send("/api/runs", &plan).expect(409).json();
     let says = second["error"]["message"].as_str().unwrap();
-    assert!(says.contains("one at a time"), "{says}");
+    assert!(says.contains("one run at a time"), "{says}");
     // Percentiles are available a second after the measurement starts.
     support::wait_until("percentiles", || {
         let live = server.live();
@@ -486,7 +486,7 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
         job_on(place, "1s", &["a"]) + &format!("[b]\nstonewall\nrw=write\ndirectory={way}\n");
     let stages: Vec<String> = (0..101).map(|n| format!("s{n}")).collect();
     let stages: Vec<&str> = stages.iter().map(String::as_str).collect();
-    let long = "x".repeat(300);
+    let long = "x".repeat(180);
     for (job, says) in [
         (job_on("data", "1s", &["a"]), "is not an absolute path"),
         ("[a]\nrw=read\nsize=1m\nruntime=1\n".to_owned(), "has no target"),
@@ -698,7 +698,7 @@ fn nothing_is_started_that_is_not_allowed() {
     let without = Server::start(&sandbox, &[]);
     let refused = without.send("/api/runs", &plan_on(&inside, "1s")).expect(403).text();
     assert!(refused.contains("no --allow-path was given"), "{refused}");
-    assert!(without.get("/start").expect(200).text().contains("starts no plan that writes"));
+    assert!(without.get("/start").expect(200).text().contains("does not start plans that write"));
     drop(without);
     let file = sandbox.path("tokens");
     std::fs::write(&file, "view 0123456789abcdef\nrun fedcba9876543210\n").unwrap();

@@ -111,9 +111,9 @@ fn what_s3_does_not_have_is_refused() {
     let small = "files = 1\nfile_size = \"1MiB\"";
     let refused = |workload: &str| run(&sandbox, "http://127.0.0.1:1", workload, &[]).expect(2);
     refused(&format!("metadata = 5\n{small}")).says("S3 has no rename");
-    refused(&format!("reads = 50\nsync = \"fsync\"\n{small}")).says("no sync apart from the write");
+    refused(&format!("reads = 50\nsync = \"fsync\"\n{small}")).says("no separate sync");
     let mixed = "size_mix = [{ size = \"8KiB\", share = 50 }, { size = \"64KiB\", share = 50 }]";
-    refused(&format!("reads = 50\n{mixed}\n{small}")).says("a write replaces an object");
+    refused(&format!("reads = 50\n{mixed}\n{small}")).says("a write replaces a whole object");
 }
 
 #[test]
