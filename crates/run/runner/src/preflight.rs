@@ -265,8 +265,7 @@ fn report_space(
     if written > 0 && !plan.targets.iter().all(|t| has_no_space(&t.kind)) {
         let all = SizeBytes(written.saturating_mul(times)).about();
         listener.say(&format!(
-            "the run writes {all} to create the data, and additionally the \
-            writes of the load"
+            "the run writes {all} to create the data; the writes of the load are not included"
         ));
     }
     lacking

@@ -262,7 +262,7 @@ fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
     bundle.run.classes.push(second);
     let verdict = judge(&bundle);
     assert_eq!(check(&verdict, "read_latency_p9999").ok, None);
-    assert!(check(&verdict, "read_latency_p9999").note.contains("too few for"));
+    assert!(check(&verdict, "read_latency_p9999").note.contains("too few for the p9999"));
     assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
 }
 
