@@ -233,11 +233,14 @@ impl Database {
 
     /// Returns the log position before which every change was written. Changes in completed writes
     /// count as written even if they are not yet flushed.
+    ///
+    /// The position is durable, so that recovery finds every log block before a checkpoint. Without
+    /// dirty pages, only a block without changes, which records a checkpoint, can still be in flight.
     fn floor(&self, pool: &Pool) -> u64 {
         let dirty = self.cache.oldest_dirty().map(|at| self.cache.frames[at as usize].rec_lsn);
         let flushing = self.flushing_rec_lsn.unwrap_or(u64::MAX);
-        let append = self.log.append_lsn();
-        append.min(dirty.unwrap_or(append)).min(flushing).min(pool.rec_lsn_min(self.place))
+        let durable = self.log.durable_lsn();
+        durable.min(dirty.unwrap_or(durable)).min(flushing).min(pool.rec_lsn_min(self.place))
     }
 
     /// Returns true if it is too early to check whether the checkpoint can advance.

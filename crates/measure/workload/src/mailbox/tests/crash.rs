@@ -283,13 +283,13 @@ fn any(seed: u64) -> (MailboxConfig, Latency) {
     (config, latency)
 }
 
-/// Two hundred stores of random shapes, with a few crashes each: no store hangs, and none loses a
+/// Five hundred stores of random shapes, with a few crashes each: no store hangs, and none loses a
 /// commit.
 #[test]
 fn nothing_is_lost_whatever_the_shape() {
     let mut all = History::default();
     let shapes = std::env::var("CRASH_SHAPES").ok().and_then(|count| count.parse().ok());
-    for seed in 0..shapes.unwrap_or(200) {
+    for seed in 0..shapes.unwrap_or(500) {
         let (config, latency) = any(seed);
         config.validate().unwrap_or_else(|error| panic!("shape {seed}: {error}"));
         let mut base = Base::new(config);
