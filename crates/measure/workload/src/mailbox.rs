@@ -1,5 +1,5 @@
-//! The mail store: a database engine with real data, a log and recovery. It only determines the
-//! I/O, and does not execute it.
+//! The mail store: a database engine with real data, a log and recovery. This module decides which
+//! I/O to do; a driver executes it.
 //!
 //! A store has several databases. Each database is a file of 32 KiB pages with a page cache, and
 //! has a log in a ring of preallocated files. Logical sessions execute operations on records:
@@ -11,20 +11,19 @@
 //! | machine | does |
 //! |---|---|
 //! | [`Create`] | writes the first database |
-//! | [`Format`] | writes the logs full, so that the measured phase recycles them |
-//! | [`Duplicate`] | reads the first database and writes it, re-stamped, as the others |
-//! | [`Group`] | the load |
+//! | [`Format`] | fills all log files, so that the measured phase only overwrites existing blocks |
+//! | [`Duplicate`] | reads the first database, and writes its pages with new stamps to all other databases |
+//! | [`Group`] | executes the load |
 //! | [`Scan`] | reads and checks every page: the checksum phase, and streaming backup |
-//! | [`Recover`] | replays the log from the checkpoint, and writes what was lost |
-//! | [`Verify`] | proves that every durably committed change is there, and names what is not |
+//! | [`Recover`] | replays the log from the checkpoint, and rewrites pages that a crash lost |
+//! | [`Verify`] | proves that every durably committed change exists, and lists missing changes |
 //!
 //! Each machine passes the [`Store`] to the next machine. A driver without data
-//! ([`crate::step::NoBytes`]) issues the same I/Os. The store then records only 16 bits of
-//! occupancy for each page instead of the content.
+//! ([`crate::step::NoBytes`]) issues the same I/Os. In this case, the store records 16 bits for
+//! each page, one for each occupied slot, instead of the content.
 
 mod arrivals;
 mod attention;
-mod bursts;
 mod cache;
 mod cleaner;
 mod config;
@@ -65,7 +64,7 @@ pub use record::LogFault;
 pub use session::{Commit, OperationKind, Witness};
 pub use store::{DatabaseState, GroupPart, LogPosition, Store, spread};
 
-/// Deliberate defects of a store, which show that the crash tests detect them.
+/// Deliberate defects of a store. They show that the crash tests detect defects.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutant {
@@ -75,8 +74,8 @@ pub(crate) enum Mutant {
     AcknowledgeBeforeFlush,
     /// Writes pages before the log records of their changes are durable.
     PageBeforeLog,
-    /// Overwrites log blocks that are still needed according to the checkpoint in the last durable
-    /// block.
+    /// Overwrites log blocks that recovery still needs, according to the checkpoint in the last
+    /// durable block.
     RingBeyondCheckpoint,
     /// Continues the log in the old epoch after a recovery.
     EpochKept,

@@ -40,14 +40,13 @@ section! {
         page_size: SizeBytes = "32KiB", "Jetstress 2013, DatabasePageSize 32768";
         /// Total page cache, which is divided among the databases.
         cache: SizeBytes | "32 MiB × threads, at least the databases' minimum", "unconfirmed: one published figure of 256 MiB for 8 threads";
-        /// Share of the cache that write-back keeps free so that reads find a free page.
-        cache_free_share: Share = 0.02, "unconfirmed";
+        /// Write-back frees pages until this share of the cache is free.
+        cache_free_share: Share = 0.02, "JET_paramStopFlushThreshold, 2 % in the open-sourced engine";
+        /// Write-back starts when less than this share of the cache is free, so that database
+        /// writes come in bursts. At most `cache_free_share`.
+        cache_low_share: Share | "0.01, at most `cache_free_share`", "JET_paramStartFlushThreshold, 1 % in the open-sourced engine";
         /// Maximum database writes in flight per database.
         writes_in_flight: Count = 16, "unconfirmed: 16 in the open-sourced engine's SSD profile";
-        /// Interval between bursts of database writes. A burst writes the oldest dirty pages until
-        /// at most a quarter of the cache is dirty. The maximum is `1m`; with `0s`, each page is
-        /// written only when it must be.
-        write_interval: DurationNs = "0s", "the bursts are inferred from published latencies; no document states the interval";
         /// Maximum size of the log per database before dirty pages must be written back.
         checkpoint_depth: SizeBytes = "20MiB", "Exchange 2010 stand-alone; 100 MiB is documented for two or more copies";
         /// Size of the log between two flushes of a database. Each flush advances the checkpoint.

@@ -32,8 +32,8 @@ const LOG_MAX: u64 = 1 << 46;
 const COPIES_MAX: u64 = 16;
 const WRITES_MAX: u64 = 1024;
 const LOG_WRITES_MAX: u64 = 64;
-/// Range of the interval between two bursts of database writes.
-const WRITE_INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
+/// Share of free frames at which write-back starts by default.
+const CACHE_LOW_SHARE: f64 = 0.01;
 /// Maximum pause of a session: 18 minutes. With a longer pause, there is hardly any load.
 const THINK_MAX: DurationNs = DurationNs::s(18 * 60);
 const WEIGHT_MAX: f64 = 1000.0;
@@ -84,13 +84,13 @@ pub(super) fn resolve(
         cache_bytes: cache(raw, databases, threads, cx),
         cache_from_threads: raw.cache.is_none(),
         cache_free_share: cache_free_share(raw, cx),
+        cache_low_share: cache_low_share(raw, cx),
         writes_in_flight: small(
             raw.writes_in_flight.value.0,
             WRITES_MAX,
             &raw.writes_in_flight.at,
             cx,
         ),
-        write_interval_ns: write_interval(raw, cx),
         checkpoint_depth_bytes: raw.checkpoint_depth.value.0,
         checkpoint_step_bytes: checkpoint_step(raw, cx),
         log_file_size_bytes: log_size(raw, cx),
@@ -399,15 +399,6 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
     small(files, LOG_FILES_MAX, at, cx)
 }
 
-fn write_interval(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
-    let interval_ns = raw.write_interval.value.0;
-    if interval_ns > 0 && !WRITE_INTERVAL_NS.contains(&interval_ns) {
-        let help = "use 1 ms to 1 min, or 0 s to write each page only when it must be written";
-        cx.fail(&raw.write_interval.at, "is out of range".to_owned(), help.to_owned());
-    }
-    interval_ns
-}
-
 fn checkpoint_step(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let depth = raw.checkpoint_depth.value;
     let Some(given) = &raw.checkpoint_step else { return (depth.0 / 16).max(1) };
@@ -443,6 +434,17 @@ fn cache_free_share(raw: &MailboxRaw, cx: &mut Cx) -> f64 {
         );
     }
     share
+}
+
+fn cache_low_share(raw: &MailboxRaw, cx: &mut Cx) -> Option<f64> {
+    let most = raw.cache_free_share.value.0;
+    let share = raw.cache_low_share.as_ref().map_or(CACHE_LOW_SHARE.min(most), |s| s.value.0);
+    if let Some(given) = raw.cache_low_share.as_ref().filter(|_| share > most) {
+        let message = format!("{share} is greater than `cache_free_share`, {most}");
+        let help = "write-back must start before it stops: use a smaller share";
+        cx.fail(&given.at, message, help);
+    }
+    (share < most).then_some(share)
 }
 
 /// Checks that a transfer is a whole number of pages.

@@ -52,13 +52,14 @@ pub struct Mailbox {
     pub cache_bytes: u64,
     /// True if `cache_bytes` depends on the number of threads.
     pub cache_from_threads: bool,
-    /// Share of the cache that write-back keeps free so that reads find a free page.
+    /// Share of the cache that is free when write-back stops.
     pub cache_free_share: f64,
+    /// Write-back starts when less than this share of the cache is free. `None` if it starts and
+    /// stops at `cache_free_share`, as in older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_low_share: Option<f64>,
     /// Maximum database writes in flight per database.
     pub writes_in_flight: u32,
-    /// Interval between bursts of database writes; 0 for no bursts.
-    #[serde(default, skip_serializing_if = "is_unset")]
-    pub write_interval_ns: u64,
     /// Maximum size of the log per database before dirty pages must be written back.
     pub checkpoint_depth_bytes: u64,
     /// Size of the log between two flushes of a database. Each flush advances the checkpoint.
@@ -131,10 +132,6 @@ pub fn least_cache_bytes(threads: u32, databases: u32, coalesce_max_bytes: u64) 
 pub fn default_cache_bytes(threads: u32, databases: u32, coalesce_max_bytes: u64) -> u64 {
     let by_threads = CACHE_BYTES_PER_THREAD.saturating_mul(u64::from(threads));
     by_threads.max(least_cache_bytes(threads, databases, coalesce_max_bytes))
-}
-
-fn is_unset(number: &u64) -> bool {
-    *number == 0
 }
 
 impl Mailbox {

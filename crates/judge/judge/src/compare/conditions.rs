@@ -39,12 +39,11 @@ const NOT_CONDITIONS: [&str; 11] = [
 
 /// Fields that are settings and not part of the workload. If two plans each follow the best
 /// practice for their system, they may differ in these settings.
-const SETTINGS: [&str; 15] = [
+const SETTINGS: [&str; 14] = [
     "engine.",
     "workload.mailbox.threads",
     "workload.mailbox.cache_",
     "workload.mailbox.writes_in_flight",
-    "workload.mailbox.write_interval_ns",
     "workload.mailbox.log_writes_in_flight",
     "workload.mailbox.log_buffer_bytes",
     "workload.mailbox.log_file",
@@ -64,8 +63,8 @@ pub struct ConditionDifference {
     pub name: String,
     /// Value on each side.
     pub values: Vec<String>,
-    /// True if the user accepted the difference, or if the condition is a setting and both plans
-    /// follow best practice.
+    /// True if the user accepted the difference. Also true if the condition is a setting and both
+    /// plans follow best practice.
     pub accepted: bool,
     /// True if this condition is the subject of the comparison.
     #[serde(default)]
@@ -141,8 +140,8 @@ fn is_setting(name: &str) -> bool {
             .is_some_and(|field| SETTINGS.iter().any(|setting| field.starts_with(setting)))
 }
 
-/// Returns a side's conditions. Values that differ between its runs are joined. With `mounts`,
-/// mount options are conditions. With `host`, properties of the host are conditions.
+/// Returns a side's conditions. Values that differ between its runs are joined. If `mounts` is
+/// true, mount options are conditions. If `host` is true, properties of the host are conditions.
 fn describe(side: &Side<'_>, mounts: bool, host: bool) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (bundle, verdict) in &side.runs {
@@ -236,7 +235,8 @@ fn conditions_of_host(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String>
 /// not affect I/O.
 const NOT_LIMITING: [&str; 4] = ["pending signals", "processes", "msgqueue size", "core file size"];
 
-/// Returns the limits and priorities of the load. Limits that are not set have no entry.
+/// Returns the limits and priorities of the processes that issue the load. Limits that are not set
+/// have no entry.
 fn limits(bundle: &Bundle) -> Vec<(String, String)> {
     if bundle.run.driver != Driver::Real {
         return Vec::new();
@@ -284,7 +284,7 @@ fn interface(bundle: &Bundle) -> String {
     format!("{}, {}", engine.kind, if direct { "direct" } else { "buffered" })
 }
 
-/// Describes whether an earlier run had already used the data.
+/// Describes whether the data of an earlier run was reused.
 fn data(bundle: &Bundle) -> &'static str {
     match bundle.run.experiment.as_ref().and_then(|place| place.data_of_run.as_ref()) {
         Some(_) => "reused from the previous run",
@@ -292,8 +292,8 @@ fn data(bundle: &Bundle) -> &'static str {
     }
 }
 
-/// Files count as not cached if a smaller share of them is in the page cache. They count as fully
-/// cached above the share in the next constant.
+/// Files count as not cached if the share in the page cache is smaller than this constant. They
+/// count as fully cached if it is larger than the next constant.
 const NONE_RESIDENT: f64 = 0.05;
 const ALL_RESIDENT: f64 = 0.95;
 

@@ -5,9 +5,9 @@
 //! write of its page has completed, and a flush of the file that was issued after that write has
 //! also completed.
 //!
-//! Writes can be issued in bursts, as mail servers do. At a fixed interval, the pages that have
-//! been dirty for longest are written, until at most a quarter of the cache is dirty. Between the
-//! bursts, a page is written only if the cache or the log would otherwise have no space.
+//! As in mail servers, two thresholds control the eviction: it starts when few frames are free, and
+//! stops when enough are free. Dirty pages are therefore written in bursts. The databases of a group
+//! start together, because a mail server has one cache for all databases.
 
 use crate::step::{Io, IoKind};
 
@@ -21,10 +21,21 @@ use super::pool::{Pool, WriteSlot};
 const SEARCH_MAX: usize = 64;
 
 impl Database {
+    /// Returns true if eviction must start: few frames are free, or will be free after their
+    /// writes.
+    #[inline(always)]
+    pub fn is_low(&self) -> bool {
+        self.cache.free_count() + self.evictions_pending < self.free_low
+    }
+
     /// Frees the least recently used frames until enough frames are free, or will be free after
     /// their writes.
     #[inline(always)]
     pub fn scavenge(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
+        self.scavenging |= self.is_low();
+        if !self.scavenging {
+            return;
+        }
         while self.cache.free_count() + self.evictions_pending < self.free_target {
             let Some(at) = self.cache.oldest() else { return };
             let frame = &self.cache.frames[at as usize];
@@ -39,6 +50,7 @@ impl Database {
                 return;
             }
         }
+        self.scavenging = false;
     }
 
     /// A frame that is being written becomes free at the end of the write.
@@ -49,20 +61,16 @@ impl Database {
     }
 
     /// Writes the pages that have been dirty for longest, if the log since their first change
-    /// exceeds the checkpoint depth, or if a burst must write them. When the database is closing or
-    /// the log is full, writes all dirty pages.
+    /// exceeds the checkpoint depth. When the database is closing or the log is full, writes all
+    /// dirty pages.
     #[inline(always)]
     pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         let depth = self.depth_to_write_bytes();
-        if depth > 0 && !self.bursts.begin(ctx.now_ns) {
-            return;
-        }
         let mut at = self.cache.oldest_dirty();
         let mut passed = 0;
         while let Some(frame_at) = at.filter(|_| passed < SEARCH_MAX) {
             let frame = &self.cache.frames[frame_at as usize];
             if self.may_stay_dirty(frame.rec_lsn, depth) {
-                self.bursts.end();
                 return;
             }
             if self.writes >= self.writes_max {
@@ -80,20 +88,18 @@ impl Database {
     /// Returns true if write-back and checkpoint have no work until the next event.
     #[inline(always)]
     pub fn is_at_rest(&self) -> bool {
-        let enough = self.cache.free_count() + self.evictions_pending >= self.free_target;
+        let enough = !self.scavenging && !self.is_low();
         let depth = self.depth_to_write_bytes();
-        let shallow = depth > 0 && self.bursts.is_waiting()
-            || self.cache.oldest_dirty().is_none_or(|at| {
-                self.may_stay_dirty(self.cache.frames[at as usize].rec_lsn, depth)
-            });
+        let shallow = self
+            .cache
+            .oldest_dirty()
+            .is_none_or(|at| self.may_stay_dirty(self.cache.frames[at as usize].rec_lsn, depth));
         enough && shallow && self.closing == Closing::Open && self.checkpoint_can_wait()
     }
 
     /// Returns true if the page that has been dirty for longest need not be written yet.
     fn may_stay_dirty(&self, rec_lsn: u64, depth: u64) -> bool {
-        let frames = self.cache.frames.len();
-        let few = self.bursts.may_leave(self.cache.dirty_count() as usize, frames);
-        few && self.log.append_lsn().saturating_sub(rec_lsn) <= depth
+        self.log.append_lsn().saturating_sub(rec_lsn) <= depth
     }
 
     /// Returns the maximum distance, in bytes, between the first change of a dirty page and the end

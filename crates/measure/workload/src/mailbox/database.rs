@@ -2,7 +2,6 @@
 
 use crate::step::{Class, ClassGroup, Io, IoKind};
 
-use super::bursts::Bursts;
 use super::cache::{Cache, NONE};
 use super::config::MailboxConfig;
 use super::context::{Ctx, Purpose, Token};
@@ -123,11 +122,16 @@ pub(crate) struct Database {
     pub writes: u32,
     pub writes_max: u32,
     pub evictions_pending: u32,
+    /// Number of free frames below which eviction starts.
+    pub free_low: u32,
+    /// Number of free frames at which eviction stops.
     pub free_target: u32,
+    /// True from the start of an eviction until enough frames are free, or will be free after their
+    /// writes.
+    pub scavenging: bool,
     pub depth_bytes: u64,
     pub step_bytes: u64,
     pub coalesce_pages: u32,
-    pub bursts: Bursts,
     /// Log position before which every change is durable in the database file.
     pub checkpoint: u64,
     /// End of the log when an advance of the checkpoint was last checked.
@@ -175,6 +179,8 @@ impl Database {
         };
         let share = (f64::from(frames) * config.cache_free_share) as u32;
         let free_target = share.max(sessions.saturating_mul(2).min(frames / 8)).max(2);
+        let low = (f64::from(frames) * config.cache_low_share) as u32;
+        let free_low = low.max(sessions.min(frames / 16)).clamp(1, free_target);
         let log = LogWriter::new(config, wiring, state.log, state.pages_used);
         let next_lsn = state.log.next_lsn;
         Self {
@@ -193,10 +199,11 @@ impl Database {
             writes: 0,
             writes_max: config.writes_in_flight,
             evictions_pending: 0,
+            free_low,
             free_target,
+            scavenging: false,
             depth_bytes: config.checkpoint_depth_bytes,
             step_bytes: config.checkpoint_step_bytes,
-            bursts: Bursts::new(config, place),
             coalesce_pages: config.coalesce_bytes / config.page_bytes,
             checkpoint: state.log.checkpoint,
             asked_lsn: 0,

@@ -347,6 +347,7 @@ impl Group {
             while let Some(session) = self.next_session(ctx.now_ns) {
                 self.run_session(session, ctx);
             }
+            self.scavenge_together();
             let closing = self.stopping && self.stopped as usize == self.sessions.len();
             let mut next = self.attention.first(0);
             while let Some(place) = next {
@@ -378,6 +379,21 @@ impl Group {
         }
     }
 
+    /// If one database must evict pages, all databases of the group do. A mail server has one cache
+    /// for all databases, so that the writes of all of them come in the same bursts.
+    fn scavenge_together(&mut self) {
+        let mut next = self.attention.first(0);
+        while let Some(place) = next {
+            let d = &self.databases[place];
+            if d.is_low() && !d.scavenging {
+                self.databases.iter_mut().for_each(|d| d.scavenging = true);
+                self.attention.stir_all();
+                return;
+            }
+            next = self.attention.first(place + 1);
+        }
+    }
+
     /// Skips a served database until its next event or timer. It is not skipped if it still has
     /// work for the next step, if it may need a buffer but all buffers are in use, or if one of its
     /// waiting commits is already durable.
@@ -391,8 +407,7 @@ impl Group {
         let maintenance = d.maintenance.deadline_ns().filter(|_| !self.stopping);
         // If the log cannot issue another write now, a completion will wake it.
         let lazy = d.log.deadline_ns().filter(|&at| at > now_ns);
-        let burst = d.bursts.deadline_ns().filter(|&at| at > now_ns && !self.stopping);
-        self.attention.settle(place, rests, earliest(earliest(maintenance, lazy), burst));
+        self.attention.settle(place, rests, earliest(maintenance, lazy));
     }
 
     /// Returns the earliest time at which something is due even if no I/O completes.

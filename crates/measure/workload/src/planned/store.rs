@@ -5,16 +5,17 @@ use plimsoll_plan as plan;
 use super::PlannedError;
 use crate::mailbox::{DatabaseConfig, MailboxConfig, Mix, Pace};
 
-/// The shares of a mix are exact to a hundredth of a percent.
+/// Factor that converts a share in percent to a whole number. Shares are exact to a hundredth of a
+/// percent.
 const MIX_SCALE: f64 = 100.0;
-/// The weights of a bias are exact to a thousandth.
+/// Factor that converts the weights of a bias to whole numbers. They are exact to a thousandth.
 const BIAS_SCALE: f64 = 1000.0;
 
 /// Creates the store's configuration. Databases are assigned to `database_directories` in rotation,
 /// and logs to the remaining directories.
 ///
 /// # Errors
-/// A number is too large for a mail store.
+/// A number in the plan is too large for a mail store.
 pub fn config(
     mailbox: &plan::Mailbox,
     seed: u64,
@@ -64,8 +65,8 @@ pub fn config(
         lazy_commit_share: mailbox.lazy_commit_share,
         lazy_flush_ns: mailbox.lazy_flush_ns,
         cache_free_share: mailbox.cache_free_share,
+        cache_low_share: mailbox.cache_low_share.unwrap_or(mailbox.cache_free_share),
         writes_in_flight: mailbox.writes_in_flight,
-        write_interval_ns: mailbox.write_interval_ns,
         log_writes_in_flight: mailbox.log_writes_in_flight,
         cache_bytes: mailbox.cache_bytes,
         coalesce_bytes: bytes("coalesce_max", mailbox.coalesce_max_bytes)?,

@@ -8,7 +8,7 @@ use crate::mailbox::{Group, MailboxConfig, Scan, ScanKind};
 
 const KIB: usize = 1024;
 
-/// Returns the files of a store after some load: the databases' pages in use, and the logs.
+/// Returns the files of a store after some load: the pages in use of the databases, and the logs.
 fn files(compressibility: f64) -> Vec<Vec<u8>> {
     let page = 32 * KIB as u32;
     let config = MailboxConfig {
@@ -57,7 +57,7 @@ fn no_block_is_there_twice() {
     assert_nothing_twice(&files(4.0));
 }
 
-/// Compresses like a storage system: in units of 4 KiB to 32 KiB.
+/// Compresses the data as a storage system does: in units of 4 KiB to 32 KiB.
 fn ratio(pages: &[u8], unit: usize) -> f64 {
     let out: usize = pages
         .chunks_exact(unit)

@@ -56,7 +56,7 @@ struct History {
     log_stalls: u64,
     log_blocks_checked: u64,
     pages_unknown: u64,
-    /// Number of recovered stores that would need another recovery.
+    /// Number of stores that still needed a recovery after they had been recovered.
     unfinished: u64,
     findings: Vec<Finding>,
 }
@@ -75,8 +75,8 @@ impl History {
     }
 }
 
-/// Loads a store and crashes it, recovers it (perhaps with further crashes), verifies it, and
-/// continues with the result, a few times.
+/// Loads a store and crashes it, recovers it (perhaps with further crashes) and verifies it.
+/// Repeats this with the recovered store a few times.
 fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
     let mut choices = Choices::new(seed, 77);
     let mut disk = base.disk.clone();
@@ -120,7 +120,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             reported.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
         }
         if seed.is_multiple_of(4) {
-            // The maps are from before the load, as after a crash of the host.
+            // The maps have the state from before the load, as they may after a crash of the host.
             let old: Vec<SharedGenerationMap> =
                 base.maps.iter().map(SharedGenerationMap::untrusted).collect();
             let mut verify = Verify::new(store(&config, &old), expected(), PHASE_IO);
@@ -164,7 +164,8 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
     reported
 }
 
-/// Runs histories on two threads until there were `crashes` crashes, and fails at the first loss.
+/// Runs histories on two threads until `crashes` crashes have occurred. Fails at the first lost
+/// commit.
 fn survive(config: &MailboxConfig, crashes: u64) -> History {
     if let Some(seed) = std::env::var("CRASH_SEED").ok().and_then(|seed| seed.parse().ok()) {
         let reported = history(&Base::new(config.clone()), seed, Mutant::None);
@@ -194,8 +195,8 @@ fn survive(config: &MailboxConfig, crashes: u64) -> History {
     })
 }
 
-/// Runs histories of a defective store until one shows the defect. Returns their number, and the
-/// failure.
+/// Runs histories of a defective store until a history shows the defect. Returns the number of
+/// histories, and the failure.
 fn catch(mutant: Mutant, shows: impl Fn(&Finding) -> bool) -> u64 {
     let base = Base::new(small(6));
     for seed in 0..200 {
@@ -208,7 +209,7 @@ fn catch(mutant: Mutant, shows: impl Fn(&Finding) -> bool) -> u64 {
     panic!("{mutant:?} was not noticed in 200 histories");
 }
 
-/// A store whose page writes are so slow that its log is repeatedly full.
+/// Returns a store whose page writes are so slow that its log is repeatedly full.
 fn tight(seed: u64) -> MailboxConfig {
     MailboxConfig {
         checkpoint_step_bytes: TIGHT_STEP,
@@ -259,7 +260,7 @@ fn any(seed: u64) -> (MailboxConfig, Latency) {
         coalesce_bytes,
         cache_bytes: count * frames * u64::from(page_bytes),
         writes_in_flight: one_of(&[1, 3, 16]) as u32,
-        write_interval_ns: one_of(&[0, 1_000_000, 50_000_000]),
+        cache_low_share: one_of(&[0, 1, 2]) as f64 / 100.0,
         checkpoint_depth_bytes,
         checkpoint_step_bytes: one_of(&[1, 10_000, 60_000]),
         log_file_bytes,
@@ -349,7 +350,7 @@ fn a_page_written_before_its_log_is_caught() {
     catch(Mutant::PageBeforeLog, ahead);
 }
 
-/// A store that uses `fdatasync` after plain log writes, instead of durable writes.
+/// Runs a store that uses plain log writes followed by `fdatasync`, instead of durable writes.
 #[test]
 fn nothing_is_lost_with_flushed_logs() {
     let config = MailboxConfig { durability: Durability::Fdatasync, ..small(7) };
@@ -357,7 +358,8 @@ fn nothing_is_lost_with_flushed_logs() {
     assert!(all.acknowledged > 5_000 && all.rebuilt > 500, "{all:?}");
 }
 
-/// A store with pages of the default size, whose 64 sectors can tear in more ways.
+/// Runs a store with pages of the default size. Their 64 sectors can tear in more ways than the
+/// sectors of small pages.
 #[test]
 fn nothing_is_lost_with_pages_of_32_kib() {
     let config = MailboxConfig {

@@ -1,5 +1,5 @@
-//! Deliberate damage to a closed store: every machine that reads the store detects it, and reports
-//! its kind and location.
+//! Deliberate damage to a closed store: every machine that reads the store detects the damage, and
+//! reports its kind and location.
 
 use super::disk::{Disk, NextStep};
 use super::fixture::{PHASE_IO, SharedGenerationMap, finish, maps, prepared, small, store};
@@ -10,8 +10,8 @@ use crate::mailbox::{
 
 const PAGE: usize = 32 << 10;
 
-/// A store with pages of 32 KiB that was loaded and closed. It has copies of its files at three
-/// times: after creation, after a first load, and after a second load.
+/// A store with pages of 32 KiB that was loaded and closed. The struct contains copies of the
+/// store's files from three times: after creation, after a first load, and after a second load.
 struct ClosedStore {
     config: MailboxConfig,
     maps: Vec<SharedGenerationMap>,
@@ -85,7 +85,7 @@ impl ClosedStore {
         let (page, damage) = expected[0];
         assert!(said.starts_with("database 1, page "), "{said}");
         assert!(said.contains(&format!("page {page}:")) && said.contains(damage.name()), "{said}");
-        // The load finds the damage by a read or by maintenance, and ends.
+        // A read or the background maintenance of the load finds the damage, and the load ends.
         let sessions: Vec<u32> = (0..self.config.sessions).collect();
         let mut group = Group::new(Box::new(scan).into_store(), &sessions).unwrap();
         disk.run(&mut group, |_, _| NextStep::On);
@@ -137,8 +137,8 @@ fn older_versions_are_stale_or_lost() {
         head.generation -= 1;
         render(&geometry, &head, ClosedStore::page(disk, page));
     });
-    // The page is from an older store on the same storage. It is whole and correct, but from
-    // another run.
+    // The page is from an older store on the same storage. This page is undamaged, but from another
+    // run.
     closed.assert_found(&[(page, Damage::Stale)], |disk| {
         let config = MailboxConfig { run_id: 99, ..closed.config.clone() };
         let geometry = *store(&closed.config, &closed.maps).geometry();
@@ -162,7 +162,7 @@ fn mixed_sectors_are_torn() {
             now[from..to].copy_from_slice(&before[from..to]);
         });
     }
-    // A torn page of which further bytes were changed is corrupt.
+    // If further bytes of a torn page are changed, the page is corrupt.
     closed.assert_found(&[(page, Damage::Corrupt)], |disk| {
         let older = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
         let now = ClosedStore::page(disk, page);

@@ -1,8 +1,8 @@
 //! A simulated disk in virtual time, with a volatile cache that a crash loses.
 //!
 //! Reads see every completed write. A write is durable if it was issued as a durable write, or if
-//! it completed before a later flush was issued. After a crash, any sectors of every other write,
-//! also of a write in flight, may be on the disk: all, none, the first ones, or any subset.
+//! it completed before a later flush was issued. Of every other write, including writes in flight,
+//! any sectors may be on the disk after a crash: all, none, the first ones, or any subset.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -54,14 +54,15 @@ pub struct Disk {
     pub latency: Latency,
     choices: Choices,
     pub now_ns: u64,
-    /// Counts for each class name without the database.
+    /// Counts for each class name. The names do not contain the database.
     pub tallies: BTreeMap<String, Tally>,
     pub groups: BTreeMap<ClassGroup, Tally>,
-    /// Hash over all issued I/Os, to compare runs.
+    /// Hash over all issued I/Os, with which runs are compared.
     pub trace: u64,
-    /// Injected results, for the numbers of I/Os: an `errno`, or a smaller number of bytes.
+    /// Injected results: an `errno`, or a smaller number of bytes. The key is the number of the
+    /// I/O.
     pub failures: BTreeMap<u64, Result<u32, i32>>,
-    /// Faults of acknowledged writes, for the numbers of I/Os.
+    /// Faults of acknowledged writes. The key is the number of the I/O.
     pub lies: BTreeMap<u64, WriteFault>,
     /// Numbers of the log writes that were issued.
     pub log_writes: Vec<u64>,
@@ -72,7 +73,7 @@ pub struct Disk {
     pub issued: u64,
 }
 
-/// Fault of a write that the disk acknowledges.
+/// Fault of a write that the disk acknowledges although it is not executed correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
     /// The data is not written at all.
@@ -81,11 +82,11 @@ pub enum WriteFault {
     Torn,
     /// A bit of the data is flipped.
     Flipped,
-    /// The data is written one block later, or at the start of the file.
+    /// The data is written to a wrong position: one block later, or at the start of the file.
     Misdirected,
 }
 
-/// What the driver does after an event.
+/// Action of the driver after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     On,
@@ -94,8 +95,8 @@ pub enum NextStep {
     Crash,
 }
 
-/// An I/O in flight: the bytes of a write, or the number of volatile writes that a flush makes
-/// durable.
+/// An I/O in flight. It contains the bytes of a write, or the number of volatile writes that a
+/// flush makes durable.
 #[derive(Clone, Debug)]
 struct InFlight {
     io: Io,

@@ -10,8 +10,8 @@ use crate::step::{IoKind, StepWorkload};
 
 const EIO: i32 = 5;
 
-/// If any I/O of a run fails in any way, the run ends with that failure, and the store can be
-/// recovered.
+/// Whichever I/O of a run fails, and however it fails: the run ends with this failure, and the
+/// store can be recovered.
 #[test]
 fn the_first_failure_ends_the_run() {
     let config = MailboxConfig { durability: plimsoll_plan::Durability::Fdatasync, ..small(41) };

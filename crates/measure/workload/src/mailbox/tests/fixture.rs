@@ -8,7 +8,7 @@ use crate::mailbox::{
     MemoryGenerationMap, Phase, PhaseIo, Store,
 };
 
-/// A generation map that outlives its machine, like a map in shared memory.
+/// A generation map that still exists after its machine, like a map in shared memory.
 #[derive(Clone, Debug)]
 pub struct SharedGenerationMap(pub Arc<Mutex<MemoryGenerationMap>>, pub bool);
 
@@ -22,7 +22,7 @@ impl SharedGenerationMap {
         Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), self.1)
     }
 
-    /// Returns a copy in the current state, marked as unreliable.
+    /// Returns a copy of the map in its current state. The copy is marked as unreliable.
     pub fn untrusted(&self) -> Self {
         Self(self.copy().0, false)
     }

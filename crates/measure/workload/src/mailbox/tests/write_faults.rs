@@ -21,7 +21,7 @@ struct Base {
     maps: Vec<SharedGenerationMap>,
 }
 
-/// How the load ends.
+/// Way in which the load ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Closed,
@@ -109,8 +109,8 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
             let checked = base.verify(&honest, &maps, End::Closed);
             assert_eq!(checked.findings(), []);
             assert!(checked.report().log_blocks_checked > 60, "{:?}", checked.report());
-            // Each log has some of the last twenty writes, and none of these writes was overwritten
-            // later.
+            // Each log contains some of the last twenty writes, and later writes have overwritten
+            // none of them.
             let of_last = below(choices.bits(), 20) as usize;
             let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
             let (disk, maps) = base.load(seed, End::Closed, Some((victim, lie)));
@@ -146,8 +146,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
             of_log(&base.recover(&disk, &maps, ReplayFrom::Checkpoint)),
             "recovery: {reported}"
         );
-        // The log proves the loss if there are blocks far enough after the gap. A loss is never
-        // reported wrongly.
+        // The log proves the loss if it contains blocks that are far enough after the gap. A loss
+        // is never reported if no write was lost.
         let untrusted: Vec<SharedGenerationMap> =
             maps.iter().map(SharedGenerationMap::untrusted).collect();
         let verify = base.verify(&honest, &untrusted, End::Crashed);
@@ -186,7 +186,7 @@ fn a_map_that_is_not_trusted_never_accuses() {
     }
 }
 
-/// A page that lost a write is detected without a map if the log still has the write.
+/// A page that lost a write is detected without a map if the log still contains the change.
 #[test]
 fn the_log_proves_lost_pages_without_a_map() {
     let base = Base::new(Durability::Dsync);
