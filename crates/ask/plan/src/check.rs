@@ -6,7 +6,7 @@ use crate::error::{PlanError, PlanErrors};
 use crate::plan::Plan;
 use crate::resolved::{ResolvedError, ResolvedPlan};
 
-/// Result for a valid plan: the resolved plan and its cost.
+/// Result for a valid plan: the resolved plan, the space it requires and its duration.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanCheck {
     /// Always true.
@@ -15,10 +15,10 @@ pub struct PlanCheck {
     pub source_name: String,
     /// SHA-256 of the resolved plan.
     pub sha256: String,
-    /// Number of points of a sweep; 1 for a mail store.
+    /// Number of points of a sweep. A mail store has one point.
     pub points: usize,
-    /// Total warm-up and measuring time of all points, targets and runs. The time to create and
-    /// check data is not included.
+    /// Sum of the warm-up and measuring times of all points, targets and runs. The time to create
+    /// and check data is not included.
     pub measuring_ns: u64,
     /// Required space.
     pub needs: Vec<Need>,
@@ -33,7 +33,7 @@ pub struct Need {
     pub target: String,
     /// Directory, device or export.
     pub directory: String,
-    /// Bytes, including growth reserve and logs.
+    /// Required space in bytes, including growth reserve and logs.
     pub required_bytes: u64,
 }
 
@@ -84,14 +84,15 @@ impl PlanErrors {
 }
 
 impl ResolvedPlan {
-    /// Returns the number of points of a sweep; 1 for a mail store.
+    /// Returns the number of points of a sweep. A mail store has one point.
     #[must_use]
     pub fn point_count(&self) -> usize {
         self.workload.matrix().map_or(1, crate::resolved::Matrix::point_count)
     }
 
-    /// Returns the maximum total warm-up and measuring time of all points, targets and runs. The
-    /// time to create, condition and check data is not included, because it depends on the target.
+    /// Returns the maximum sum of the warm-up and measuring times of all points, targets and runs.
+    /// The time to create, condition and check data is not included, because it depends on the
+    /// target.
     #[must_use]
     pub fn measuring_ns(&self) -> u64 {
         let once = self.phases.warm_up_ns.saturating_add(self.phases.measure_ns);

@@ -1,6 +1,7 @@
-//! Makes foreign text safe for display: one line, without terminal control characters.
+//! Makes text from other programs safe for display: the result is one line without terminal control
+//! characters.
 
-/// Maximum length of a foreign text quoted in a message, in characters.
+/// Maximum length, in characters, of foreign text that a message quotes.
 const QUOTED_MAX: usize = 60;
 
 /// Maximum length of a foreign message, in characters.
@@ -16,14 +17,14 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Returns text of any length as one line.
+/// Returns the text as one line. Its length is not limited.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if is_unprintable(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Returns text that another program, host or file supplied as one line of at most `FOREIGN_MAX`
-/// characters, for a terminal or a log.
+/// Returns foreign text as one line of at most `FOREIGN_MAX` characters, for a terminal or a log.
+/// The text comes from another program, host or file.
 #[must_use]
 pub fn foreign(text: &str) -> String {
     let mut shown = one_line(&text.chars().take(FOREIGN_MAX).collect::<String>());
@@ -33,7 +34,7 @@ pub fn foreign(text: &str) -> String {
     shown
 }
 
-/// Masks the user and password in URLs: each character is replaced by an asterisk.
+/// Masks the user and password in URLs by replacing each of their characters with an asterisk.
 pub(crate) fn mask_login(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -50,8 +51,8 @@ pub(crate) fn mask_login(text: &str) -> String {
     shown
 }
 
-/// Returns true if a terminal would interpret the character, or would display the text around it in
-/// another order.
+/// Returns true if a terminal would interpret the character as a command, or would reverse the
+/// order of the text around it.
 #[must_use]
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()

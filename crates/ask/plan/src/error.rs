@@ -1,4 +1,4 @@
-//! Errors in a plan. Each error has its field, its line and a hint.
+//! Errors in a plan. Each error states the field, the line and a hint.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,7 +11,8 @@ use crate::display_text::mask_login;
 /// Error in a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanError {
-    /// Full name of the field, such as `workload.mailbox.mailbox_size`; empty for a syntax error.
+    /// Full name of the field, such as `workload.mailbox.mailbox_size`. It is empty for a syntax
+    /// error.
     pub field: String,
     /// Line number in the plan, from 1.
     pub line: usize,
@@ -19,7 +20,7 @@ pub struct PlanError {
     pub column: usize,
     /// Length of the marked text in that line, in characters, at least 1.
     pub width: usize,
-    /// Text of the line, with logins in URLs masked.
+    /// Text of the line. Users and passwords in URLs are masked.
     pub line_text: String,
     /// Description of the error.
     pub message: String,
@@ -27,21 +28,21 @@ pub struct PlanError {
     pub help: String,
 }
 
-/// All errors in a plan, in line order; never empty.
+/// All errors in a plan, in the order of their lines. There is at least one error.
 #[derive(Clone, Debug, Error, PartialEq, Eq, Serialize)]
 pub struct PlanErrors {
-    /// File name of the plan, or a name for its source.
+    /// File name of the plan, or the name of another source.
     pub source_name: String,
     /// The errors.
     pub errors: Vec<PlanError>,
 }
 
-/// Maximum number of errors whose lines are located. Each error needs a search for its line, so
-/// that 1 MiB of errors would take hours without a limit.
+/// Maximum number of errors that are recorded. Each error requires a search for its line, so
+/// without a limit, a plan with 1 MiB of errors would take hours.
 pub(crate) const ERRORS_MAX: usize = 100;
-/// Maximum number of errors that are shown. A file with more errors is probably not a plan.
+/// Maximum number of errors in the output. A file with more errors is probably not a plan.
 const SHOWN_MAX: usize = 20;
-/// Maximum number of characters of a line that are shown.
+/// Number of characters to which a line is shortened in the output.
 const LINE_MAX: usize = 160;
 
 impl PlanError {

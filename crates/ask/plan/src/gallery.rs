@@ -1,11 +1,12 @@
-//! Built-in plans for common questions.
+//! Gallery: built-in plans for common questions.
 
-/// A plan of the gallery.
+/// Built-in plan of the gallery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GalleryPlan {
-    /// Name on the command line.
+    /// Name of the plan on the command line.
     pub name: &'static str,
-    /// Text of the plan. The comment at its start states audience, sources, space and time.
+    /// Text of the plan. The comment at the start of the text states the audience, the sources, the
+    /// required space and the duration.
     pub text: &'static str,
 }
 
@@ -48,7 +49,7 @@ const GALLERY: &[GalleryPlan] = gallery![
     "failure-disk-rebuild" in "plans/gallery",
 ];
 
-/// Other names of plans: the product or the short form that users type.
+/// Aliases of plans, such as the name of a product or an abbreviation.
 const ALIASES: &[(&str, &str)] = &[
     ("exchange", "exchange-1000-medium"),
     ("postgresql", "postgres"),
@@ -62,14 +63,14 @@ const ALIASES: &[(&str, &str)] = &[
 ];
 
 impl GalleryPlan {
-    /// Returns the plan's other names.
+    /// Returns the aliases of the plan.
     pub fn aliases(&self) -> impl Iterator<Item = &'static str> {
         let own = self.name;
         ALIASES.iter().filter(move |(_, name)| *name == own).map(|(alias, _)| *alias)
     }
 
-    /// Returns the text after a keyword such as `Needs:` in the plan's comment; empty without the
-    /// keyword.
+    /// Returns the text after a keyword such as `Needs:` in the plan's comment. The result is empty
+    /// if the comment lacks the keyword.
     #[must_use]
     pub fn says(&self, word: &str) -> String {
         let head = self.text.lines().map_while(|line| line.strip_prefix('#'));
@@ -100,7 +101,7 @@ pub fn gallery() -> &'static [GalleryPlan] {
     GALLERY
 }
 
-/// Returns the plan of this name or alias.
+/// Returns the plan that has this name or alias.
 #[must_use]
 pub fn gallery_plan(name: &str) -> Option<GalleryPlan> {
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
@@ -108,10 +109,10 @@ pub fn gallery_plan(name: &str) -> Option<GalleryPlan> {
     GALLERY.iter().find(|plan| plan.name == name).copied()
 }
 
-/// Returns the name or alias in the gallery that is most similar to an unknown name.
+/// For an unknown name, returns the most similar name or alias in the gallery.
 #[must_use]
 pub fn nearest_gallery_plan(name: &str) -> Option<&'static str> {
-    /// Minimum similarity at which an unknown name counts as a typing error.
+    /// Minimum similarity to a known name at which an unknown name counts as a typing error.
     const NEAR: f64 = 0.8;
     let lower = name.to_lowercase();
     let aliases = ALIASES.iter().map(|(alias, _)| *alias);

@@ -1,9 +1,9 @@
-//! Plan for one host of a fleet: the fields that differ on that host, and the host's part of the
-//! run.
+//! Derives the plan that one host of a fleet runs. Its fields may differ from the fleet's plan, and
+//! it may contain only a part of that plan.
 //!
-//! The fleet's plan defines the points of a sweep, the steps of a search and the targets that run
-//! in turns. Each host derives the same part from its own plan, if that is possible: the label of a
-//! point or step must be true on every host.
+//! A part is a point of a sweep, a step of a search, or one of several targets. The fleet's plan
+//! defines the parts. Each host derives the same part from its own plan. This fails if the label of
+//! the point or step would be wrong on that host.
 
 use sha2::{Digest, Sha256};
 
@@ -15,23 +15,23 @@ use crate::plan_match::nearest_point;
 use crate::resolved::{Carries, Placement, ResolvedPlan, Workload};
 use crate::share::Share;
 
-/// Values that an experiment varies between its runs.
+/// States what a sweep or a search varies in this run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VariedValues {
     /// True if the run is a point of a sweep.
     pub is_swept: bool,
-    /// Load of the step if the run belongs to a search.
+    /// Load of the step, if the run is a step of a search.
     pub load: Option<u64>,
 }
 
 impl Plan {
-    /// Returns the plan for one agent of a fleet: its share or the whole plan, with the fields and
-    /// the random seed of this host, and without `[fleet]`. If several changes set a field, the
-    /// last one applies. The metrics of the storage system are removed: the coordinator polls them,
-    /// because they include the I/O of all hosts.
+    /// Returns the plan for one agent of a fleet. It is the whole plan or the agent's share,
+    /// without `[fleet]`, and with the agent's own fields and random seed. If several changes set
+    /// the same field, the last change applies. The plan contains no metrics endpoints. The
+    /// coordinator polls these, because the metrics include the I/O of all hosts.
     ///
     /// # Errors
-    /// All errors of the resulting plan.
+    /// The resulting plan is not valid. The error contains all faults.
     pub fn on_host(&self, name: &str, labels: &[String]) -> Result<Self, PlanErrors> {
         let whole = self.resolve();
         let placement = whole.fleet.unwrap_or_default();
@@ -48,7 +48,7 @@ impl Plan {
         self.without_fleet([vec![seed], set].concat())
     }
 
-    /// Returns the share of an agent that is listed in the plan.
+    /// Returns the share of an agent, which the plan must list in `names`.
     fn share_of(
         &self,
         name: &str,
@@ -69,10 +69,10 @@ impl Plan {
         PlanErrors { source_name: self.source_name().to_owned(), errors: vec![error] }
     }
 
-    /// Returns the plan for a host that has no changes.
+    /// Returns the plan for a host whose fields do not differ from the fleet's plan.
     ///
     /// # Errors
-    /// All errors of the resulting plan.
+    /// The resulting plan is not valid. The error contains all faults.
     pub fn without_host_changes(&self) -> Result<Self, PlanErrors> {
         self.without_fleet(Vec::new())
     }
@@ -91,12 +91,12 @@ impl Plan {
         self.with_text(&overlay(self.text(), self.source_name(), &changes)?)
     }
 
-    /// Returns the part of a host's plan (`own`) that corresponds to `part` of this plan: the same
-    /// target, point or step.
+    /// Returns the part of a host's plan (`own`) that corresponds to `part` of this plan. It is the
+    /// same target, point or step.
     ///
     /// # Errors
-    /// This plan does not have that part, or the host changes a field that is varied or that is
-    /// part of the label.
+    /// This plan does not contain `part`, or the host changes a field that the run varies or that
+    /// the label contains.
     pub fn part_of_host(
         &self,
         part: &ResolvedPlan,
@@ -104,7 +104,7 @@ impl Plan {
         turned: VariedValues,
     ) -> Result<ResolvedPlan, String> {
         if let Some(fields) = self.differs_from(part, turned.load.as_slice()) {
-            return Err(format!("the run does not match the plan: these fields differ: {fields}"));
+            return Err(format!("the run does not match the plan; these fields differ: {fields}"));
         }
         let whole = self.resolve();
         if (ResolvedPlan { seed: whole.seed, ..own.clone() }) == whole {
@@ -128,7 +128,7 @@ fn host_seed(host: &str, seed: u64) -> u64 {
     seed ^ own >> 2
 }
 
-/// A part of the plan, and how to derive it from a whole plan.
+/// A part of the fleet's plan, from which the corresponding part of another plan is derived.
 struct Part<'a> {
     whole: &'a ResolvedPlan,
     part: &'a ResolvedPlan,
@@ -136,7 +136,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Returns the same part of another whole plan.
+    /// Returns the corresponding part of another plan.
     fn of(&self, plan: &ResolvedPlan) -> Result<ResolvedPlan, String> {
         let of_target = self.target(plan)?;
         let of_point = self.point(of_target)?;
@@ -154,7 +154,8 @@ impl Part<'_> {
         let same = names(plan) == names(self.whole);
         let of_target = at.filter(|_| same).and_then(|at| plan.for_target(at));
         of_target.ok_or_else(|| {
-            "the targets differ on that host, but all hosts must run the same targets in turns"
+            "the targets differ on that host, but all hosts must run the same targets one after \
+             another"
                 .to_owned()
         })
     }

@@ -1,4 +1,5 @@
-//! Job of another tool that a plan refers to. The caller supplies the function that parses it.
+//! Job of another tool, such as fio, to which a plan refers. The caller supplies the function that
+//! parses the job.
 
 use toml::Table;
 
@@ -7,15 +8,16 @@ use toml::Table;
 pub struct Job {
     /// Text of the job, which is stored in the bundle.
     pub text: String,
-    /// Streams with the fields of `[workload.matrix]`.
+    /// Streams of the job, with the fields of `[workload.matrix]`.
     pub streams: Vec<Table>,
-    /// Measuring time, if the job states it.
+    /// Measuring time in ns, if the job states it.
     pub measure_ns: Option<u64>,
-    /// Round length if the job ends at steady state. `measure_ns` is then the maximum.
+    /// Length of a steady-state round, if the job ends at steady state. `measure_ns` is then the
+    /// maximum measuring time.
     pub round_ns: Option<u64>,
     /// Warm-up time, if the job states it.
     pub warm_up_ns: Option<u64>,
-    /// Options that could not be imported, each described in one sentence.
+    /// Options that could not be imported. Each entry describes one option in a sentence.
     pub notes: Vec<String>,
 }
 
@@ -28,14 +30,15 @@ pub struct JobFault {
     pub help: String,
 }
 
-/// Returns the text of a job that the plan refers to by name, or the reason why there is none.
+/// Function that returns the text of the job with a given name, or the reason why there is no such
+/// job.
 pub type JobText<'j> = dyn Fn(&str) -> Result<String, String> + 'j;
 
-/// Parses a job. The arguments are its text, its name for messages, and the sections to use (empty
-/// for all sections).
+/// Function that parses a job. The arguments are the job's text, its name for messages, and the
+/// sections to use (empty for all sections).
 pub type ReadJob<'j> = dyn Fn(&str, &str, &[String]) -> Result<Job, JobFault> + 'j;
 
-/// Job that a plan refers to, and the function that parses it.
+/// Source of a plan's job, and the function that parses the job.
 pub(crate) struct JobSource<'j> {
     pub(crate) text: &'j JobText<'j>,
     pub(crate) read: &'j ReadJob<'j>,
@@ -49,7 +52,7 @@ impl JobSource<'_> {
     }
 }
 
-/// Parser for plans that have no job.
+/// Used for plans that have no job: it rejects every job.
 pub(crate) fn no_job(_text: &str, _name: &str, _sections: &[String]) -> Result<Job, JobFault> {
     let message = "this command cannot read a job file".to_owned();
     Err(JobFault {

@@ -1,7 +1,7 @@
 //! The parameter that a search for the load line varies.
 //!
-//! In closed loops it is the number of operations in flight: the threads of a mail store, or the
-//! queue depth of the clients of a matrix. In open loops it is the arrival rate.
+//! In a closed loop, this is the number of threads of a mail store, or the queue depth of a matrix.
+//! In an open loop, it is the arrival rate.
 
 use crate::resolved::{Arrival, Mailbox, Matrix, Pace, ResolvedPlan, Stream, Workload};
 
@@ -11,9 +11,9 @@ use crate::resolved::{Arrival, Mailbox, Matrix, Pace, ResolvedPlan, Stream, Work
 pub enum Knob {
     /// Total number of sessions of a mail store.
     Threads,
-    /// Operations that each client of a matrix has in flight.
+    /// Number of operations that each client of a matrix keeps in flight.
     QueueDepth,
-    /// Total operations per second, which start independently of completions.
+    /// Total number of operations that start per second, independently of completions.
     Rate,
 }
 
@@ -21,7 +21,7 @@ impl Knob {
     /// Returns the parameter to vary for a plan.
     ///
     /// # Errors
-    /// The reason why no parameter can vary the load of this plan.
+    /// No single parameter can vary the load of this plan. The error states the reason.
     pub fn of(plan: &ResolvedPlan) -> Result<Self, String> {
         match &plan.workload {
             Workload::Mailbox(store) if store.pace == Pace::Target => Ok(Self::Rate),
@@ -40,7 +40,8 @@ impl Knob {
         }
     }
 
-    /// Returns the unit of the load of these streams; of all streams if `names` is empty.
+    /// Returns the unit of the load of the streams in `names`, or of all streams if `names` is
+    /// empty.
     #[must_use]
     pub fn load_name_of(self, names: &[String]) -> String {
         match names.is_empty() {
@@ -49,13 +50,13 @@ impl Knob {
         }
     }
 
-    /// True if operations arrive at a fixed rate.
+    /// Returns true if the parameter is an arrival rate.
     #[must_use]
     pub fn is_open(self) -> bool {
         self == Self::Rate
     }
 
-    /// Returns the parameter's value in the plan.
+    /// Returns the value of the parameter in the plan.
     #[must_use]
     pub fn load(self, plan: &ResolvedPlan) -> u64 {
         match (self, &plan.workload) {
@@ -70,8 +71,8 @@ impl Knob {
         }
     }
 
-    /// Returns the parameter's value for each stream. Two plans with equal values divide a load
-    /// equally among their streams.
+    /// Returns the value of the parameter for each stream. If two plans have equal values, they
+    /// divide a load among their streams in the same way.
     #[must_use]
     pub(crate) fn settings(self, plan: &ResolvedPlan) -> Vec<f64> {
         match (self, &plan.workload) {
@@ -111,18 +112,18 @@ impl Knob {
     }
 }
 
-/// Load that a search varies: the load of all streams, or only of the streams that the user
+/// Load that a search varies. It is the load of all streams, or only of the streams that the user
 /// selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariedLoad {
     knob: Knob,
-    /// Names of the selected streams; empty for all streams.
+    /// Names of the selected streams. It is empty if all streams are selected.
     streams: Vec<String>,
 }
 
 impl VariedLoad {
-    /// Returns the load to vary for a plan. If the user selected streams with a rate cap, they
-    /// count as streams with a rate.
+    /// Returns the load that a search of this plan varies. Selected streams with a rate cap count
+    /// as streams with a rate.
     ///
     /// # Errors
     /// No parameter can vary this load, or a stream name is unknown.
@@ -152,13 +153,13 @@ impl VariedLoad {
         self.knob
     }
 
-    /// Returns the names of the streams, followed by the unit of the load.
+    /// Returns the unit of the load, preceded by the names of the selected streams.
     #[must_use]
     pub fn load_name(&self) -> String {
         self.knob.load_name_of(&self.streams)
     }
 
-    /// Returns the load in the plan.
+    /// Returns the load that the plan states.
     #[must_use]
     pub fn load(&self, plan: &ResolvedPlan) -> u64 {
         self.knob.load(&part(plan, &self.streams))
@@ -183,7 +184,7 @@ impl VariedLoad {
         ResolvedPlan { workload, ..plan.clone() }
     }
 
-    /// Returns the load that a step of a search varied: the load of the streams in which `step`
+    /// Returns the load that a step of a search varied. These are the streams in which `step`
     /// differs from the plan.
     pub(crate) fn of_step(plan: &ResolvedPlan, step: &ResolvedPlan) -> Option<Self> {
         let streams = &step.workload.matrix()?.streams;
@@ -194,7 +195,7 @@ impl VariedLoad {
     }
 }
 
-/// Returns the plan with only these streams; with all streams if `names` is empty.
+/// Returns the plan with only the streams in `names`, or with all streams if `names` is empty.
 fn part(plan: &ResolvedPlan, names: &[String]) -> ResolvedPlan {
     let mut own = plan.clone();
     if let Workload::Matrix(matrix) = &mut own.workload
@@ -208,13 +209,16 @@ fn part(plan: &ResolvedPlan, names: &[String]) -> ResolvedPlan {
 fn of_streams(streams: &[Stream]) -> Result<Knob, String> {
     let open = streams.iter().filter(|stream| stream.arrival.is_open()).count();
     if streams.iter().any(|stream| stream.arrival.is_open() && rate_of(&stream.arrival).is_none()) {
-        return Err("operations that start at recorded times have no rate to vary".to_owned());
+        return Err(
+            "operations that start at recorded times have no rate that a search could vary"
+                .to_owned(),
+        );
     }
     match open {
         0 => Ok(Knob::QueueDepth),
         n if n == streams.len() => Ok(Knob::Rate),
-        _ => Err("some streams are closed loops and some are open: neither queue depth nor rate \
-            varies all of them"
+        _ => Err("some streams are closed loops and some are open loops, so neither the queue \
+         depth nor the rate varies all of them"
             .to_owned()),
     }
 }
@@ -230,7 +234,7 @@ fn rate_of(arrival: &Arrival) -> Option<f64> {
         Arrival::Constant { rate_per_s, .. } | Arrival::Poisson { rate_per_s, .. } => {
             Some(*rate_per_s)
         }
-        // The load is the mean rate over bursts and pauses together.
+        // The load is the mean rate over a burst and its pause.
         Arrival::Bursts { rate_per_s, on_ns, off_ns } => {
             Some(rate_per_s * *on_ns as f64 / (*on_ns + *off_ns).max(1) as f64)
         }

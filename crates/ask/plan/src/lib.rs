@@ -1,6 +1,6 @@
-//! Plans: requirement, target and workload. This crate contains the units, the reader of plans with
-//! errors that state line and field, and the resolved plan with its hash. It performs no I/O on a
-//! target.
+//! Plans, which state a requirement, a target and a workload. This crate parses units, reads plans
+//! and reports errors with line and field. It also resolves plans and hashes the result. It
+//! performs no I/O on a target.
 //!
 //! ```
 //! use plimsoll_plan::Plan;
@@ -24,17 +24,18 @@
 //!
 //! # Where to change what
 //!
-//! - a field: `raw` (top level: `raw/root.rs`), `resolve`, `resolved`. Its default must keep the
-//!   meaning of plans without it. `docs/plan.md` is generated from `raw`, and a test compares them.
-//!   A field that is not a condition of the measurement is listed in `NOT_CONDITIONS`
-//!   (`judge/judge/src/compare/conditions.rs`)
-//! - a built-in plan: `plans/gallery/NAME.toml` and its line in `gallery.rs`. Its comment states
-//!   audience, sources, space and time; tests check it
-//! - `--set` and overlays: `overlay.rs`, text edits `overlay/edit.rs`
-//! - fleet fields: `raw/fleet.rs`, `resolve/fleet.rs`, `host.rs` (a host's plan of a point, step or
-//!   target), `share.rs` (a host's share)
-//! - the parameter that a search varies: `knob.rs`
-//! - check of the given plan against the one that ran: `plan_match.rs`
+//! - To add a field: change `raw` (for the top level `raw/root.rs`), `resolve` and `resolved`.
+//!   Choose a default that preserves the meaning of plans without the field. `docs/plan.md` is
+//!   generated from `raw`, and a test compares the two. If the field is not a condition of the
+//!   measurement, add it to `NOT_CONDITIONS` (`judge/judge/src/compare/conditions.rs`).
+//! - To add a built-in plan: create `plans/gallery/NAME.toml`, and add a line to `gallery.rs`. The
+//!   plan's comment states the audience, the sources, the required space and the duration. Tests
+//!   check the comment.
+//! - `--set` and overlays are in `overlay.rs`, and the text edits in `overlay/edit.rs`.
+//! - The fields of fleets are in `raw/fleet.rs` and `resolve/fleet.rs`. `host.rs` derives the plan
+//!   of a host, and `share.rs` the share of a host.
+//! - The parameter that a search varies is in `knob.rs`.
+//! - `plan_match.rs` checks that the plan that ran results from the given plan.
 
 #![deny(missing_docs)]
 #![cfg_attr(test, allow(clippy::expect_used))]

@@ -4,19 +4,21 @@ use toml::{Table, Value};
 
 use crate::error::{PlanError, PlanErrors};
 
-/// Fields that determine the kind of a target. A change of one of them replaces the whole target.
+/// Fields that determine the kind of a target. If a change sets one of them, it replaces the whole
+/// target.
 pub(crate) const TARGET_KINDS: [&str; 7] =
     ["databases", "path", "device", "nfs", "s3", "model", "null"];
 /// Fields that determine the kind of a workload.
 const WORKLOAD_KINDS: [&str; 3] = ["mailbox", "matrix", "fio"];
 
-/// Returns the text of a plan in which the fields of `changes` replace the plan's own fields.
+/// Returns the plan's text with the fields in `changes` applied to it.
 ///
-/// Tables are merged field by field; all other values are replaced. A target or workload of another
-/// kind replaces the whole table. Comments are lost.
+/// Tables are merged field by field; other values are replaced. If `changes` contains a target or
+/// workload of a different kind, it replaces the plan's whole table. The result has no comments.
 ///
 /// # Errors
-/// One of the two texts is not TOML. The result is only validated when it is parsed.
+/// One of the two texts is not TOML. Other faults are only detected when the result is parsed as a
+/// plan.
 pub fn merge_plans(base: (&str, &str), changes: (&str, &str)) -> Result<String, PlanErrors> {
     let mut merged = table(base)?;
     merge(&mut merged, table(changes)?, "");
@@ -36,7 +38,7 @@ fn fault((text, name): (&str, &str), span: &std::ops::Range<usize>, message: Str
     PlanErrors { source_name: name.to_owned(), errors: vec![error] }
 }
 
-/// Nesting is bounded by the TOML parser.
+/// The recursion is bounded, because the TOML parser limits nesting.
 fn merge(base: &mut Table, changes: Table, at: &str) {
     for (name, change) in changes {
         let kinds: &[&str] = match (at, name.as_str()) {

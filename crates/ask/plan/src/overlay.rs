@@ -1,8 +1,8 @@
 //! Changes of single fields of a plan, as on a command line: `phases.measure=10m`.
 //!
 //! The text is edited in place where possible, so that comments are preserved and errors refer to
-//! the original lines. The edited text is then compared with the result of the same change to the
-//! parsed tables. If they differ, the tables are written as new text.
+//! the original lines. The same change is also applied to the parsed tables. If the edited text
+//! does not parse to these tables, the tables are printed as the new text.
 
 mod edit;
 
@@ -18,16 +18,16 @@ pub struct Change {
     value: Option<Value>,
 }
 
-/// Fields of `[target]` that are preserved if the kind of the target changes.
+/// Fields of `[target]` that remain when the kind of the target changes.
 const TARGET_STAYS: [&str; 2] = ["name", "outage_max"];
 
 impl Change {
-    /// Parses `field=value` from a flag. An empty value removes the field. Values are parsed as
-    /// TOML (`4`, `true`, `["a", "b"]`). If that fails, the value is text, which needs no quotes
-    /// (`10m`, `8KiB`). The same applies to the entries of a list (`[4KiB, 8KiB]`).
+    /// Parses `field=value` from a flag. An empty value removes the field. The value is parsed as
+    /// TOML (`4`, `true`, `["a", "b"]`). If this fails, the value is treated as text, so text needs
+    /// no quotes (`10m`, `8KiB`). The same applies to each entry of a list (`[4KiB, 8KiB]`).
     ///
     /// # Errors
-    /// The reason, as a sentence.
+    /// The text is not a valid change. The error states the reason in a sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let shown = one_line(text);
         let (field, value) = text
@@ -46,13 +46,13 @@ impl Change {
         Ok(Self { path, value: (!value.is_empty()).then(|| read_value(value)) })
     }
 
-    /// Removes the field or section of this name.
+    /// Creates a change that removes the field or section of this name.
     #[must_use]
     pub fn remove(field: &str) -> Self {
         Self { path: field.split('.').map(str::to_owned).collect(), value: None }
     }
 
-    /// Sets the field of this name.
+    /// Creates a change that sets the field of this name.
     #[must_use]
     pub fn set(field: &str, value: Value) -> Self {
         Self { path: field.split('.').map(str::to_owned).collect(), value: Some(value) }
@@ -74,7 +74,7 @@ fn read_value(text: &str) -> Value {
 /// Returns the text of a plan with the changes applied. `name` identifies the plan in messages.
 ///
 /// # Errors
-/// The text is not TOML, or a change refers to a field inside a plain value.
+/// The text is not TOML, or a change treats a plain value as a table.
 pub fn overlay(text: &str, name: &str, changes: &[Change]) -> Result<String, PlanErrors> {
     let fault = |message: String, help: &str| {
         let error = PlanError::new(text, &(0..0), String::new(), message, help.to_owned());
@@ -104,7 +104,8 @@ fn is_table(text: &str, table: &Table) -> bool {
     text.parse::<Table>().is_ok_and(|read| read == *table)
 }
 
-/// If the change sets another kind of target, also removes the fields of the old kind.
+/// If the change sets a different kind of target, this function also removes the fields of the
+/// previous kind.
 fn with_removed_fields(table: &Table, change: &Change) -> Vec<Change> {
     let mut all = Vec::new();
     if let [top, kind] = &change.path[..]
@@ -127,7 +128,8 @@ fn apply(table: &mut Table, change: &Change) -> Result<(), String> {
     let several = table.get("target").and_then(Value::as_array).is_some_and(|all| all.len() > 1);
     if several && above == ["target"] && crate::merge::TARGET_KINDS.contains(&last.as_str()) {
         return Err(format!(
-            "target.{last}: a single value cannot replace the several targets of the plan"
+            "target.{last}: the plan has several targets, so this single value cannot replace \
+             them"
         ));
     }
     within(table, above, &change.path, &mut |table| match &change.value {
@@ -136,9 +138,9 @@ fn apply(table: &mut Table, change: &Change) -> Result<(), String> {
     })
 }
 
-/// Calls `act` for the table at a path. A missing table is created. In a list of tables (streams of
-/// a workload, targets of a comparison) a name selects one table; without a name, `act` is called
-/// for all of them.
+/// Calls `act` for the table at a path, and creates the table if it is missing. If the path refers
+/// to a list of tables, such as streams or targets, a name in the path selects one table. Without a
+/// name, `act` is called for each table of the list.
 fn within(
     table: &mut Table,
     path: &[String],
@@ -172,7 +174,7 @@ fn within(
 }
 
 fn no_fields(part: &str, whole: &[String]) -> String {
-    format!("{}: `{part}` has a value, not fields", whole.join("."))
+    format!("{}: `{part}` is a value, not a table of fields", whole.join("."))
 }
 
 #[cfg(test)]
@@ -237,6 +239,6 @@ mod tests {
         assert!(Change::parse("phases.measure").is_err());
         assert!(Change::parse("phases..measure=1").is_err());
         let error = overlay(TEXT, "t", &[Change::parse("name.x=1").unwrap()]).unwrap_err();
-        assert!(error.to_string().contains("`name` has a value"), "{error}");
+        assert!(error.to_string().contains("`name` is a value"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! A plan: the text as given, and the resolved plan.
+//! A plan, which consists of the text as given and the resolved plan.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -30,14 +30,15 @@ impl Plan {
     /// Parses a plan. `source_name` identifies the plan in messages.
     ///
     /// # Errors
-    /// All errors of the plan. If the plan refers to a fio job, use [`Self::parse_with`].
+    /// The plan is not valid. The error contains all faults. If the plan refers to a fio job, use
+    /// [`Self::parse_with`] instead.
     pub fn parse(text: &str, source_name: &str) -> Result<Self, PlanErrors> {
         let no_text = |_: &str| Err("this plan was not read from a file".to_owned());
         Self::parse_with(text, source_name, &no_text, &no_job)
     }
 
-    /// Parses a plan. If the plan refers to a fio job, `job` returns the text of the job and
-    /// `read_job` parses that text.
+    /// Parses a plan that may refer to a fio job. `job` returns the text of the job, and `read_job`
+    /// parses that text.
     ///
     /// # Errors
     /// All errors.
@@ -68,19 +69,20 @@ impl Plan {
         }
     }
 
-    /// Reads a plan from its file. If the plan refers to a fio job, the job's path is relative to
-    /// the directory of the plan, and `read_job` parses the job.
+    /// Reads a plan from its file. The plan may refer to a fio job by a path relative to the plan's
+    /// directory. `read_job` parses the job.
     ///
     /// # Errors
-    /// All errors of the plan, or the reason why the file cannot be read.
+    /// The file cannot be read, or the plan is not valid. In the second case, the error contains
+    /// all faults.
     pub fn load(path: &Path, read_job: &ReadJob<'_>) -> Result<Self, PlanErrors> {
         Self::load_changed(path, &[], read_job)
     }
 
-    /// Like [`Self::load`], with changes.
+    /// Reads a plan as [`Self::load`] does, and applies changes to it.
     ///
     /// # Errors
-    /// Like [`Self::load`]. It is also an error if a change refers to a field inside a plain value.
+    /// The errors of [`Self::load`]; in addition, a change that treats a plain value as a table.
     pub fn load_changed(
         path: &Path,
         changes: &[Change],
@@ -88,11 +90,11 @@ impl Plan {
     ) -> Result<Self, PlanErrors> {
         let name = path.display().to_string();
         let text = read_file(path).map_err(|message| {
-            let help = "check the file name, and that you may read the file".to_owned();
+            let help = "check the file name and your permission to read the file".to_owned();
             let error = PlanError::new("", &(0..0), String::new(), message, help);
             PlanErrors { source_name: name.clone(), errors: vec![error] }
         })?;
-        // If the text is not TOML, parsing the plan reports all errors.
+        // If the text is not TOML, the parser of the plan reports the errors below.
         let text = if changes.is_empty() { text } else { overlay(&text, &name, changes)? };
         let beside = path.parent().unwrap_or(Path::new("")).to_owned();
         Self::parse_with(&text, &name, &|job| read_file(&beside.join(job)), read_job)
@@ -116,7 +118,7 @@ impl Plan {
         self.job.as_ref().map(|job| job.text.as_str())
     }
 
-    /// Parses another text of the plan with the same job.
+    /// Parses a changed text of this plan, with the same job.
     pub(crate) fn with_text(&self, text: &str) -> Result<Self, PlanErrors> {
         let job = || self.job.clone().unwrap_or_default();
         let none = || "this plan has no job".to_owned();
@@ -124,7 +126,7 @@ impl Plan {
         Self::parse_with(text, self.source_name(), &given, &|_, _, _| Ok(job()))
     }
 
-    /// Returns the file name of the plan, or the name of another source.
+    /// Returns the file name of the plan, or the name of its source if it is not a file.
     #[must_use]
     pub fn source_name(&self) -> &str {
         &self.source_name
@@ -137,7 +139,7 @@ impl Plan {
     }
 }
 
-/// Reads a file. The error is a sentence for the user.
+/// Reads a file. The error message is a complete sentence for the user.
 fn read_file(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?.len();
     if size > TEXT_MAX_BYTES as u64 {
@@ -153,8 +155,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> String {
     format!("{} cannot be read: {error}", path.display())
 }
 
-/// Parses the plan as written and collects errors. If there are syntax errors, only these are
-/// returned.
+/// Parses the text of a plan and collects errors. If the text has syntax errors, the result
+/// contains only these.
 fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
     if text.len() > TEXT_MAX_BYTES {
         let message = format!("has {} bytes, which is too large for a plan", text.len());
@@ -171,8 +173,8 @@ fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
     Ok((cx, root))
 }
 
-/// Returns the first error of each line: one mistake can confuse the parser until the end of the
-/// line.
+/// Returns only the first error of each line, because one mistake can confuse the parser until the
+/// end of the line.
 fn syntax_errors(text: &str, mut errors: Vec<toml::de::Error>) -> Vec<PlanError> {
     let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
     errors.sort_by_key(start);
@@ -197,7 +199,7 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> PlanError {
     let error = PlanError::new(text, &span, String::new(), message, String::new());
     let value: String = error.line_text.chars().skip(error.column - 1).collect();
     let value = value.split(['#', ',', ']', '}']).next().unwrap_or("").trim();
-    // The usual mistake is a word, or a value with a unit, without quotes.
+    // The usual mistake is a missing pair of quotes around a word or a value with a unit.
     let is_bare = value.starts_with(|c: char| c.is_ascii_alphanumeric()) && !value.contains('"');
     let help = if is_bare && error.line_text.contains('=') {
         format!("put it in quotes: \"{value}\"")

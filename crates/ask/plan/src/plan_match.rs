@@ -1,5 +1,4 @@
-//! Checks that a resolved plan can result from a given plan. A bundle contains both plans, and they
-//! must agree.
+//! Checks that a resolved plan can result from a given plan. A bundle contains both plans.
 
 use toml::{Table, Value};
 
@@ -12,12 +11,13 @@ use crate::resolved::{Matrix, MatrixAxes, ResolvedPlan, Workload};
 const NAMED_MAX: usize = 3;
 
 impl Plan {
-    /// Compares a resolved plan with all resolved plans that this plan can produce. Returns the
-    /// fields in which it differs from the most similar one; `None` if it equals one of them.
+    /// Compares a resolved plan with all resolved plans that this plan can produce. Returns `None`
+    /// if the resolved plan equals one of these candidates. Otherwise returns the fields in which
+    /// it differs from the most similar candidate.
     ///
-    /// A run uses only one of several targets, and one point of a sweep. `searched` are the loads
-    /// that a search with this plan tried. If the plan leaves the number of threads to a search,
-    /// any number is accepted.
+    /// There are several candidates because a run uses only one target and one point of a sweep.
+    /// `searched` contains the loads that a search with this plan tried. If the plan has `threads =
+    /// "auto"`, any number of threads is accepted.
     #[must_use]
     pub fn differs_from(&self, resolved: &ResolvedPlan, searched: &[u64]) -> Option<String> {
         let run = fields(resolved);
@@ -63,7 +63,7 @@ impl Plan {
             })
             .flatten()
             .collect();
-        // A search may vary only some of the streams.
+        // A search may vary only some streams.
         let of_step =
             all.iter().filter_map(|plan| Some((plan, VariedLoad::of_step(plan, resolved)?)));
         let varied: Vec<_> = of_step
@@ -76,7 +76,7 @@ impl Plan {
         all
     }
 
-    /// Returns this plan with another target. The fio job that it refers to stays the same.
+    /// Returns this plan with another target and the same fio job.
     ///
     /// # Errors
     /// The plan cannot run on that target.
@@ -89,9 +89,9 @@ impl Plan {
     }
 }
 
-/// Returns the point of a sweep that has the values of the run. If an axis does not contain the
-/// run's value, its first value is used. The function does not generate all points, because a plan
-/// of 1 MiB can have more points than fit into memory.
+/// Returns the point of a sweep with the values that the run used. If an axis does not contain the
+/// run's value, the first value of the axis is used. The function does not generate all points,
+/// because a plan of 1 MiB can have more points than fit into memory.
 pub(crate) fn nearest_point(plan: &ResolvedPlan, run: &ResolvedPlan) -> Option<ResolvedPlan> {
     fn one<T: Clone + PartialEq>(given: &[T], run: Option<&T>) -> Vec<T> {
         let same = run.filter(|run| given.contains(run)).or(given.first());

@@ -1,7 +1,7 @@
-//! Plan of the quickstart, sized for the machine.
+//! Plan of the quickstart. Its size is adapted to this machine.
 //!
-//! The data size is the smallest of 2 GiB, 5 % of the free space and the amount written in ten
-//! seconds. There is one mailbox for each 10 MiB, with 0.2 IOPS per mailbox, so that the
+//! The data size is 2 GiB, 5 % of the free space, or the amount written in ten seconds, whichever
+//! is smallest. There is one mailbox for each 10 MiB, with 0.2 IOPS per mailbox, so that the
 //! requirement scales with the data.
 
 use thiserror::Error;
@@ -11,24 +11,24 @@ use crate::plan::Plan;
 use crate::resolved::{default_cache_bytes, least_cache_bytes};
 use crate::units::SizeBytes;
 
-/// Measurements of this machine.
+/// Properties of this machine that determine the size of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuickstartFacts {
-    /// Free bytes in the file system.
+    /// Free space of the file system, in bytes.
     pub free_bytes: u64,
-    /// Bytes written to the file system in ten seconds.
+    /// Amount of data that the file system could write in ten seconds, in bytes.
     pub write_bytes_in_ten_seconds: u64,
-    /// Directory that the data is written to.
+    /// Directory for the data.
     pub directory: String,
 }
 
 /// Reason why the quickstart cannot run on this machine.
 #[derive(Debug, Error)]
 pub enum QuickstartError {
-    /// There is no space for a single mailbox.
+    /// The free space is too small for even one mailbox.
     #[error(
-        "the test may use 5 % of the free {free}, which is {data}, but one mailbox has 10 MiB; \
-         free some space or use another directory"
+        "the test may use 5 % of the free {free}, which is {data}, but one mailbox requires 10 \
+         MiB; free some space or use another directory"
     )]
     TooSmall {
         /// Data size.
@@ -36,9 +36,9 @@ pub enum QuickstartError {
         /// Free space.
         free: String,
     },
-    /// The storage is too slow for a single mailbox.
+    /// The storage is too slow for even one mailbox.
     #[error(
-        "only {written} were written in ten seconds, but one mailbox has 10 MiB; use another \
+        "only {written} were written in ten seconds, but one mailbox requires 10 MiB; use another \
          directory"
     )]
     TooSlow {
@@ -52,18 +52,18 @@ pub enum QuickstartError {
 
 const DATA_MAX: u64 = 2 << 30;
 const MAILBOX_BYTES: u64 = 10 << 20;
-/// Divisor for the free space: the data takes 1 / 20 of it.
+/// Divisor of the free space. The data may use 1/20 of the free space.
 const FREE_DIVISOR: u64 = 20;
 const DATABASES: u32 = 2;
 const THREADS: u32 = 4;
 
-/// Returns the plan of a quickstart. All phases together take about a minute. Creating, duplicating
-/// and checking the data take up to ten seconds each, the warm-up up to 8 s, and the measured phase
-/// 30 s.
+/// Returns the plan of a quickstart. All phases together take about a minute. Plimsoll creates,
+/// copies and checks the data in at most ten seconds each. The warm-up takes at most 8 s, and the
+/// measured phase 30 s.
 ///
 /// # Errors
-/// There is too little space or time for a single mailbox, or the name of the directory cannot be
-/// used in a plan.
+/// The machine has too little space or is too slow for one mailbox, or the name of the directory
+/// cannot be used in a plan.
 pub fn quickstart(facts: &QuickstartFacts) -> Result<Plan, QuickstartError> {
     let (allowed, written) = (facts.free_bytes / FREE_DIVISOR, facts.write_bytes_in_ten_seconds);
     if allowed < MAILBOX_BYTES {

@@ -1,4 +1,4 @@
-//! The plan as written, by section.
+//! The sections of a plan, with the values as the file states them.
 
 mod durability;
 mod event;
@@ -30,17 +30,17 @@ pub(crate) use window::{OrShare, WindowFields, WindowRaw};
 
 use crate::read::section::{FieldDoc, Section};
 
-/// Returns the section that contains this field, if exactly one section does. The result is the
-/// section's full name, which is empty for the top level.
+/// Returns the full name of the section that contains this field, if only one section has a field
+/// of this name. The name of the top level is empty.
 pub(crate) fn section_of(field: &str) -> Option<&'static str> {
     let has = |s: &&SectionDoc| s.fields.iter().any(|f| f.name == field);
     let mut found = SECTIONS.iter().filter(has).map(|s| s.name);
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Section in the reference.
+/// Description of a section in the reference.
 pub(crate) struct SectionDoc {
-    /// Full name; empty for the top level.
+    /// Full name of the section. It is empty for the top level.
     pub(crate) name: &'static str,
     /// Purpose.
     pub(crate) doc: &'static str,

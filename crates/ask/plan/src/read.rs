@@ -1,7 +1,7 @@
-//! Reader of a plan as written: values with their positions, and all errors.
+//! Reads the text of a plan. The result contains each value with its position, and all errors.
 //!
-//! Each section is declared once as a table of fields (`section!`). It defines the reader, the
-//! defaults, the names for "did you mean", and the reference in `docs/plan.md`.
+//! Each section is declared once as a table of fields (`section!`). From this table come the
+//! reader, the defaults, the names for "did you mean", and the reference in `docs/plan.md`.
 
 pub(crate) mod list;
 pub(crate) mod section;
@@ -13,12 +13,13 @@ use std::ops::Range;
 
 use crate::error::{ERRORS_MAX, PlanError};
 
-/// Position in the plan: field name and text range.
+/// Position in the plan, as a field name and a range of the text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Position {
     /// Full name of the field.
     pub(crate) field: String,
-    /// Byte range in the text. A field that is not written has the range of its section.
+    /// Byte range in the text. If the plan does not contain the field, this is the range of its
+    /// section.
     pub(crate) span: Range<usize>,
 }
 
@@ -29,8 +30,8 @@ impl Position {
         Self { field: format!("{}{dot}{name}", self.field), span }
     }
 
-    /// Returns the position of a field that is not written: the field's name with the range of the
-    /// section.
+    /// Returns the position of a field that the plan does not contain. It consists of the field's
+    /// name and the range of the section.
     pub(crate) fn unwritten(&self, name: &str) -> Self {
         self.field(name, self.span.clone())
     }
@@ -47,17 +48,17 @@ pub(crate) struct Located<T> {
     pub(crate) written: bool,
 }
 
-/// Errors collected while reading the text.
+/// Collects the errors while the text is read.
 #[derive(Debug, Default)]
 pub(crate) struct Cx {
     problems: Vec<(Position, String, String)>,
-    /// Known fields that were probably meant by an unknown name.
+    /// Known fields that the author probably meant when writing an unknown name.
     meant: Vec<String>,
 }
 
 impl Cx {
-    /// Records an error, unless the field already has one: the first error of a field usually
-    /// causes the others.
+    /// Records an error, unless the field already has an error. The first error of a field usually
+    /// causes the later ones.
     pub(crate) fn fail(
         &mut self,
         at: &Position,
@@ -69,14 +70,14 @@ impl Cx {
         }
     }
 
-    /// Records a missing field, unless the field is present but unreadable, or misspelt.
+    /// Records that a field is missing, unless the field is present but unreadable or misspelt.
     pub(crate) fn missing(&mut self, at: &Position, message: &str, help: impl Into<String>) {
         if self.is_clean(&at.field) && !self.meant.contains(&at.field) {
             self.fail(at, message, help);
         }
     }
 
-    /// Records that an unknown name was probably meant to be this field.
+    /// Records that the author probably meant this field when writing an unknown name.
     pub(crate) fn meant(&mut self, field: String) {
         self.meant.push(field);
     }
@@ -95,7 +96,7 @@ impl Cx {
         self.problems.is_empty()
     }
 
-    /// Returns the first [`ERRORS_MAX`] errors in text order, each with its line.
+    /// Returns the first [`ERRORS_MAX`] errors in the order of the text, each with its line.
     pub(crate) fn into_errors(mut self, text: &str) -> Vec<PlanError> {
         self.problems.sort_by_key(|(at, _, _)| at.span.start);
         self.problems

@@ -1,5 +1,6 @@
-//! Reference of all plan fields. It is generated from the tables of the reader, so that reference
-//! and reader always agree. `docs/plan.md` contains this text plus the options of a fio job.
+//! Generates the reference of all plan fields from the tables that the plan reader uses, so the
+//! reference always matches the reader. `docs/plan.md` contains this text, and the options of a fio
+//! job.
 
 use std::fmt::Write as _;
 
@@ -34,7 +35,7 @@ sizes = \"8KiB\"
 reads = 70
 clients = 16
 queue_depth = 2
-files = 8                         # 128 GiB in all: must exceed the memory of host and storage system
+files = 8                         # 128 GiB in total, which must exceed the memory of host and storage
 file_size = \"16GiB\"
 
 [phases]
@@ -70,7 +71,8 @@ queue_depth = 1
 file_size = \"1GiB\"
 ```
 
-**Which of two file systems is faster?** `plimsoll compare filesystems.toml` runs both in turns.
+**Which of two file systems is faster?** `plimsoll compare filesystems.toml` runs the
+workload four times on each file system, in random order.
 
 ```toml
 name = \"filesystems\"
@@ -96,24 +98,26 @@ runs = 4                          # with fewer runs, a difference cannot be dist
 Values:
 
 - **Sizes**: `\"4KiB\"`, `\"1.5GiB\"` (KiB, MiB, GiB, TiB: powers of 1024), `\"20GB\"` (kB, MB, GB, TB:
-  powers of 1000), `\"512B\"`. A bare `k` is rejected as ambiguous.
+  powers of 1000), `\"512B\"`. Plimsoll rejects a bare `k` because it is ambiguous.
 - **Durations**: `\"20ms\"`, `\"1.5s\"`, `\"2h\"` (ns, us, ms, s, m or min, h): one number with
   one unit.
 - **Rates** per second: `500` or `\"500/s\"` for operations, `\"10MiB/s\"` for bytes.
 - **Shares**: `0.7` or `\"70%\"`. **Percentages**: `70` or `\"70%\"`. **Booleans**: `true` or `false`.
 
-A field without a default is optional and not set by default. The mail store is modelled on the
-database of Jetstress. The source of a default is in italics, for example the Jetstress 2013
-configuration. *Unconfirmed* means that we chose the default, because no source states it.
+A field without a default is optional, and has no value unless the plan sets it. The mail store is
+modelled on the database of Jetstress. The source of a default is in italics, for example the
+configuration of Jetstress 2013. *Unconfirmed* means that we chose the default, because no source
+states it.
 ";
 
 const LATENCY: &str = "\
 Latency limits are fields of `[requirement]` too. Their names are `CLASS_latency_STATISTIC` and their
 values are durations, for example `db_read_latency_avg = \"20ms\"`. The statistics are `avg`, `max`,
-`p50`, `p90`, `p95`, `p99`, `p999` and `p9999`; `max` is the largest interval mean, with intervals of
-`latency_max_of`. A mail store has [default limits](mailbox.md#the-figures): a strict set if `measure`
-(or `measure_max` with `until-steady`) is at most 6 hours, and a lenient set if it is longer. A limit
-in the plan overrides the default.
+`p50`, `p90`, `p95`, `p99`, `p999` and `p9999`. `max` is the largest of the mean latencies of all
+intervals; `latency_max_of` sets the length of an interval. A mail store has
+[default limits](mailbox.md#the-figures). They are strict if `measure` (or `measure_max` with
+`until-steady`) is at most 6 hours, and lenient if it is longer. A limit in the plan overrides the
+default.
 
 | fields | latency of | workload |
 |---|---|---|
@@ -137,14 +141,14 @@ pub fn reference_markdown() -> String {
 pub struct FieldReference {
     /// Meaning of the field.
     pub meaning: &'static str,
-    /// Accepted values.
+    /// Kinds of values that the field accepts.
     pub value: String,
-    /// Default.
+    /// Default of the field.
     pub default: String,
 }
 
-/// Returns the reference entry of a field by its full name, such as `phases.measure`; `None` if the
-/// field does not exist.
+/// Returns the reference entry of the field with this full name, such as `phases.measure`. Returns
+/// `None` if the field does not exist.
 #[must_use]
 pub fn field_reference(name: &str) -> Option<FieldReference> {
     let (section, name) = name.rsplit_once('.').unwrap_or(("", name));
@@ -210,7 +214,7 @@ fn has_own_section(section: &SectionDoc, field: &FieldDoc) -> bool {
     has_heading && (field.kind)().starts_with("table")
 }
 
-/// Returns the kind of value in the words that the section "Values" explains.
+/// Returns the kind of value in the terms that the section "Values" of the reference explains.
 fn short_kind(kind: &str) -> String {
     kind.replace(" (`0.7` or `\"70%\"`)", "")
         .replace(" (`75` or `\"75%\"`)", "")
@@ -244,10 +248,12 @@ fn write_latencies(text: &mut String) {
             LatencyClass::DbWrite => ("database writes", "mailbox"),
             LatencyClass::LogWrite => ("log writes", "mailbox"),
             LatencyClass::Read => ("reads", "matrix, fio"),
-            LatencyClass::Write => ("writes, each until its flush has completed", "matrix, fio"),
+            LatencyClass::Write => {
+                ("writes, each measured until its flush has completed", "matrix, fio")
+            }
             LatencyClass::Sync => ("flushes (fsync, fdatasync)", "matrix, fio"),
             LatencyClass::FirstByte => {
-                ("reads, from the request to the first byte of the object", "matrix, on S3")
+                ("reads, each measured until the first byte of the object", "matrix, on S3")
             }
             LatencyClass::Metadata => ("metadata operations", "matrix, fio"),
             LatencyClass::All => ("all operations", "matrix, fio"),

@@ -1,5 +1,5 @@
-//! Resolves the plan as written: fills in defaults that depend on other fields, and checks fields
-//! against each other. Each error is recorded at its field.
+//! Resolves a plan that was read. It computes defaults that depend on other fields, and rejects
+//! contradictory fields. Each error is recorded at its field.
 
 mod durability;
 mod event;
@@ -20,20 +20,20 @@ use crate::raw::Root;
 use crate::read::{Cx, Position};
 use crate::resolved::{RESOLVED_VERSION, ResolvedPlan, Workload};
 
-/// Longest name of a plan or stream. Names of directories and files contain it, with a time and
-/// other parts; file systems allow 255 bytes.
+/// Maximum length of the name of a plan or stream. Names of directories and files contain this
+/// name, a time and other parts. File systems allow 255 bytes for all of it.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Rejects a name that is too long for a part of a file name.
+/// Rejects a name that is too long to be part of a file name.
 pub(crate) fn check_file_name(name: &str, at: &Position, cx: &mut Cx) {
     if name.len() > NAME_BYTES_MAX {
-        let message = format!("has {} bytes, too many for the name of a file", name.len());
+        let message = format!("has {} bytes, which is too long for a file name", name.len());
         cx.fail(at, message, format!("use at most {NAME_BYTES_MAX} bytes"));
     }
 }
 
-/// Returns the resolved plan; `None` if an essential part is missing. In both cases, `cx` may
-/// contain further errors, which the caller must check.
+/// Returns the resolved plan, or `None` if an essential part is missing. In both cases, the caller
+/// must check `cx` for further errors.
 pub(crate) fn resolve(
     root: &Root,
     stem: &str,
@@ -41,7 +41,7 @@ pub(crate) fn resolve(
     cx: &mut Cx,
 ) -> Option<ResolvedPlan> {
     check_version(root, cx);
-    // Each call records its own errors; return only after all calls.
+    // Each call records errors, so the function returns only after all calls.
     let targets = target::resolve(root, cx);
     let source = workload(root, cx);
     let engine = run_settings::engine(&root.engine.value, cx);
@@ -95,14 +95,14 @@ pub(crate) fn resolve(
     })
 }
 
-/// Workload, and the lengths of phases that it determines.
+/// A workload, and the phase lengths that an imported job determines.
 pub(crate) struct ResolvedWorkload {
     pub(crate) workload: Workload,
-    /// Run time of an imported job.
+    /// Measuring time that an imported job states.
     pub(crate) measure_ns: Option<u64>,
-    /// Round length of an imported job that ends at steady state.
+    /// Length of a steady-state round, if the imported job ends at steady state.
     pub(crate) round_ns: Option<u64>,
-    /// Ramp time of an imported job.
+    /// Warm-up time that an imported job states.
     pub(crate) warm_up_ns: Option<u64>,
 }
 
@@ -141,7 +141,7 @@ fn check_version(root: &Root, cx: &mut Cx) {
     }
 }
 
-/// Returns the plan's only workload.
+/// Returns the workload of the plan. A plan has exactly one workload.
 fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let Some(given) = &root.workload else {
         let help = "add [workload.mailbox], [workload.matrix], [workload.fio] or [workload.trace]";
@@ -156,7 +156,7 @@ fn workload<'r>(root: &'r Root, cx: &mut Cx) -> Option<Source<'r>> {
     let mut given_kinds = [mailbox, matrix, fio, trace].into_iter().flatten();
     let first = given_kinds.next();
     if let Some((_, second)) = given_kinds.next() {
-        cx.fail(second, "is a second workload", "a plan has one workload: make two plans");
+        cx.fail(second, "is a second workload", "a plan has only one workload; use two plans");
     }
     if first.is_none() {
         let help = "add [workload.mailbox], [workload.matrix], [workload.fio] or [workload.trace]";

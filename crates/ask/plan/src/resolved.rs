@@ -1,10 +1,11 @@
-//! Resolved plan: every default is filled in, and all quantities are plain integers with the unit
-//! in the field name.
+//! Resolved plan. It contains every default. All quantities are plain integers, with the unit in
+//! the field name.
 //!
-//! Engine, model, judge and report use this form. The bundle stores it as `resolved.toml` with its
-//! SHA-256. All later versions must be able to read it. New fields need a serde default with the
-//! meaning of older versions, and no field is ever renamed. [`RESOLVED_VERSION`] increases if an
-//! older reader would misread the form.
+//! The engine, the model, the judge and the report use the resolved plan. The bundle contains it as
+//! `resolved.toml` with its SHA-256. All later versions of Plimsoll must be able to read this file.
+//! Therefore no field is ever renamed, and a new field has a serde default that preserves the
+//! meaning of older files. [`RESOLVED_VERSION`] increases if an older version would misread a new
+//! file.
 
 mod durability;
 mod event;
@@ -51,58 +52,61 @@ pub use words::{
     OnLostHost, Pace, SyncKind, SyncMethod,
 };
 
-/// Version of the resolved form that this build writes.
+/// Version of the resolved plan's format that this build writes.
 pub const RESOLVED_VERSION: u32 = 1;
 
 /// Plan with every default filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolvedPlan {
-    /// Version of this form ([`RESOLVED_VERSION`]).
+    /// Version of the format ([`RESOLVED_VERSION`]).
     pub resolved_version: u32,
     /// Name of the plan.
     pub name: String,
-    /// Purpose, in a sentence or two; may be empty.
+    /// Purpose of the plan, in one or two sentences. It may be empty.
     pub description: String,
-    /// Owner of the plan. Omitted if absent, so that older hashes stay valid.
+    /// Owner of the plan. The field is omitted if it is not set, so that older hashes stay valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Seed of all random choices.
     pub seed: u64,
     /// True for a short run that demonstrates the tool. Such a run cannot characterise the storage.
     pub demonstration: bool,
-    /// Name of the practice by which the settings were chosen, such as `best practice`.
+    /// Way in which the settings were chosen, such as `best practice`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub practice: Option<String>,
-    /// Claims that the figures should support.
+    /// Claims that the results should support.
     pub claims: Vec<Claim>,
-    /// True if the plan states neither a claim nor a requirement, so that the claims follow from
-    /// its operations. If such a claim cannot be shown, the report says so, but this does not make
-    /// the verdict INCONCLUSIVE.
+    /// True if the plan states neither a claim nor a requirement. The claims then follow from the
+    /// plan's operations. If the evidence does not support such a claim, the report states this,
+    /// but the verdict does not become INCONCLUSIVE.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claims_assumed: bool,
-    /// Factors of a comparison. Omitted if empty, so that older hashes stay valid.
+    /// Conditions whose effect a comparison determines. The field is omitted if it is empty, so
+    /// that older hashes stay valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compare_factors: Vec<String>,
-    /// Requirement of the application. Without it the verdict is never PASS.
+    /// Requirement of the application. Without a requirement, the verdict is never PASS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<Requirement>,
     /// Systems under test: one system, or several systems with names in a comparison.
     pub targets: Vec<Target>,
-    /// Source of the operations.
+    /// Operations that the run issues.
     pub workload: Workload,
-    /// Events in the measured phase. Omitted if empty, so that older hashes stay valid.
+    /// Events in the measured phase. The field is omitted if it is empty, so that older hashes stay
+    /// valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
-    /// Cuts of the target after the load. Omitted if absent, so that older hashes stay valid.
+    /// Durability test after the load. The field is omitted if the plan has no test, so that older
+    /// hashes stay valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<DurabilityPhase>,
     /// Phases and their lengths.
     pub phases: Phases,
     /// Minimum length and time resolution of the measurement.
     pub evidence: EvidenceNeeds,
-    /// Declared properties of the storage system, and its metrics endpoints.
+    /// Properties of the storage system that the plan declares, and the system's metrics endpoints.
     pub observe: Observe,
-    /// Repetition of runs.
+    /// Number of runs, and whether they reuse data.
     pub repeat: Repeat,
     /// I/O engine.
     pub engine: EngineChoice,
@@ -111,7 +115,7 @@ pub struct ResolvedPlan {
     pub fleet: Option<Placement>,
 }
 
-/// Source of the operations.
+/// Operations that a run issues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
@@ -166,10 +170,10 @@ impl ResolvedPlan {
         windows.filter_map(|window| window.limits.errors_max).any(|errors| errors > 0)
     }
 
-    /// Returns the plan with the events that one host of a fleet needs. The host executes its own
-    /// events completely. Of the other hosts' events, only the times are included, because streams
-    /// may start at them; commands and prompts are removed. `host` is an agent, or `None` for the
-    /// host of `plimsoll run`.
+    /// Returns the plan with the events for one host of a fleet. `host` is an agent, or `None` for
+    /// the host of `plimsoll run`. The plan contains this host's events completely. It contains the
+    /// events of other hosts without commands and prompts, because streams may start at their
+    /// times.
     #[must_use]
     pub fn with_events_on(&self, host: Option<&str>) -> Self {
         let of_host = |event: &Event| match event.host.as_deref() == host {
@@ -186,7 +190,7 @@ impl ResolvedPlan {
         Self { events: self.events.iter().filter_map(of_host).collect(), ..self.clone() }
     }
 
-    /// Returns the plan for one of its targets. `None` if the index is out of range.
+    /// Returns the plan for the target with this index, or `None` if the index is out of range.
     #[must_use]
     pub fn for_target(&self, index: usize) -> Option<Self> {
         let target = self.targets.get(index)?.clone();

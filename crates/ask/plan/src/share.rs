@@ -1,9 +1,10 @@
-//! A host's share of a plan that the hosts of a fleet divide. The share includes part of the
-//! target's directories or exports, part of the load and part of the requirement.
+//! Divides a plan among the hosts of a fleet. The share of a host contains a part of the target's
+//! directories or exports, a part of the load, and a part of the requirement.
 //!
-//! Host `i` of `n` uses the directories or exports number `i`, `i + n` and so on. Databases and
-//! clients are assigned to these in turn, so that each of them uses the same one as with a single
-//! host. This is only possible if every number is a multiple of `n`; other numbers are rejected.
+//! Host `i` of `n` uses the directories or exports `i`, `i + n` and so on. Databases and clients
+//! are assigned to these in turn. Each database or client thereby uses the same directory or export
+//! as on a single host. This requires that every number is a multiple of `n`; other numbers are
+//! rejected.
 
 use toml::{Table, Value};
 
@@ -26,7 +27,7 @@ impl Share {
     /// Returns the text of the plan for this share.
     pub(crate) fn text(self, plan: &Plan) -> Result<String, String> {
         let whole = plan.resolve();
-        // The text has been parsed before.
+        // The text is valid TOML, because it was parsed before.
         let mut table: Table = plan.text().parse().unwrap_or_default();
         self.targets(&mut table, &whole)?;
         let workload = table.get_mut("workload").and_then(Value::as_table_mut);
@@ -67,7 +68,8 @@ impl Share {
             }
             _ => {
                 return Err(format!(
-                    "the target ({}) cannot be shared: shares need a list of `databases` or `nfs` exports",
+                    "the target ({}) cannot be divided among hosts: use a list of `databases` or \
+                     `nfs` exports",
                     target.kind_word()
                 ));
             }
@@ -75,7 +77,7 @@ impl Share {
         Ok(())
     }
 
-    /// Returns every `of`th directory or export, starting with number `at`.
+    /// Returns every `of`-th directory or export, starting with the index `at`.
     fn deal(self, places: &[String], what: &str) -> Result<Value, String> {
         self.even(places.len() as u64, what)?;
         let own = places.iter().skip(self.at).step_by(self.of);
@@ -90,13 +92,17 @@ impl Share {
         };
         if table.contains_key("bias") {
             return Err(
-                "`bias` sets different weights for databases, so hosts cannot have equal shares"
+                "`bias` sets different weights for databases, so the hosts cannot have equal \
+                 shares"
                     .to_owned(),
             );
         }
         if store.threads_auto {
-            return Err("threads = \"auto\" is only possible if each host runs the whole plan: set a number"
-                .to_owned());
+            return Err(
+                "threads = \"auto\" is only possible if each host runs the whole plan: set \
+             the number of threads"
+                    .to_owned(),
+            );
         }
         set(table, "mailboxes", count(mailboxes));
         if table.contains_key("databases") {
@@ -116,7 +122,8 @@ impl Share {
         let tables = tables(workload.get_mut("matrix"));
         if tables.len() != matrix.streams.len() {
             return Err(
-                "only a mail store or [workload.matrix] can be shared; a job or a trace cannot"
+                "only a mail store or a [workload.matrix] can be divided among hosts, not a job \
+                 or a trace"
                     .to_owned(),
             );
         }
@@ -147,7 +154,7 @@ impl Share {
             | Arrival::Poisson { rate_per_s, .. }
             | Arrival::Bursts { rate_per_s, .. } => Some(*rate_per_s),
             Arrival::Recorded { .. } => {
-                return Err("operations at recorded times cannot be shared".to_owned());
+                return Err("operations at recorded times cannot be divided among hosts".to_owned());
             }
         };
         if let Some(rate) = rate {
@@ -180,8 +187,8 @@ impl Share {
         Value::Float(rate / self.of as f64)
     }
 
-    /// Divides a number by the number of hosts. It is an error if the number is not a multiple of
-    /// the hosts.
+    /// Divides a number by the number of hosts. Returns an error if the result is not a whole
+    /// number.
     fn even(self, all: u64, what: &str) -> Result<u64, String> {
         let of = self.of as u64;
         if all == 0 || !all.is_multiple_of(of) {

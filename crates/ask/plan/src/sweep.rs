@@ -13,34 +13,35 @@ pub struct SweepRequest {
     pub name: String,
     /// Command that the flags belong to.
     pub made_by: &'static str,
-    /// A directory, a device (`/dev/…`), NFS exports (`nfs://…`; several are shares), `model:NAME`
-    /// or `null`.
+    /// A directory, a device (`/dev/…`), `model:NAME`, `null`, or NFS exports (`nfs://…`). Each of
+    /// several exports is a share.
     pub targets: Vec<String>,
     /// Transfer sizes.
     pub sizes: Vec<SizeBytes>,
     /// Percentages of reads.
     pub read_percents: Vec<f64>,
-    /// Words of patterns, such as `random`.
+    /// Names of access patterns, such as `random`.
     pub patterns: Vec<String>,
-    /// Number of operations that each client has in flight.
+    /// Number of operations that each client keeps in flight.
     pub queue_depths: Vec<u32>,
     /// Percentage of metadata operations.
     pub metadata_percent: f64,
-    /// Number of clients; `None` for one client per share.
+    /// Number of clients, or `None` for one client per share.
     pub clients: Option<u32>,
-    /// Files per share.
+    /// Number of files in each share.
     pub files: u32,
-    /// File size; `None` for files of 1 GiB or for the whole device.
+    /// File size. `None` means files of 1 GiB, or the whole device.
     pub file_size: Option<SizeBytes>,
-    /// Measuring time of each point; `None` to measure until steady.
+    /// Measuring time of each point. With `None`, each point is measured until its rate is steady.
     pub measure: Option<DurationNs>,
-    /// True for five seconds per point. Such short points cannot show steady figures.
+    /// True if each point is measured for only five seconds. This is too short for steady results.
     pub quick: bool,
 }
 
 impl Default for SweepRequest {
-    /// The usual sizing table: 4 KiB to 128 KiB, five percentages of reads, random and sequential,
-    /// 4 operations in flight per client, ten minutes per point.
+    /// Settings of the usual sizing table. It has transfer sizes from 4 KiB to 128 KiB, five
+    /// percentages of reads, and random and sequential access. Each client keeps 4 operations in
+    /// flight, and each point is measured for ten minutes.
     fn default() -> Self {
         Self {
             name: "sweep".to_owned(),
@@ -62,10 +63,10 @@ impl Default for SweepRequest {
 
 const QUICK: DurationNs = DurationNs::s(5);
 
-/// Returns the plan of a sweep.
+/// Returns the plan of the sweep.
 ///
 /// # Errors
-/// All errors of the resulting plan.
+/// The resulting plan is not valid. The error contains all faults.
 pub fn sweep_plan(request: &SweepRequest) -> Result<Plan, PlanErrors> {
     Plan::parse(&text(request), &request.name)
 }
@@ -124,7 +125,7 @@ fn text(request: &SweepRequest) -> String {
         None => text.push_str("measure = \"until-steady\"\n"),
         Some(length) => {
             let _ = writeln!(text, "measure = \"{length}\"");
-            // A requested length is also the required minimum length.
+            // If the user requests a measuring time, it is also the required minimum.
             let least = length.min(DurationNs::s(600));
             let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{least}\"");
         }

@@ -8,33 +8,33 @@ use crate::resolved::TraceMap;
 use crate::sweep::{quoted, target};
 use crate::units::{DurationNs, SizeBytes};
 
-/// Trace, and flags of its replay.
+/// Properties of a trace, and the flags of its replay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceRequest {
     /// Name of the plan.
     pub name: String,
     /// Command that the flags belong to.
     pub made_by: &'static str,
-    /// A directory, a device (`/dev/…`), an NFS export (`nfs://…`), `model:NAME` or `null`; `None`
-    /// for a placeholder.
+    /// A directory, a device (`/dev/…`), an NFS export (`nfs://…`), `model:NAME` or `null`. With
+    /// `None`, the plan contains a placeholder.
     pub target: Option<String>,
-    /// Description of the trace, for a comment in the plan.
+    /// Description of the trace, which the plan contains as a comment.
     pub description: String,
     /// Path of the trace.
     pub file: String,
     /// SHA-256 of the trace.
     pub sha256: String,
-    /// Number of reads and writes.
+    /// Number of reads and writes in the trace.
     pub operations: u64,
-    /// Number of reads.
+    /// Number of reads in the trace.
     pub reads: u64,
     /// Time from the first operation of the trace to the last.
     pub span: DurationNs,
-    /// Transfer sizes, each with its number of operations.
+    /// Transfer sizes, each with the number of operations of this size.
     pub sizes: Vec<(SizeBytes, u64)>,
     /// Alignment of the offsets and sizes in the trace.
     pub align: SizeBytes,
-    /// Size of the target file; `None` for a device.
+    /// Size of the target file, or `None` if the target is a device.
     pub file_size: Option<SizeBytes>,
     /// Replay speed: `recorded`, `2x` or `as-fast`.
     pub pace: Option<String>,
@@ -42,17 +42,17 @@ pub struct TraceRequest {
     pub map: Option<TraceMap>,
     /// Maximum number of operations in flight.
     pub depth: Option<u32>,
-    /// Length of the part that is replayed, or time limit of an as-fast replay.
+    /// Length of the part that is replayed. For an as-fast replay, this is a time limit.
     pub measure: Option<DurationNs>,
 }
 
-/// If the trace is shorter than this, the plan uses shorter intervals.
+/// If the trace is shorter than this, the plan uses shorter intervals for the time series.
 const SHORT: DurationNs = DurationNs::s(60);
 
 /// Returns the plan that replays the trace.
 ///
 /// # Errors
-/// All errors of the resulting plan.
+/// The resulting plan is not valid. The error contains all faults.
 pub fn trace_plan(request: &TraceRequest) -> Result<Plan, PlanErrors> {
     Plan::parse(&trace_text(request), &request.name)
 }
@@ -66,7 +66,7 @@ pub fn trace_text(request: &TraceRequest) -> String {
     let _ = writeln!(text, "name = {}\n\n[target]", quoted(&request.name));
     let _ = match &request.target {
         Some(place) => writeln!(text, "{}", target(std::slice::from_ref(place))),
-        None => writeln!(text, "path = \"/mnt/x\" # replace by your target"),
+        None => writeln!(text, "path = \"/mnt/x\" # replace this with your target"),
     };
     let _ = writeln!(text, "\n[workload.trace]\nfile = {}", quoted(&request.file));
     let _ = writeln!(text, "sha256 = {}", quoted(&request.sha256));

@@ -1,8 +1,9 @@
-//! Quantities as written in a plan: sizes, durations, rates, shares.
+//! Quantities in a plan: sizes, durations, rates and shares.
 //!
-//! Parsing is strict: a number, at most one space, a unit, and nothing else. Case matters. The
-//! result must be a whole number of base units in 63 bits, the limit of TOML integers and file
-//! offsets. Formatting picks the shortest text that parses to the same value.
+//! Parsing is strict: a text consists of a number, at most one space, and a unit. The case of the
+//! unit matters. The result must be a whole number of base units and fit into 63 bits, which is the
+//! limit of TOML integers and file offsets. Formatting returns the shortest text that parses to the
+//! same value.
 
 mod decimal;
 mod duration;
@@ -22,7 +23,7 @@ pub use size::{SizeBytes, sizes_from_text};
 /// Maximum length of a message, in characters.
 const SHOWN_MAX: usize = 240;
 
-/// Error when a quantity is parsed.
+/// Error of a text that is not a valid quantity.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{message}")]
 pub struct UnitError {
@@ -34,7 +35,7 @@ pub struct UnitError {
 
 impl UnitError {
     pub(crate) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
-        // Message and hint quote the input, which may have any length.
+        // The message and the hint quote the input, so they are shortened.
         let shown = |text: String| one_line(&text.chars().take(SHOWN_MAX).collect::<String>());
         Self { message: shown(message.into()), help: shown(help.into()) }
     }

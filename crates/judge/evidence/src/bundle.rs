@@ -40,18 +40,19 @@ pub struct Bundle {
     pub series: Vec<Row>,
     /// `observed.json`.
     pub observed: Observed,
-    /// Latencies of the measured phase for each tag, merged over all intervals of the phase.
+    /// Latency histogram of the measured phase for each tag, merged over all intervals of the
+    /// phase.
     pub latency: BTreeMap<String, Histogram<u64>>,
-    /// Latencies of each class in each interval, from which the judge derives the autocorrelation.
-    /// Empty if a result has no intervals.
+    /// Latencies of each class in each interval. The judge derives the autocorrelation from them.
+    /// Empty if a result is not divided into intervals.
     pub latency_spans: Vec<Interval>,
-    /// SHA-256 of the seal when the bundle was read. `None` if the bundle was built in memory, from
-    /// a fresh measurement or an imported result.
+    /// SHA-256 of the seal at the time when the bundle was read. `None` if the bundle was not read
+    /// from disk, but built in memory from a new measurement or an imported result.
     pub seal_sha256: Option<String>,
 }
 
 impl Bundle {
-    /// Reads the bundle in `directory`, and checks the seal against the same bytes.
+    /// Reads the bundle in `directory`. The bytes that are read are also checked against the seal.
     ///
     /// # Errors
     /// The directory is not a bundle, the seal is broken, a file is missing or malformed, or a
@@ -136,11 +137,12 @@ fn json<T: DeserializeOwned + Serialize>(
     strict::read(sealed.text(name)?).map_err(|reason| malformed(&directory.join(name), reason))
 }
 
-/// Name of the fio job's file, in a bundle whose plan refers to a fio job.
+/// Name of the file that contains the fio job. Only bundles whose plan refers to a fio job contain
+/// this file.
 pub const JOB: &str = "job.fio";
 
-/// Names of all files in a bundle, sealed or not. Plimsoll did not create any other file in the
-/// directory.
+/// Names of all files that can be in a bundle, sealed or not. Any other file in the directory was
+/// not created by Plimsoll.
 pub const FILES: [&str; 12] = [
     "plan.toml",
     JOB,
@@ -176,7 +178,7 @@ impl BundleWriter {
         Ok(Self { directory, reserve: None })
     }
 
-    /// Opens an existing bundle, to write its derived files.
+    /// Opens an existing bundle, so that its derived files can be written.
     pub fn open(directory: &Path) -> Self {
         Self { directory: directory.to_path_buf(), reserve: None }
     }
@@ -261,8 +263,7 @@ impl BundleWriter {
         self.file("series.csv", &text)
     }
 
-    /// Writes `latency.hlog`. The intervals that belong to the measurement are determined by
-    /// `phases`.
+    /// Writes `latency.hlog`. `phases` determines which intervals belong to the measurement.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -344,8 +345,8 @@ fn temporary_name(name: &str) -> String {
     format!(".{name}.new")
 }
 
-/// Removes the bundle's own files in `directory`, and the directory if it is then empty. Other
-/// files are not part of a bundle, so they are not removed; their names are returned.
+/// Removes the bundle's files in `directory`, and the directory if it is then empty. Files that do
+/// not belong to the bundle are not removed; their names are returned.
 ///
 /// # Errors
 /// The directory cannot be read, or a file cannot be removed.

@@ -1,10 +1,10 @@
 //! Reads tables that people write in spreadsheets or editors: comma-separated values (RFC 4180).
 //!
 //! The first line that is not a comment contains the names of the columns; case does not matter. A
-//! line that begins with `#` is a comment. The separator is a semicolon or a tab if the header
-//! contains more of them than commas. The reader accepts quotes, a byte order mark and empty lines.
-//! Numbers use a decimal point. Ambiguous numbers (`1,5`, `1.234,5`) are rejected instead of
-//! guessed.
+//! line that begins with `#` is a comment. The separator is a comma. If the header contains more
+//! semicolons or tabs than commas, these are the separator. The reader accepts quotes, a byte order
+//! mark and empty lines. Numbers use a decimal point. Ambiguous numbers (`1,5`, `1.234,5`) are
+//! rejected, because the reader does not guess.
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
@@ -34,7 +34,7 @@ pub struct Cells {
     lines: Vec<(usize, StringRecord)>,
 }
 
-/// Line in a table.
+/// A line of a table, without its header.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'t> {
     /// Line number in the text, from 1.
@@ -109,7 +109,7 @@ impl Cells {
         self.names.iter().any(|known| known == name)
     }
 
-    /// Lines below the header.
+    /// Lines after the header.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let line = |(number, cells)| Line { number, names: &self.names, cells };
         self.lines.iter().map(|(number, cells)| (*number, cells)).map(line)
@@ -127,7 +127,7 @@ impl Line<'_> {
     /// Reads a number of at least zero.
     ///
     /// # Errors
-    /// [`TableError`]: the cell has other content.
+    /// [`TableError`]: the cell does not contain such a number.
     pub fn number(&self, name: &str) -> Result<Option<f64>, TableError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.parse::<f64>() {
@@ -142,14 +142,14 @@ impl Line<'_> {
         }
     }
 
-    /// Reads a number above zero.
+    /// Reads a number greater than zero.
     ///
     /// # Errors
-    /// [`TableError`]: the cell is empty or has other content.
+    /// [`TableError`]: the cell is empty or does not contain such a number.
     pub fn positive(&self, name: &str) -> Result<f64, TableError> {
         match self.number(name)? {
             Some(value) if value > 0.0 => Ok(value),
-            Some(_) => Err(self.error(format!("`{name}` is 0, but must be above 0"))),
+            Some(_) => Err(self.error(format!("`{name}` is 0, but must be greater than 0"))),
             None => Err(self.error(format!("`{name}` is missing"))),
         }
     }
@@ -157,7 +157,7 @@ impl Line<'_> {
     /// Reads a percentage as a fraction. A percent sign after the number is allowed.
     ///
     /// # Errors
-    /// [`TableError`]: the cell has other content, or a percentage above 100.
+    /// [`TableError`]: the cell does not contain a number, or the number is not from 0 to 100.
     pub fn share(&self, name: &str) -> Result<Option<f64>, TableError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let number = text.strip_suffix('%').unwrap_or(text).trim_end();
@@ -174,12 +174,14 @@ impl Line<'_> {
     }
 }
 
-/// Returns the separator: comma, semicolon or tab, whichever is most frequent in the header.
+/// Returns the separator: the character among comma, semicolon and tab that is most frequent in the
+/// header.
 fn separator(text: &str) -> u8 {
     let is_header = |line: &&str| !line.trim().is_empty() && !is_remark(line);
     let header = text.lines().find(is_header).unwrap_or_default();
     let count = |separator: u8| header.bytes().filter(|byte| *byte == separator).count();
-    // If there are equally many, `max_by_key` returns the last, which is the comma.
+    // If two characters are equally frequent, `max_by_key` returns the later one, so the comma is
+    // last.
     [b'\t', b';', b','].into_iter().max_by_key(|separator| count(*separator)).unwrap_or(b',')
 }
 
@@ -187,8 +189,8 @@ fn is_remark(text: &str) -> bool {
     text.trim_start().starts_with('#')
 }
 
-/// Returns the line number of a record. The csv library reports where the previous record ended, so
-/// the skipped empty lines and comments are added.
+/// Returns the line number of a record. The csv library reports only where the previous record
+/// ended, so this function adds the empty lines and comments in between.
 fn line_of(text: &str, position: Option<&csv::Position>) -> usize {
     let Some(position) = position else { return 0 };
     let rest = text.get(position.byte() as usize..).unwrap_or_default();
@@ -258,7 +260,7 @@ mod tests {
         assert_eq!(lines[0].share("a"), Ok(Some(0.75)));
         assert!(lines[1].share("a").unwrap_err().reason.contains("from 0 to 100"));
         assert_eq!((lines[0].number("c"), lines[1].number("c")), (Ok(None), Ok(Some(1000.0))));
-        assert!(lines[0].positive("b").unwrap_err().reason.contains("above 0"));
+        assert!(lines[0].positive("b").unwrap_err().reason.contains("greater than 0"));
         assert!(lines[1].positive("b").unwrap_err().reason.contains("missing"));
         assert_eq!(lines[0].number("d"), Ok(None));
     }

@@ -1,6 +1,6 @@
-//! Evidence of a durability test: acknowledged writes, cuts of the target, and the content of the
-//! target after each cut. `plimsoll durability` stores the evidence in the directory of the
-//! witness; a run stores it in its `run.json`.
+//! Evidence of a durability test: acknowledged writes, power cuts of the target, and the content of
+//! the target after each cut. `plimsoll durability` writes the evidence to the directory of the
+//! witness; a run writes it to its `run.json`.
 
 use plimsoll_plan::{CutKind, SyncMethod};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE: &str = "durability.json";
 /// Version of the format of this evidence.
 pub const VERSION: u32 = 1;
-/// Maximum number of damaged blocks that a cut lists.
+/// Maximum number of damaged blocks that are listed for each cut.
 pub const LISTED_MAX: usize = 20;
 
 /// Settings of a durability test.
@@ -19,7 +19,7 @@ pub struct DurabilitySettings {
     pub data_id: u64,
     /// Directory or device that is tested.
     pub target: String,
-    /// True if the target is a device.
+    /// True if the target is a device, false if it is a directory.
     pub is_device: bool,
     /// Size of the tested file, or of the tested part of the device, in bytes.
     pub size_bytes: u64,
@@ -27,7 +27,7 @@ pub struct DurabilitySettings {
     pub block_bytes: u32,
     /// Writing threads.
     pub threads: u32,
-    /// Durability of a write.
+    /// Method that makes a write durable.
     pub sync: SyncMethod,
     /// True if writes bypass the page cache.
     pub direct: bool,
@@ -39,39 +39,42 @@ pub struct DurabilitySettings {
     pub cut: Option<String>,
     /// Command that makes the target available again.
     pub restore: Option<String>,
-    /// True if the target may acknowledge writes after the cut has started, but drop them.
+    /// True if, once the cut has started, the target may acknowledge writes and then drop them.
     pub cut_drops_writes: bool,
-    /// Random seed of the addresses and of the time of each cut.
+    /// Seed from which the addresses and the time of each cut are generated.
     pub seed: u64,
 }
 
-/// Number of blocks with each kind of content after a cut. Each block is counted once.
+/// Numbers of blocks after a cut, by kind of content. Each block is counted once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockCounts {
-    /// The block contains the newest acknowledged write, or a newer write that was in flight.
+    /// Blocks that contain the newest acknowledged write, or a newer write that was in flight.
     pub good: u64,
-    /// A permitted mixture of the newest acknowledged write and a write that was in flight.
+    /// Blocks that contain a mixture of the newest acknowledged write and a write that was in
+    /// flight. This is permitted.
     pub in_flight: u64,
-    /// No content is expected, because damage to the block was reported at an earlier cut.
+    /// Blocks without an expected content, because damage to them was reported at an earlier cut.
     pub unknown: u64,
-    /// The content that the newest acknowledged write should have replaced.
+    /// Blocks that contain the data which the newest acknowledged write should have replaced.
     pub lost: u64,
-    /// Older content than that, or a write that was read back after an earlier cut is now lost.
+    /// Blocks that contain older data than `lost` blocks, or have lost a write that was still
+    /// readable after an earlier cut.
     pub stale: u64,
-    /// Some sectors contain an acknowledged write, and other sectors contain older data.
+    /// Blocks in which some sectors contain an acknowledged write, and other sectors contain older
+    /// data.
     pub torn: u64,
-    /// Content that was written to another block.
+    /// Blocks that contain data which was written to a different block.
     pub misdirected: u64,
-    /// Content that was never written.
+    /// Blocks that contain data which was never written.
     pub corrupt: u64,
-    /// Zeros in place of an acknowledged write.
+    /// Blocks that contain zeros in place of an acknowledged write.
     pub unwritten: u64,
-    /// The block could not be read.
+    /// Blocks that could not be read.
     pub unreadable: u64,
 }
 
 impl BlockCounts {
-    /// Blocks to which no write was acknowledged.
+    /// Returns the number of damaged blocks.
     pub fn damaged(&self) -> u64 {
         self.lost
             + self.stale
@@ -83,7 +86,7 @@ impl BlockCounts {
     }
 }
 
-/// Damaged block after a cut.
+/// A block that was damaged after a cut.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DamagedBlock {
     /// Offset in the file or device.
@@ -92,7 +95,8 @@ pub struct DamagedBlock {
     pub acknowledged_generation: u32,
     /// Kind of damage, in words.
     pub says: String,
-    /// True if another write survived that started after this block's write was acknowledged.
+    /// True if the target reordered writes: a write survived that started after the lost write to
+    /// this block was acknowledged.
     pub reordered: bool,
 }
 
@@ -101,20 +105,21 @@ pub struct DamagedBlock {
 pub struct CutCheck {
     /// Numbers of blocks, by their content.
     pub blocks: BlockCounts,
-    /// Damaged blocks for which another write survived that started after their write was
-    /// acknowledged. The target reordered writes across a flush.
+    /// Number of damaged blocks that show that the target reordered writes across a flush
+    /// ([`DamagedBlock::reordered`]).
     pub reordered: u64,
-    /// Damaged blocks whose newest write was acknowledged while the cut command ran.
+    /// Number of damaged blocks whose newest write was acknowledged while the cut command ran.
     pub acknowledged_during_cut: u64,
-    /// The tested file is missing, or shorter than its acknowledged size.
+    /// True if the tested file is missing, or shorter than its acknowledged size.
     pub file_lost: bool,
-    /// True if reads bypassed the page cache, or if the cache contained no data of the file.
+    /// True if the data came from the target: reads bypassed the page cache, or the cache contained
+    /// no data of the file.
     pub read_from_target: bool,
     /// The first damaged blocks.
     pub damage: Vec<DamagedBlock>,
 }
 
-/// A cut of the target.
+/// A power cut of the target, and the load before it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetCut {
     /// Number of the cut, from 1.
@@ -125,25 +130,27 @@ pub struct TargetCut {
     pub load_ns: u64,
     /// Duration of the cut command, in ns; 0 if the user cut the target off by hand.
     pub command_ns: u64,
-    /// Writes acknowledged before the cut command started.
+    /// Number of writes that were acknowledged before the cut command started.
     pub acknowledged: u64,
-    /// Writes acknowledged while the cut command ran.
+    /// Number of writes that were acknowledged while the cut command ran.
     pub acknowledged_during: u64,
-    /// Writes that the target acknowledged after the cut command had ended. These are not counted.
+    /// Number of writes that were acknowledged after the cut command had ended. The other counts
+    /// exclude them.
     pub acknowledged_after: u64,
-    /// Operations that failed after the cut.
+    /// Number of operations that failed after the cut.
     pub failed: u64,
     /// The first failure of an operation.
     pub failure: Option<String>,
     /// Longest time from the start of a batch to its acknowledgement, in ns.
     pub longest_ns: u64,
-    /// Number of threads whose operation never returned.
+    /// Number of threads whose last operation never returned.
     pub stuck_threads: u64,
     /// True if the test's process ended during the load, so that another process read the witness.
     pub resumed: bool,
     /// True if the cut was resumed, and this host has not restarted since the load.
     pub same_boot: bool,
-    /// Result of reading; `None` if the target did not become available again.
+    /// Result of reading the target after the cut; `None` if the target did not become available
+    /// again.
     pub check: Option<CutCheck>,
     /// Reason why the target could not be read.
     pub not_restored: Option<String>,
@@ -164,13 +171,13 @@ pub struct DurabilityTest {
     pub cuts: Vec<TargetCut>,
     /// True if the user stopped the test.
     pub interrupted: bool,
-    /// Error that ended the durability phase of a run early.
+    /// Error that ended the durability phase of a run early; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
 impl DurabilityTest {
-    /// Returns a test without cuts.
+    /// Returns the evidence of a test that has not made a cut yet.
     #[must_use]
     pub fn new(settings: DurabilitySettings, boot_id: &str) -> Self {
         Self {

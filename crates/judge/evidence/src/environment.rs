@@ -13,7 +13,7 @@ pub struct Environment {
     pub distribution: Option<String>,
     /// CPU model.
     pub cpu_model: Option<String>,
-    /// Number of CPUs in the affinity mask of the process.
+    /// Number of CPUs that the process may use, from its affinity mask.
     pub cpus: Option<u32>,
     /// Memory of the host in bytes.
     pub memory_bytes: Option<u64>,
@@ -25,39 +25,39 @@ pub struct Environment {
     pub privileged: bool,
     /// Name of the hypervisor or container, if one is visible.
     pub virtualisation: Option<String>,
-    /// The mounts of the target: an entry for each directory, file or device in the plan.
+    /// File systems of the target, with one entry for each directory, file or device in the plan.
     pub mounts: Vec<Mount>,
-    /// File systems under those of the target: the file system of an overlay's upper directory, or
-    /// of a loop device's backing file. The path of the entry is this directory or file.
+    /// Underlying file systems. For an overlay, this is the file system of its upper directory; for
+    /// a loop device, that of its backing file. The path of the entry is this directory or file.
     #[serde(default)]
     pub below: Vec<Mount>,
     /// Block devices that the target uses, down to the physical disks.
     pub devices: Vec<Device>,
-    /// Single-core score measured at the start, for comparing hosts.
+    /// Speed of a single core, measured at the start as a score, for comparing hosts.
     pub cpu_score: Option<f64>,
     /// Limits of the load generator on this host ([`Calibration`]); `None` if the host was not
     /// calibrated.
     pub calibration: Option<Calibration>,
-    /// Facts that could not be read, each with a remedy.
+    /// Facts that could not be read, each with a way to make it readable.
     pub unknown: Vec<ObservationGap>,
 }
 
-/// File system of a path.
+/// The file system that contains a path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mount {
     /// Path as written in the plan.
     pub path: String,
-    /// Such as `ext4`.
+    /// Type of the file system, such as `ext4`.
     pub file_system: Option<String>,
     /// Mount point.
     pub mount_point: Option<String>,
-    /// Mounted device or server export.
+    /// The mounted device, or the export of a server.
     pub source: Option<String>,
     /// Mount options.
     pub options: Option<String>,
     /// Total size of the file system in bytes.
     pub size_bytes: Option<u64>,
-    /// Bytes free for this user when the run started.
+    /// Free bytes that this user could use when the run started.
     pub free_bytes: Option<u64>,
     /// Names of all devices that the file system uses, directly or indirectly, as in
     /// [`Device::name`].
@@ -67,11 +67,11 @@ pub struct Mount {
     pub on: Vec<String>,
 }
 
-/// Attachment of a block device, from sysfs.
+/// How a block device is attached to the host, according to sysfs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// NVMe on this host's PCI bus.
+    /// NVMe drive on this host's PCI bus.
     NvmePcie,
     /// NVMe over TCP.
     NvmeTcp,
@@ -101,11 +101,11 @@ pub enum Transport {
     HyperV,
     /// VMware's paravirtual SCSI.
     VmwarePvscsi,
-    /// Virtual disk of a partition on a Power system or a mainframe.
+    /// Virtual disk of a logical partition on a Power system or a mainframe.
     Partitioned,
     /// iSCSI or iSER.
     Iscsi,
-    /// Fibre Channel, FCoE included.
+    /// SCSI over Fibre Channel or FCoE.
     FibreChannel,
     /// SCSI over RDMA.
     Srp,
@@ -123,11 +123,11 @@ pub enum Transport {
     Zram,
     /// RAM disk.
     Ram,
-    /// Persistent memory, or memory that is reserved as such.
+    /// Persistent memory, or memory that the kernel reserves as persistent memory.
     Pmem,
     /// Test device that discards data or keeps it in memory (`null_blk`, `scsi_debug`).
     Test,
-    /// Volume of a file system (ZFS).
+    /// Volume that a file system provides (ZFS).
     Zvol,
     /// Another transport, or an unknown one.
     #[serde(other)]
@@ -180,7 +180,8 @@ pub struct Device {
     pub name: String,
     /// `disk`, `partition`, `loop`, `dm`, `md`, `bcache`, `drbd`.
     pub kind: String,
-    /// Attachment; `None` if it is unknown, or if the device consists of other devices.
+    /// How the device is attached; `None` if this is unknown, or if the device consists of other
+    /// devices.
     #[serde(default)]
     pub transport: Option<Transport>,
     /// Vendor string of the device.
@@ -189,14 +190,15 @@ pub struct Device {
     /// Driver of the controller, such as `megaraid_sas`.
     #[serde(default)]
     pub driver: Option<String>,
-    /// For a network device: name or address of its target.
+    /// Name or address of the target, if this is a network device.
     #[serde(default)]
     pub address: Option<String>,
     /// How the device combines its underlying devices: the RAID level, or the device mapper's
     /// identifier (such as `LVM-…`, `CRYPT-…`).
     #[serde(default)]
     pub mapping: Option<String>,
-    /// For a loop device: true if it accesses its backing file with direct I/O.
+    /// True if this is a loop device that accesses its backing file with direct I/O. `None` for
+    /// other devices.
     #[serde(default)]
     pub direct_io: Option<bool>,
     /// Model string.
@@ -205,7 +207,7 @@ pub struct Device {
     pub size_bytes: Option<u64>,
     /// The kernel's rotational flag. Virtual disks often report it wrongly.
     pub rotational: Option<bool>,
-    /// `write back` or `write through`.
+    /// Mode of the write cache: `write back` or `write through`.
     pub write_cache: Option<String>,
     /// True if the device supports forced unit access (FUA). Writes with FUA bypass the device's
     /// cache without a flush, so the kernel counts no flush for them.
@@ -217,7 +219,7 @@ pub struct Device {
     pub logical_block_bytes: Option<u64>,
     /// Physical block size in bytes.
     pub physical_block_bytes: Option<u64>,
-    /// Underlying devices, or the backing file.
+    /// Underlying devices, or the backing file of a loop device.
     pub below: Vec<String>,
 }
 
@@ -235,8 +237,8 @@ pub struct Calibration {
     pub instructions: Option<String>,
     /// Operations per second that a single thread performs on the null target.
     pub null_rate_ops_per_s: Option<f64>,
-    /// Operations per second of a single ring, for writes of 4 KiB to `/dev/null` at queue depth
-    /// 32.
+    /// Operations per second that a single io_uring instance performs: writes of 4 KiB to
+    /// `/dev/null` at queue depth 32.
     pub ring_rate_ops_per_s: Option<f64>,
     /// Memory copy rate, in bytes per second.
     pub memory_bytes_per_s: Option<f64>,
@@ -259,18 +261,18 @@ pub struct ObservationGap {
 }
 
 impl ObservationGap {
-    /// Start of the field `what` if the storage's own work was not observed. Bundles contain this
-    /// text, so it never changes.
+    /// The field `what` begins with this text if the storage's internal work was not observed.
+    /// Bundles contain the text, so it must never change.
     const STORAGE: &str = "what the storage";
 
-    /// Creates the gap for a storage whose own work was not observed. `action` completes the clause
-    /// "what the storage …", for example with "moved".
+    /// Creates the gap for a storage system whose internal work was not observed. `action`
+    /// completes the clause "what the storage …", for example with "moved".
     #[must_use]
     pub fn of_storage(action: &str, why: String, remedy: &str) -> Self {
         Self { what: format!("{} {action}", Self::STORAGE), why, remedy: remedy.to_owned() }
     }
 
-    /// Returns true if the storage's own work was not observed.
+    /// Returns true if the gap is about the storage's internal work.
     #[must_use]
     pub fn is_of_storage(&self) -> bool {
         self.what.starts_with(Self::STORAGE)

@@ -27,7 +27,7 @@ pub enum EvidenceError {
     /// A later version of Plimsoll wrote the bundle.
     #[error(
         "{} has schema version {found}, but this version of Plimsoll reads only up to {known}: \
-         use the version that wrote it, or a later version", path.display()
+         use the version that wrote the bundle, or a later version", path.display()
     )]
     TooNew {
         /// Directory of the bundle.
@@ -48,7 +48,7 @@ pub enum EvidenceError {
     SealBroken {
         /// Directory of the bundle.
         path: PathBuf,
-        /// Files that differ, each with its difference.
+        /// Files that do not match the seal, each with the difference.
         what: String,
     },
     /// A key cannot be used.
@@ -72,9 +72,10 @@ pub enum EvidenceError {
     LedgerBroken {
         /// Path of the ledger.
         path: PathBuf,
-        /// Line number, from 1; 0 if the whole ledger does not match its signed statement.
+        /// Number of the broken line, from 1; 0 if the ledger as a whole does not match its signed
+        /// statement.
         line: u64,
-        /// Mismatch in words.
+        /// Description of the mismatch.
         what: String,
     },
 }

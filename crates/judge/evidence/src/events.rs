@@ -1,4 +1,4 @@
-//! Events of a run: the actions on the storage system, their times, and the output of their
+//! Events of a run: actions on the storage system, with their times and the output of their
 //! commands. All times are relative to the start of the run.
 
 use serde::{Deserialize, Serialize};
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 pub struct EventRecord {
     /// Name of the event in the plan.
     pub name: String,
-    /// Agent of a fleet that ran the event's commands; `None` if the host of `plimsoll run` ran
-    /// them.
+    /// Agent of a fleet that ran the event's commands; `None` if the host on which `plimsoll run`
+    /// was started ran them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Time at which the event's command, operator answer or streams started. `None` if the event
-    /// did not happen.
+    /// Time of the event: the start of its command or streams, or the time of the operator's
+    /// answer. `None` if the event did not happen.
     pub at_ns: Option<u64>,
     /// Reason why the event did not happen; empty if it happened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -21,10 +21,10 @@ pub struct EventRecord {
     /// Record of the event's command; `None` if no command was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandRecord>,
-    /// Time of the event's undo, also if the undo only ends streams.
+    /// Time at which the event was undone. The undo can be a command, or only the end of streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo_at_ns: Option<u64>,
-    /// Command of the undo.
+    /// Record of the undo command; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<CommandRecord>,
 }
@@ -52,7 +52,7 @@ pub struct CommandRecord {
 }
 
 impl EventRecord {
-    /// Maps all times.
+    /// Replaces each time by the result of `map`, for example to convert them to another clock.
     pub fn map_times(&mut self, map: impl Fn(u64) -> u64) {
         let times = [&mut self.at_ns, &mut self.undo_at_ns].into_iter().flatten();
         let commands = [&mut self.command, &mut self.undo].into_iter().flatten();

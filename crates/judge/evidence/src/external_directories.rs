@@ -1,5 +1,5 @@
-//! List of directories that contain bundles outside the catalogue (`--out`): a text file with a
-//! JSON string on each line. The list contains only the locations, not their content.
+//! List of directories outside the catalogue that contain bundles (`--out`). It is a text file with
+//! one JSON string on each line. The list contains only the paths, not the bundles.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::EvidenceError;
 
 /// Adds a directory to the list, unless the list already contains it. Paths that are not UTF-8 are
-/// skipped; bundles there can still be specified by path.
+/// skipped; their bundles can still be specified by path.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -1,8 +1,8 @@
 //! `fleet.json`: the merged evidence of a run on several hosts.
 //!
-//! The bundle of each host is not changed after its agent sealed it. The fleet's evidence refers to
-//! each bundle by its seal. Times are on the fleet's clock, which is the coordinator's clock, and
-//! relative to the start of the earliest run.
+//! The bundle of a host is never changed after the host's agent sealed it. The fleet's evidence
+//! refers to each bundle by its seal. Times are on the fleet's clock, which is the clock of the
+//! coordinator. They are relative to the start of the host that started first.
 
 mod merge;
 
@@ -19,7 +19,7 @@ pub use merge::{MergedEvidence, Part, merge};
 /// Version of `fleet.json` that this build writes.
 pub const VERSION: u32 = 1;
 
-/// Group of the classes that are counted in the achieved rate.
+/// Name of the group whose classes count in the achieved rate.
 const TRANSACTIONAL: &str = "transactional";
 
 /// Value of [`Fleet::ended_early`] if the coordinator's operator interrupted the run.
@@ -51,16 +51,18 @@ pub struct Fleet {
     /// Reason why the run ended early ([`BY_OPERATOR`] or another reason); empty if it did not end
     /// early.
     pub ended_early: String,
-    /// Position in an experiment; `None` for a single run.
+    /// Experiment to which the run belongs; `None` for a single run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
-    /// Position in the coordinator's ledger; `None` in evidence of earlier versions.
+    /// Position of the run in the coordinator's ledger; `None` in evidence that earlier versions
+    /// wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerPosition>,
     /// Events of the plan; empty if the plan has no events. Times are on the fleet's clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRecord>,
-    /// Time window in which every host measured; `None` if the hosts have no common window.
+    /// Time window in which all hosts measured at the same time; `None` if there was no such
+    /// window.
     pub window: Option<CommonWindow>,
     /// Counters of the storage system over the window. `None` if the plan lists no metrics or there
     /// is no window.
@@ -73,45 +75,46 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// Returns the hosts whose figures are included in the totals. Hosts that an event stopped, as
-    /// the plan expects, are excluded.
+    /// Returns the hosts whose figures are included in the totals. A host is excluded if an event
+    /// of the plan was expected to stop it.
     pub fn counted(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter().filter(|host| host.end != HostEnd::LostAsExpected)
     }
 }
 
-/// Window in which every host measured.
+/// Window in which all hosts measured at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommonWindow {
-    /// Start of the last host's measurement.
+    /// Start of the window: the time when the last host started its measurement.
     pub start_ns: u64,
-    /// Length of the window, which ends when the first host's measurement ended.
+    /// Length of the window. It ends when the measurement of a host ends first.
     pub duration_ns: u64,
-    /// Skew: time from the first host's start to the last host's start.
+    /// Skew: time from the earliest start of a host's measurement to the latest start.
     pub start_skew_ns: u64,
-    /// Error bound of the skew: the sum of both clocks' offset errors.
+    /// Error bound of the skew: the sum of the two largest clock offset errors of the hosts.
     pub start_skew_error_ns: u64,
-    /// Time from the first host's end to the last host's end.
+    /// Time from the earliest end of a host's measurement to the latest end.
     pub end_skew_ns: u64,
     /// Number of whole intervals in the window.
     pub intervals: u64,
-    /// True if the hosts' measurements differed by whole intervals, and the intervals outside the
-    /// window were removed. If false, the complete measured phase of each host is included.
+    /// True if the hosts' measurements were shifted by half an interval or more. The intervals
+    /// outside the window were then removed. If false, the complete measured phase of each host is
+    /// included.
     pub cut: bool,
 }
 
 /// Increase of a storage system's own counters during the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct System {
-    /// Counts by source and destination, in the unit of the system's counters.
+    /// Increase of the counters by source and destination, in the unit of the system's counters.
     pub sources: Sources,
     /// Longest time between two successful polls.
     pub gap_ns_max: u64,
-    /// Unknown counters, each with the reason.
+    /// Counters whose values are unknown, each with the reason.
     pub unknown: Vec<String>,
 }
 
-/// A host of the fleet, and the outcome of its part.
+/// A host of the fleet, and the outcome of its part of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Name of the agent.
@@ -126,34 +129,36 @@ pub struct Host {
     pub version: String,
     /// Build of Plimsoll on the host.
     pub build: String,
-    /// Offsets of the host's clock from the coordinator's, before and after the run.
+    /// Offsets between the host's clock and the coordinator's clock, measured before and after the
+    /// run.
     pub clock: Vec<Offset>,
     /// Outcome of the host's part.
     pub end: HostEnd,
-    /// Error message with its subject; empty if the host finished.
+    /// Error message that begins with its subject; empty if the host finished.
     pub says: String,
     /// The host's run; `None` if the host's evidence did not arrive.
     pub run: Option<HostRun>,
-    /// Figures of a host that an event stopped, up to that time; `None` for all other hosts.
+    /// Figures from before the loss, if an event stopped the host as expected; `None` for all other
+    /// hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_lost: Option<UntilLost>,
 }
 
-/// Figures of a lost host, from its reports to the coordinator (about one report per second). Its
-/// load after the last report is unknown.
+/// Figures of a lost host. They are from its reports to the coordinator, about one report a second.
+/// What the host did after its last report is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct UntilLost {
     /// Time of the host's last message.
     pub heard_ns: u64,
-    /// Number of reports in the measured phase.
+    /// Number of reports that the host sent in the measured phase.
     pub reports: u32,
     /// Mean of the reported I/Os per second; `None` if there was no report.
     pub ops_per_s: Option<f64>,
-    /// Mean of the reported bytes per second.
+    /// Mean of the reported bytes per second; `None` if there was no report.
     pub bytes_per_s: Option<f64>,
 }
 
-/// Outcome of a host's part.
+/// Outcome of a host's part of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostEnd {
@@ -161,7 +166,7 @@ pub enum HostEnd {
     Reported,
     /// The host stopped responding or restarted during the run.
     Lost,
-    /// The host was lost, and an event of the plan expects this (`expect_lost`).
+    /// The host was lost, as an event of the plan expects (`expect_lost`).
     LostAsExpected,
     /// The host could not execute the plan.
     Failed,
@@ -169,10 +174,11 @@ pub enum HostEnd {
     WithoutEvidence,
 }
 
-/// Offset of a host's clock from the coordinator's, from four timestamps (RFC 5905, section 8).
+/// Offset between a host's clock and the coordinator's clock, computed from four timestamps (RFC
+/// 5905, section 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offset {
-    /// Host's clock minus coordinator's clock.
+    /// Time on the host's clock minus time on the coordinator's clock.
     pub offset_ns: i64,
     /// Error bound: half of the round-trip time, excluding the processing time on the host.
     pub error_ns: u64,
@@ -180,7 +186,7 @@ pub struct Offset {
     pub at_ns: i64,
 }
 
-/// Run of one host.
+/// The part of a fleet run that one host executed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostRun {
     /// Name of the run and its bundle.
@@ -189,15 +195,15 @@ pub struct HostRun {
     pub seal_sha256: String,
     /// Start of the run on the fleet's clock.
     pub start_ns: u64,
-    /// Scheduled starts of the phases that all hosts start at the same time.
+    /// Phases that all hosts start at the same time, with their scheduled starts.
     pub starts: Vec<Start>,
     /// Phases of the run.
     pub phases: Vec<HostPhase>,
-    /// Duration of the host's measurement within the window.
+    /// Duration of the part of the host's measurement that is in the window.
     pub measured_ns: u64,
     /// Totals within the window, by class.
     pub classes: Vec<Class>,
-    /// Counters of the workload over the measured phase.
+    /// Increase of the workload's counters in the measured phase.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -221,7 +227,7 @@ pub struct HostPhase {
     pub start_ns: u64,
     /// Duration.
     pub duration_ns: u64,
-    /// Bytes read and written.
+    /// Number of bytes that the phase read and wrote.
     pub bytes: u64,
     /// True if the phase reached its goal.
     pub reached: bool,
@@ -234,14 +240,14 @@ pub struct Class {
     pub name: String,
     /// Group, as in [`crate::run::ClassTotals::group`].
     pub group: String,
-    /// True for reads.
+    /// True if the I/Os are reads, false if they are writes.
     pub is_read: bool,
-    /// I/Os that completed within the window. Rates are computed from these.
+    /// Number of I/Os that completed within the window. Rates are computed from it.
     pub count: u64,
     /// Bytes of the I/Os in `count`.
     pub size_bytes: u64,
-    /// Number of I/Os in the latencies. If no intervals were removed, it includes I/Os that were
-    /// due in the window but completed later.
+    /// Number of I/Os whose latency is included in the sum. If no intervals were removed, they
+    /// include I/Os that were due in the window but completed later.
     pub latency_count: u64,
     /// Sum of the latencies.
     pub latency_ns_sum: u64,
@@ -252,7 +258,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// Adds the totals of another host.
+    /// Adds another host's totals of the same class.
     pub fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.size_bytes += other.size_bytes;
@@ -265,7 +271,7 @@ impl Class {
 
 impl HostRun {
     /// Returns the classes that are counted in the achieved rate: transactional I/O, but not logs,
-    /// checkpoints or checks. If the host has no transactional class (metadata workloads), returns
+    /// checkpoints or checks. If there is no transactional class, as in metadata workloads, returns
     /// all classes.
     pub fn rated(&self) -> impl Iterator<Item = &Class> {
         let is_rated = |class: &&Class| class.group == TRANSACTIONAL;
@@ -297,8 +303,8 @@ impl HostRun {
     }
 }
 
-/// Interpolates the clock offset between two measurements. If the drift exceeds the errors of both
-/// measurements, it is added to the error bound, because clocks can drift unevenly.
+/// Interpolates the clock offset between two measurements. A drift that exceeds the errors of the
+/// two measurements is added to the error bound, because clocks can drift unevenly.
 #[must_use]
 pub fn interpolate_offset(measured: &[Offset], at_ns: i64) -> Option<Offset> {
     let (first, last) = (measured.first()?, measured.last()?);

@@ -1,18 +1,18 @@
-//! Keys and limits for evidence imported from other tools.
+//! Keys and limits for evidence that is imported from other tools.
 
-/// Driver name of results from a published table. In such a table, latencies are rounded, and the
-/// queue depth is often guessed by the reader.
+/// Driver name of results from a published table. The latencies in such a table are rounded, and
+/// the person who copies it often has to guess the queue depth.
 pub const TABLE_KIND: &str = "published table";
-/// Counter of a result whose tool wrote zero-filled buffers.
+/// A result has this counter if its tool wrote zero-filled buffers.
 pub const ZERO_BUFFERS: &str = "zero_buffers";
-/// Counter of a result that does not state whether access was random or sequential.
+/// A result has this counter if it does not state whether access was random or sequential.
 pub const PATTERN_NOT_STATED: &str = "pattern_not_stated";
 
-/// Pause in the plan of a result that does not state its operations in flight, so that Little's law
-/// is not applied.
+/// If a result does not state its number of operations in flight, its plan has this pause. Because
+/// of the pause, Little's law is not applied to the result.
 pub const DEPTH_NOT_STATED_PAUSE_NS: u64 = 1;
 
-/// Group of reads that verify written data: they transferred bytes, but are not part of the
+/// Group of the reads that verify written data. They transfer bytes, but are not part of the
 /// workload.
 pub const VERIFY_GROUP: &str = "verify";
 
@@ -20,16 +20,16 @@ pub const VERIFY_GROUP: &str = "verify";
 /// s of data. Claims about sustained rates require a longer measurement.
 pub const MEASURE_NS_MIN: u64 = 60_000_000_000;
 
-/// Names of counters for each job, which the totals lack.
+/// Names of counters that exist for each job, but not for the totals.
 pub mod bundle_key {
-    /// Returns the name of the counter for a job's run time, in nanoseconds.
+    /// Returns the name of the counter that contains a job's run time in nanoseconds.
     #[must_use]
     pub fn runtime_ns(instance: u32) -> String {
         format!("job{instance}.runtime_ns")
     }
 
-    /// Returns the name of the counter for a job's operations in flight. If a result does not state
-    /// this number, the counter is absent.
+    /// Returns the name of the counter that contains a job's number of operations in flight. The
+    /// counter is absent if the result does not state this number.
     #[must_use]
     pub fn outstanding(instance: u32) -> String {
         format!("job{instance}.outstanding")

@@ -1,5 +1,5 @@
-//! `latency.hlog`: an HdrHistogram log (version 1.3) with one tagged histogram per class and
-//! interval. Existing tools for that format can read it.
+//! `latency.hlog`: an HdrHistogram log (version 1.3) with one tagged histogram for each class in
+//! each interval. Existing tools for that format can read it.
 //!
 //! Values are whole nanoseconds from 1 ns to 1 h, with three significant digits. Tag `db3.read` is
 //! the latency from the intended start; `db3.read.service` is the service time. Histograms are
@@ -26,8 +26,8 @@ pub const SIGNIFICANT_DIGITS: u8 = 3;
 pub fn histogram() -> Histogram<u64> {
     match Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS) {
         Ok(histogram) => histogram,
-        // The crate accepts these constant bounds. `new`, which takes only the digits, cannot fail
-        // for 3 digits.
+        // The histogram crate accepts these constant bounds. The fallback `new` has only the number
+        // of digits as its argument, and cannot fail for 3 digits.
         Err(_) => unreachable!("1 to 1 h in 3 digits is a valid range"),
     }
 }
@@ -37,7 +37,7 @@ pub fn histogram() -> Histogram<u64> {
 pub struct Interval {
     /// Tag, such as `db3.read` or `db3.read.service`.
     pub tag: String,
-    /// Start of the interval, from the start of the run.
+    /// Start of the interval, relative to the start of the run.
     pub start_ns: u64,
     /// Length of the interval.
     pub duration_ns: u64,
@@ -45,11 +45,11 @@ pub struct Interval {
     pub histogram: Packed,
 }
 
-/// Histogram without its empty buckets. Until it ends, a run stores hundreds of histograms for each
-/// class. With full tables of 270 KiB each, they would exhaust the host's memory. Each bucket
-/// consists of two integers in LEB128 (groups of seven bits, the lowest first): the difference
-/// between its value and the value of the previous bucket, and its count. Most buckets therefore
-/// take 3 or 4 bytes.
+/// Histogram without its empty buckets. A run keeps hundreds of histograms for each class in memory
+/// until it ends. As full tables of 270 KiB each, they would exhaust the host's memory. Each bucket
+/// consists of two integers in LEB128 (groups of seven bits, the lowest first). The first is the
+/// difference between its value and the value of the previous bucket; the second is its count. Most
+/// buckets are therefore 3 or 4 bytes long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed(Box<[u8]>);
 
@@ -82,8 +82,9 @@ fn read_leb128(bytes: &mut std::slice::Iter<'_, u8>) -> Option<u64> {
 }
 
 impl Packed {
-    /// Creates a histogram from its buckets: the largest value and the count of each bucket, in
-    /// ascending order. The values must be bucket values of [`histogram`], and no count may be 0.
+    /// Creates a histogram from its buckets in ascending order. Each bucket is given as its largest
+    /// value and its count. The values must be bucket values of [`histogram`], and no count may be
+    /// 0.
     #[must_use]
     pub fn from_buckets(buckets: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let (mut bytes, mut before) = (Vec::new(), 0);
@@ -95,7 +96,7 @@ impl Packed {
         Self(bytes.into_boxed_slice())
     }
 
-    /// Returns the largest value and the count of each bucket, in ascending order.
+    /// Returns the buckets in ascending order, each as its largest value and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let (mut bytes, mut value) = (self.0.iter(), 0u64);
         std::iter::from_fn(move || {
@@ -118,8 +119,8 @@ impl Packed {
         whole
     }
 
-    /// Adds the counts to a histogram that has the buckets of [`histogram`], without creating
-    /// another full table.
+    /// Adds the counts to `into`, which must have the buckets of [`histogram`]. Unlike
+    /// [`Self::unpack`], it does not create another full table.
     pub fn add_to(&self, into: &mut Histogram<u64>) {
         for (value, count) in self.buckets() {
             into.saturating_record_n(value, count);
@@ -141,12 +142,12 @@ impl Packed {
     }
 }
 
-/// Measured phase, on the millisecond grid of the log.
+/// The measured phase, with its start and end in the whole milliseconds of the log.
 ///
-/// The log stores seconds with three decimals, but phases end at a nanosecond. Interval starts are
-/// therefore rounded such that they are inside the phase after rounding if, and only if, they were
-/// inside before. Readers can then separate the measurement from the preceding warm-up and the
-/// following close.
+/// The log contains times in seconds with three decimals, but phases end at a nanosecond. The start
+/// of an interval is therefore rounded so that it is in the phase after rounding if, and only if,
+/// it was in the phase before. Readers can then separate the measurement from the preceding warm-up
+/// and the following close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     from_ns: u64,
@@ -164,7 +165,7 @@ impl Window {
         Self { from_ns: start_ns, from_ms, to_ns, to_ms: to_ms.max(from_ms + 1) }
     }
 
-    /// Returns the millisecond that is written for an interval start.
+    /// Rounds the start of an interval to the millisecond that is written to the log.
     fn round_to_ms(self, start_ns: u64) -> u64 {
         let near_ms = start_ns.saturating_add(MS_NS / 2) / MS_NS;
         if start_ns < self.from_ns {
@@ -176,8 +177,8 @@ impl Window {
         }
     }
 
-    /// Returns true if an interval belongs to the phase, according to its start in the log. Older
-    /// versions rounded starts to the nearest millisecond.
+    /// Returns true if an interval belongs to the phase, according to its start in the log. It also
+    /// accepts logs of older versions, which rounded starts to the nearest millisecond.
     fn contains_written(self, written_ns: u64) -> bool {
         let ms = written_ns.saturating_add(MS_NS / 2) / MS_NS;
         ms * MS_NS + MS_NS / 2 >= self.from_ns && ms < self.to_ms
@@ -186,8 +187,8 @@ impl Window {
 
 const MS_NS: u64 = 1_000_000;
 
-/// Writes the log. Interval starts are relative to `started_unix_ns` on the wall clock. `measured`
-/// is the measured phase, if the run reached this phase.
+/// Writes the log. The starts of the intervals are relative to `started_unix_ns` on the wall clock.
+/// `measured` is the measured phase; `None` if the run did not reach it.
 ///
 /// # Errors
 /// The writer fails, or a histogram cannot be encoded.
@@ -225,7 +226,7 @@ pub fn write(
     Ok(())
 }
 
-/// Latencies of the measured phase.
+/// Latency histograms of the measured phase.
 #[derive(Clone, Debug, Default)]
 pub struct MeasuredLatency {
     /// Histogram of each tag, merged over the phase.
@@ -370,7 +371,7 @@ mod tests {
         let packed = Packed::from(&whole);
         assert_eq!(packed.count(), 50_000);
         assert_eq!(packed.unpack(), whole);
-        // Less than a third of the values and counts themselves.
+        // The packed form is less than a third as long as the values and counts in 16 bytes each.
         let buckets = packed.buckets().count();
         assert!(packed.0.len() < buckets * 5, "{} bytes, {buckets} buckets", packed.0.len());
         let extremes = [(1, 1), (u64::MAX / 2, u64::MAX), (u64::MAX, 1)];

@@ -1,15 +1,15 @@
 //! The ledger: all runs on this machine, including aborted runs, in order of their start.
 //!
-//! The ledger is a text file of JSON lines. Each line contains the SHA-256 of the previous line, so
-//! removing or changing a line breaks the chain after it. A run appends a line when it starts and
-//! another line when it ends; a killed run has a start without an end. The writer has an exclusive
-//! lock, so that concurrent runs do not fork the chain.
+//! The ledger is a text file of JSON lines. Each line contains the SHA-256 of the previous line. If
+//! a line is removed or changed, the next line no longer matches it. A run appends a line when it
+//! starts and another line when it ends; a killed run has a start without an end. The writer has an
+//! exclusive lock, so that concurrent runs do not fork the chain.
 //!
 //! A line is either written completely or not at all. A failed append is rolled back. If a writer
 //! was killed, the next writer moves the partial line to another file ([`TornTail`]).
 //!
-//! A second file, the head ([`head`]), contains the number of lines and the hash of the last line,
-//! which no later line protects yet.
+//! A second file, the head ([`head`]), contains the number of lines and the hash of the last line.
+//! It protects the last line, which no later line protects yet.
 //!
 //! A bundle contains the ledger's identity (the hash of its first line), its start time, and the
 //! hashes of the run's start line and of the previous line. A ledger that is truncated, restarted
@@ -44,10 +44,10 @@ pub use statement::Statement;
 pub use tail::{TornBytes, TornTail};
 
 /// Space that each append reserves after the end of the ledger, so that a run can record its end on
-/// a full disk. A line takes a few hundred bytes.
+/// a full disk. A line is a few hundred bytes long.
 const RESERVED_BYTES: u64 = 64 << 10;
 
-/// Event that a line records.
+/// Event that a line of the ledger records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
@@ -111,10 +111,12 @@ pub struct Entry {
     pub run_id: String,
     /// Wall clock, nanoseconds since 1970.
     pub unix_ns: u64,
-    /// Torn bytes after the previous line. The writer of this line moved them to another file.
+    /// Bytes of a partial line after the previous line. The writer of this line moved them to
+    /// another file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub put_aside: Option<TornBytes>,
-    /// State of the head when this line was written; `None` if there was no head yet.
+    /// Whether the ledger matched its head when this line was written; `None` if there was no head
+    /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<HeadState>,
     /// Event.
@@ -190,7 +192,8 @@ impl Ledger {
     /// Reads the whole ledger and checks its chain.
     ///
     /// # Errors
-    /// [`EvidenceError::LedgerBroken`] states the first line that does not continue the chain.
+    /// [`EvidenceError::LedgerBroken`] contains the number of the first line that does not match
+    /// the previous line.
     pub fn read(&self) -> Result<Vec<Entry>, EvidenceError> {
         Ok(self.read_chain()?.into_iter().map(|link| link.entry).collect())
     }
@@ -204,7 +207,7 @@ impl Ledger {
         Ok((links.into_iter().map(|link| link.entry).collect(), torn))
     }
 
-    /// Reads the whole ledger with the hash of each line, and checks its chain.
+    /// Reads the whole ledger and checks its chain. Returns each line with its hash.
     ///
     /// # Errors
     /// See [`Ledger::read`].
@@ -231,8 +234,8 @@ impl Ledger {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(io(error)),
         };
-        // Wait for writers, because a line that is being written is not torn. If the file system
-        // has no locks, the ledger is read without a lock.
+        // The lock makes this function wait for writers, because a line that is just being written
+        // is not torn. If the file system has no locks, the ledger is read without a lock.
         let _ = file.as_ref().map(|file| flock(file, FlockOperation::LockShared));
         let head = head::read(&self.path);
         if let Some(mut file) = file {
@@ -292,11 +295,11 @@ impl Ledger {
             // The ledger is new, so its directory entry must also be durable.
             self.path.parent().map_or(Ok(()), seal::sync)?;
         }
-        // An error is ignored, because some file systems cannot reserve space.
+        // Errors are ignored, because some file systems cannot reserve space.
         let end_bytes = size_bytes + line.len() as u64;
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end_bytes, RESERVED_BYTES);
-        // If the head cannot be written, it is older than the ledger and protects only the lines
-        // that it counts.
+        // If this fails, the head remains older than the ledger and protects only the lines that it
+        // counts.
         let _ = Head { lines: entry.position, last_sha256: sha256.clone() }.write(&self.path);
         Ok(AppendedLine { own: Link { entry, sha256 }, earlier, torn })
     }
@@ -309,7 +312,8 @@ impl Ledger {
         Ok(file)
     }
 
-    /// Truncates a locked ledger to whole lines and reads it.
+    /// Reads a locked ledger. Moves a partial last line to another file, and removes it from the
+    /// ledger.
     fn read_whole_lines(&self, file: &mut File) -> Result<LockedLedger, EvidenceError> {
         let io = |doing| move |error| EvidenceError::io(doing, &self.path, error);
         let mut bytes = Vec::new();
@@ -341,7 +345,7 @@ impl Ledger {
         Ok(links)
     }
 
-    /// Parses whole lines that follow the lines in `links`.
+    /// Parses whole lines that follow the lines in `links`, and adds them there.
     fn parse_after(&self, links: &mut Vec<Link>, lines: &[u8]) -> Result<(), EvidenceError> {
         let broken = |line, what: String| EvidenceError::LedgerBroken {
             path: self.path.clone(),
@@ -362,7 +366,7 @@ impl Ledger {
             if entry.position != number {
                 return Err(broken(
                     number,
-                    format!("its position field says line {}", entry.position),
+                    format!("its `position` field contains {}", entry.position),
                 ));
             }
             if entry.previous_sha256 != previous {
@@ -375,7 +379,7 @@ impl Ledger {
     }
 }
 
-/// Start of a run, as recorded in the ledger.
+/// Start of a run, as the ledger records it.
 #[derive(Clone, Debug, Default)]
 pub struct Start<'a> {
     /// Name of the run.
@@ -386,12 +390,12 @@ pub struct Start<'a> {
     pub plan_sha256: &'a str,
     /// Wall clock, nanoseconds since 1970.
     pub unix_ns: u64,
-    /// Experiment to which the run belongs.
+    /// Experiment to which the run belongs; `None` for a single run.
     pub experiment: Option<&'a str>,
     /// Workload and system of the run.
     pub question: Option<Question>,
-    /// Existing bundles that claim a position in this ledger. The new position records how many of
-    /// these bundles the ledger lacks.
+    /// Positions in this ledger that existing bundles claim. The bundle of the new run records how
+    /// many of these positions the ledger does not confirm.
     pub known: &'a [position::ClaimedPosition],
 }
 

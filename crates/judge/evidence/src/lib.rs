@@ -13,16 +13,16 @@
 //!
 //! [`fleet`] contains the merged evidence of several hosts, which is stored next to the bundle of
 //! each host. [`foreign`] contains the keys of imported results. [`tool_result`] contains the
-//! result of a tool, figure by figure. [`cells`] reads tables that people write. The [`ledger`]
-//! lists all runs in order of their start. Each entry contains the hash of the previous entry, so
-//! that a best-of-N selection is visible.
+//! figures of another tool's result. [`cells`] reads tables that people write. The [`ledger`] lists
+//! all runs in order of their start. Each entry contains the hash of the previous entry, so that
+//! users cannot hide bad runs and publish only the best one.
 //!
 //! # Where to change what
 //!
 //! - observations in a bundle: `observed`, network in `observed/links.rs`, replays in
 //!   `observed/replay.rs`
-//! - the seal: `seal.rs`; a ledger position: `ledger/place.rs`, its last line `ledger/head.rs`,
-//!   cached parsing `ledger/cached.rs`
+//! - the seal: `seal.rs`; the position of a bundle in the ledger: `ledger/position.rs`; the
+//!   ledger's last line: `ledger/head.rs`; cached parsing: `ledger/cached.rs`
 //! - merged evidence of hosts: `fleet` (`fleet.json`, sums, histograms, common clock)
 //! - keys of imported results: `foreign.rs`; directories outside the catalogue:
 //!   `external_directories.rs`

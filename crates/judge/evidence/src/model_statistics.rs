@@ -1,6 +1,6 @@
-//! Statistics of a modelled system over the measured phase: sources of reads, destinations of
-//! writes, station utilisation, and latency by station. In a model, these statistics are exact, not
-//! inferred. The judge computes means from their sums and counts.
+//! Statistics of a modelled system over the measured phase: where reads came from, where writes
+//! went, and the utilisation and latency of stations. The model counts exactly; nothing is
+//! inferred. The judge computes means from the sums and counts.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct ModelStatistics {
     pub origin: String,
     /// SHA-256 of the model file.
     pub model_sha256: String,
-    /// Parameters that override the model file, each as dotted name and TOML value.
+    /// Parameters that override values in the model file, by dotted name, each as a TOML value.
     pub set: BTreeMap<String, String>,
     /// Random seed of the run.
     pub seed: u64,
@@ -25,18 +25,19 @@ pub struct ModelStatistics {
     pub nodes: Vec<Node>,
     /// Stations in creation order.
     pub stations: Vec<Station>,
-    /// Latency by station for each kind of operation, from a sample.
+    /// Latency of each kind of operation, divided among the stations. It is from a sample of the
+    /// operations.
     pub paths: Vec<Path>,
     /// Number of simulated events.
     pub events: u64,
-    /// Errors of the model relative to published systems; `None` if the model was never compared
+    /// Differences between the model and published systems; `None` if the model was never compared
     /// with a published system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<ModelRecord>,
 }
 
-/// Errors of a model relative to published systems, and the conditions under which these errors
-/// were measured.
+/// Differences between a model and published systems, and the conditions under which they were
+/// measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelRecord {
     /// Workload of the published tests: `mailbox`, `matrix`.
@@ -48,10 +49,10 @@ pub struct ModelRecord {
     pub bands: BTreeMap<String, ErrorBand>,
 }
 
-/// Ratios of modelled to published figures.
+/// Range of the ratios of modelled to published figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ErrorBand {
-    /// Number of published figures.
+    /// Number of published figures that were compared.
     pub figures: usize,
     /// Least ratio.
     pub least: f64,
@@ -60,20 +61,21 @@ pub struct ErrorBand {
 }
 
 impl ErrorBand {
-    /// Returns the range of values that a real system may have, if the model's error is as in the
-    /// earlier comparisons.
+    /// Returns the range in which the figure of a real system is expected, if the model's error is
+    /// the same as in the earlier comparisons.
     pub fn around(&self, modelled: f64) -> (f64, f64) {
         (modelled / self.largest, modelled / self.least)
     }
 }
 
 impl ModelRecord {
-    /// Returns a sentence for each way in which a load is outside the checked range.
+    /// Returns a sentence for each way in which a run differs from the conditions under which the
+    /// model was checked.
     pub fn unchecked(&self, workload: &str, changed: &BTreeMap<String, String>) -> Vec<String> {
         let mut says = Vec::new();
         if workload != self.workload {
             says.push(format!(
-                "The model was never checked under a {workload} workload, only under {}.",
+                "The model was never checked with a {workload} workload, only with {}.",
                 self.workload
             ));
         }
@@ -92,7 +94,7 @@ impl ModelRecord {
     }
 }
 
-/// Number of I/Os, and their bytes.
+/// A count of I/Os and of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Number of I/Os.
@@ -101,7 +103,7 @@ pub struct Tally {
     pub size_bytes: u64,
 }
 
-/// I/O that entered the system at a node.
+/// I/O that clients sent to one node of the system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Name, such as `node0`.
@@ -111,7 +113,7 @@ pub struct Node {
     pub reads: BTreeMap<String, Tally>,
     /// Number of writes for each tier. A write is counted at the tier that made it durable.
     pub writes: BTreeMap<String, Tally>,
-    /// Reads that needed data from another node.
+    /// Number of reads that needed data from another node.
     pub remote_reads: Tally,
     /// Number of metadata operations.
     pub metadata_ops: u64,
@@ -124,19 +126,20 @@ pub struct Station {
     pub name: String,
     /// Number of servers.
     pub servers: u32,
-    /// True if the station has a utilisation; false for delays, gates and buckets.
+    /// True if the station can be busy and thus has a utilisation; false for delays, gates and
+    /// buckets.
     pub queues: bool,
-    /// Integral over time of the number of busy servers.
+    /// Number of busy servers, integrated over time.
     pub busy_ns: u64,
-    /// Integral over time of the number of customers, both queued and in service.
+    /// Number of customers that are queued or in service, integrated over time.
     pub customers_ns: u64,
     /// Sum of the customers' sojourn times, computed from the timestamps of each customer.
     pub sojourn_ns: u64,
     /// Completed visits.
     pub visits: u64,
-    /// Completed visits of background work.
+    /// Number of completed visits that background work made.
     pub background_visits: u64,
-    /// Maximum number of customers at the same time.
+    /// Largest number of customers that were at the station at the same time.
     pub customers_max: u32,
 }
 
@@ -149,11 +152,13 @@ pub struct Path {
     pub traced: u64,
     /// Sum of the latencies of the traced operations.
     pub latency_ns_sum: u64,
-    /// Shares of the stations, largest first. Their sum equals the latency.
+    /// Shares of the latency that the stations cause, the largest first. They add up to the whole
+    /// latency.
     pub parts: Vec<Part>,
 }
 
-/// Share of the latency that a station causes, or that the same station causes on all nodes.
+/// Share of the latency that a station causes, or that the corresponding stations of all nodes
+/// cause together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// Name of the station; `*` replaces numbers if several stations are merged.

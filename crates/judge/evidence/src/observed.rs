@@ -1,5 +1,5 @@
-//! `observed.json`: totals for the underlying system over the measured phase. `None` means unknown,
-//! never zero.
+//! `observed.json`: what Plimsoll observed of host, devices and storage in the measured phase, as
+//! totals. `None` means unknown, never zero.
 
 mod access_profile;
 mod command;
@@ -30,13 +30,13 @@ pub use links::{Interface, LinkCounters, Links, Tcp};
 pub use mapped_file::MappedFile;
 pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 
-/// Totals of the measured phase.
+/// Observations of the measured phase, as totals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
-    /// Time at which the first reading of all counters ended, from the start of the run. It
-    /// includes the counters of devices, network mounts, the host, this process and the kernel's
-    /// threads. A process that was stopped reads them late. Absent in evidence of earlier versions
-    /// and of other tools.
+    /// Time from the start of the run until all counters had been read once: those of devices,
+    /// network mounts, the host, this process and the kernel's threads. If the process is stopped
+    /// at that moment, the counters are read late. Absent in evidence that earlier versions or
+    /// other tools wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_from_ns: Option<u64>,
     /// Block devices that the target uses.
@@ -64,14 +64,14 @@ pub struct Observed {
     /// FUSE.
     #[serde(default)]
     pub servers: Vec<Server>,
-    /// The observed command (`plimsoll observe`).
+    /// The observed command; `None` if the run is not from `plimsoll observe`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Command>,
-    /// In an imported result: device totals that the tool itself reported.
+    /// Device totals that an imported result contains.
     #[serde(rename = "said_devices", default, skip_serializing_if = "Vec::is_empty")]
     pub reported_devices: Vec<DeviceTotals>,
-    /// I/O errors that the kernel logged for each underlying device; `None` if its log cannot be
-    /// read. The kernel omits some messages if it logs many messages within a short time.
+    /// I/O errors that the kernel logged for each underlying device; `None` if the kernel's log
+    /// cannot be read. If many messages occur in a short time, the kernel omits some of them.
     #[serde(default)]
     pub device_errors: Option<BTreeMap<String, u64>>,
     /// Storage I/O of kernel threads; `None` if it could not be read.
@@ -104,14 +104,14 @@ pub struct Observed {
     /// Statistics of the storage system itself (`[observe.metrics]`).
     #[serde(default)]
     pub sources: Sources,
-    /// Start and end of each issuer (host or job), if there were several.
+    /// Start and end of each host or job, if several of them issued the load.
     #[serde(default)]
     pub issuers: Vec<Issuer>,
     /// Statistics of a modelled system; absent for real systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<ModelStatistics>,
-    /// Anything that can falsify the kernel's information: preloaded libraries, a tracer, and
-    /// mounts over files in `/proc` and `/sys`. Absent if this was not checked.
+    /// Things on the host that can falsify what the kernel reports: preloaded libraries, a tracer,
+    /// and mounts that hide files in `/proc` and `/sys`. Absent if this was not checked.
     #[serde(rename = "between", default, skip_serializing_if = "Option::is_none")]
     pub interposition: Option<Vec<String>>,
     /// Executable files that the load generator had mapped at the end of the measurement. Absent if
@@ -139,7 +139,7 @@ pub struct IoBytes {
 }
 
 impl IoBytes {
-    /// Returns the sum.
+    /// Returns the sum of two counts, for reads and writes separately.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl IoBytes {
         }
     }
 
-    /// Returns the difference to an earlier reading; a negative difference becomes 0.
+    /// Returns the increase since an earlier reading; 0 if the counter is now smaller.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -163,16 +163,16 @@ impl IoBytes {
 pub struct DeviceTotals {
     /// Kernel name.
     pub name: String,
-    /// True for the device directly under the target's file system; false for the devices below
-    /// that device.
+    /// True if the target's file system uses this device directly; false if another device of the
+    /// target uses it.
     pub top: bool,
     /// Reads completed.
     pub reads: u64,
-    /// Reads that were merged before they were issued.
+    /// Number of reads that were merged with others before they were issued.
     pub reads_merged: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Sum of the read times.
+    /// Sum of the times that reads took.
     pub read_ns: u64,
     /// Writes completed.
     pub writes: u64,
@@ -180,19 +180,18 @@ pub struct DeviceTotals {
     pub writes_merged: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Sum of the write times.
+    /// Sum of the times that writes took.
     pub write_ns: u64,
-    /// Flush requests; `None` on kernels before 5.5.
+    /// Number of flush requests; `None` on kernels before 5.5.
     pub flushes: Option<u64>,
     /// Bytes discarded.
     pub discarded_bytes: Option<u64>,
-    /// Time during which I/O was in flight.
+    /// Time during which at least one I/O was in flight.
     pub busy_ns: u64,
     /// Number of I/Os in flight, integrated over time.
     pub queue_ns: u64,
-    /// Part of this device's I/O that is caused by other devices on top of it. Examples are
-    /// partitions, volumes and loop devices that the target does not use. `None` if this was not
-    /// observed.
+    /// Part of this device's I/O that other devices on it cause and the target does not use.
+    /// Examples are other partitions, volumes and loop devices. `None` if this was not observed.
     #[serde(default)]
     pub beside: Option<IoBytes>,
 }
@@ -215,7 +214,7 @@ pub struct Raid {
 pub struct NetworkMount {
     /// Mount point.
     pub mount_point: String,
-    /// Server and export.
+    /// Server and export, as in the mount table.
     pub source: String,
     /// Bytes that programs read through the page cache.
     pub cached_read_bytes: u64,
@@ -223,9 +222,9 @@ pub struct NetworkMount {
     pub direct_read_bytes: u64,
     /// Bytes that programs wrote, buffered or direct.
     pub written_bytes: u64,
-    /// Bytes read from the server.
+    /// Bytes that the client read from the server.
     pub server_read_bytes: u64,
-    /// Bytes written to the server.
+    /// Bytes that the client wrote to the server.
     pub server_written_bytes: u64,
     /// Retransmitted calls.
     pub retransmissions: u64,
@@ -234,12 +233,12 @@ pub struct NetworkMount {
 /// Statistics of a storage system over the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sources {
-    /// Reads from each source: `cache`, `ssd`, `hdd`, `zero`, `remote`, `other`. The unit is that
-    /// of the system's counters.
+    /// Amount of reads from each source: `cache`, `ssd`, `hdd`, `zero`, `remote`, `other`. It is in
+    /// the unit of the system's counters.
     pub reads_from: BTreeMap<String, f64>,
-    /// Writes to each destination: `cache`, `oplog`, `ssd`, `hdd`, `remote`, `other`.
+    /// Amount of writes to each destination: `cache`, `oplog`, `ssd`, `hdd`, `remote`, `other`.
     pub writes_to: BTreeMap<String, f64>,
-    /// Data reduction ratio, as N in N:1.
+    /// Data reduction ratio N:1; this is N.
     pub data_reduction: Option<f64>,
 }
 

@@ -1,9 +1,9 @@
 //! Disk space that is reserved for a bundle during its run, so that the measurement is not lost if
 //! the disk fills up.
 //!
-//! The reserve is a hidden file in the bundle's directory. Each bundle file uses space from the
-//! reserve, and sealing releases the remaining space. The file is locked while its run is alive. An
-//! unlocked reserve belongs to a killed run.
+//! The reserve is a hidden file in the bundle's directory. Before a bundle file is written, the
+//! reserve shrinks by the file's size. Sealing removes the reserve. The hidden file is locked as
+//! long as its run exists, so an unlocked reserve belongs to a killed run.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::EvidenceError;
 
 /// Name of the reserve in the bundle's directory.
 pub const FILE: &str = ".reserve";
-/// Space that a file takes in addition to its bytes: block rounding, inode, name.
+/// Space that a file uses in addition to its bytes, for block rounding, inode and name.
 const EXTRA_BYTES: u64 = 16 << 10;
 
 /// Reserved space.
@@ -27,17 +27,17 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// Reserves `size_bytes` in `directory`. If the file system cannot reserve, it only checks the
-    /// free space.
+    /// Reserves `size_bytes` in `directory`. If the file system cannot reserve space, the function
+    /// only checks that enough space is free.
     pub fn create(directory: &Path, size_bytes: u64) -> Result<Self, EvidenceError> {
         let path = directory.join(FILE);
         let io = |error| EvidenceError::io("reserve the bundle's space in", &path, error);
         let file = File::create_new(&path).map_err(io)?;
-        // An error is ignored: the lock only shows that the run is alive, and some file systems
-        // have no locks.
+        // Errors are ignored, because the lock only shows that the run still exists, and some file
+        // systems have no locks.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let requested = match size_bytes {
-            // No space is needed, only the lock.
+            // No space is reserved; the file is used only for its lock.
             0 => Ok(()),
             bytes => fallocate(&file, FallocateFlags::empty(), 0, bytes),
         };
@@ -61,16 +61,16 @@ impl Reserve {
         }
     }
 
-    /// Releases the space that a file of this size needs.
+    /// Releases as much space as a file of this size uses.
     pub fn make_room(&self, size_bytes: u64) {
         let mut held = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         held.1 = held.1.saturating_sub(size_bytes.saturating_add(EXTRA_BYTES));
-        // A failure is ignored: either the write finds space anyway, or it reports the error
-        // itself.
+        // A failure is ignored. The following write either has enough space anyway, or reports the
+        // error.
         let _ = held.0.set_len(held.1);
     }
 
-    /// Releases the rest.
+    /// Releases the remaining space and removes the file.
     pub fn release(&self) {
         let _ = std::fs::remove_file(&self.path);
         let held = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +78,7 @@ impl Reserve {
     }
 }
 
-/// Returns true if a live run owns the reserve in `directory`.
+/// Returns true if the run that owns the reserve in `directory` still exists.
 pub fn is_held(directory: &Path) -> bool {
     locked(directory) == Some(true)
 }
@@ -87,7 +87,7 @@ pub fn is_held(directory: &Path) -> bool {
 /// no locks.
 fn locked(directory: &Path) -> Option<bool> {
     let path = directory.join(FILE);
-    // Open regular files only: opening a pipe would block until it has a writer.
+    // Only regular files are opened, because opening a pipe would block until it has a writer.
     if !std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file()) {
         return None;
     }

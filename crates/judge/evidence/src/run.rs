@@ -1,4 +1,4 @@
-//! `run.json`: the workload, its phases, how the run ended, and the totals of the measured phase.
+//! `run.json`: the phases of a run, its outcome, and the totals of the measured phase.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use crate::events::EventRecord;
 /// Schema version that this build writes. Readers accept all older versions.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What drove the load.
+/// The program that generated the load, and the kind of storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
-    /// Plimsoll, with real storage in real time.
+    /// Plimsoll generated the load on real storage, in real time.
     Real,
-    /// Plimsoll, with a model in virtual time.
+    /// Plimsoll generated the load on a model of storage, in virtual time.
     Model,
-    /// A different tool, whose result was imported.
+    /// A different tool generated the load. Its result was imported.
     Foreign,
 }
 
 /// Level of trust in the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tier {
-    /// Plimsoll's own engine.
+    /// Plimsoll's own engine measured.
     T1,
-    /// A different tool measured while Plimsoll observed.
+    /// A different tool measured while Plimsoll observed the host and its devices.
     T2,
-    /// There is only a result file.
+    /// The only evidence is the result file of a different tool.
     T3,
 }
 
@@ -47,9 +47,10 @@ pub enum EndKind {
     NoSpace,
     /// A page, log record or stamp differed from the one that was written.
     Corruption,
-    /// The environment failed: a path vanished, a lock was lost, a file could not be created.
+    /// The environment failed: for example, a path vanished, a lock was lost, or a file could not
+    /// be created.
     Environment,
-    /// Plimsoll failed: a thread panicked.
+    /// Plimsoll itself failed, for example because a thread panicked.
     Defect,
 }
 
@@ -73,7 +74,7 @@ impl EndKind {
 pub struct End {
     /// How the run ended.
     pub kind: EndKind,
-    /// Error message with its subject; empty for a completed run.
+    /// Error message that begins with its subject; empty for a completed run.
     pub says: String,
 }
 
@@ -85,7 +86,7 @@ pub enum PhaseKind {
     Create,
     /// Copying the first database to the other databases.
     Duplicate,
-    /// Writing log files in full before their first use.
+    /// Writing complete log files before their first use.
     FormatLogs,
     /// Bringing flash to its steady state.
     Condition,
@@ -145,23 +146,24 @@ pub struct Phase {
     pub reached: bool,
     /// Remark for the report.
     pub note: String,
-    /// Uncertainty of the measured phase's boundaries: a load thread may have counted I/Os that
-    /// ended at most this long before the start or after the end. 0 if the boundaries are exact.
-    /// `None` for other phases, and in bundles of earlier versions.
+    /// Uncertainty of the start and end of the measured phase. A load thread may have counted I/Os
+    /// that ended before the start or after the end, but at most by this time. 0 if start and end
+    /// are exact. `None` for other phases, and in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary_error_ns: Option<u64>,
 }
 
-/// Totals of a class of I/O over the measured phase.
+/// Totals of one class of I/O over the measured phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassTotals {
     /// Name, such as `db3.read`. It is also the tag of the class's histogram.
     pub name: String,
-    /// `transactional`, `log`, `maintenance`, `replication`, `upkeep` or `phase`.
+    /// Group of the class: `transactional`, `log`, `maintenance`, `replication`, `upkeep` or
+    /// `phase`.
     pub group: String,
     /// Index of the database or of another instance.
     pub instance: u32,
-    /// True for reads.
+    /// True if the I/Os are reads, false if they are writes.
     pub is_read: bool,
     /// Number of I/Os that completed, plus `abandoned` and `never_started`. A coalesced transfer is
     /// counted once.
@@ -178,21 +180,21 @@ pub struct ClassTotals {
     pub service_ns_max: u64,
     /// Failed I/Os.
     pub errors: u64,
-    /// I/Os in `count` that had started or were due in the phase, but had not completed at its end.
-    /// Latencies include these I/Os, but rates do not.
+    /// Number of I/Os in `count` that had started or were due in the phase, but had not completed
+    /// when it ended. Latencies include these I/Os, but rates do not.
     #[serde(default)]
     pub drained: u64,
     /// Bytes of the drained I/Os that completed.
     #[serde(default)]
     pub drained_bytes: u64,
-    /// I/Os in `drained` that had been submitted but did not complete before the drain ended. All
-    /// latencies include the waiting times of these I/Os up to that time, as lower bounds. `None`
-    /// in bundles of versions that did not record this number.
+    /// Number of I/Os in `drained` that had been submitted but did not complete before the drain
+    /// ended. Latencies include the time that these I/Os had waited until then, as a lower bound.
+    /// `None` in bundles of versions that did not record this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<u64>,
-    /// I/Os in `drained` that were due in the phase (open loop) but never submitted. Latencies
-    /// include these I/Os like those in `abandoned`; they have no service time. `None` for the same
-    /// reason as in `abandoned`.
+    /// Number of I/Os in `drained` that were due in the phase (open loop) but never submitted.
+    /// Latencies include them as a lower bound, like the I/Os in `abandoned`. They have no service
+    /// time. `None` for the same reason as in `abandoned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_started: Option<u64>,
 }
@@ -234,7 +236,8 @@ impl ClassTotals {
         self.count.saturating_sub(self.never_started.unwrap_or(0))
     }
 
-    /// Returns the number of I/Os that completed within the phase. Rates are computed from these.
+    /// Returns the number of I/Os that completed within the phase. Rates are computed from this
+    /// number.
     #[must_use]
     pub fn count_within(&self) -> u64 {
         self.count.saturating_sub(self.drained)
@@ -284,9 +287,9 @@ pub struct PathEngine {
 pub struct Engine {
     /// `io_uring`, `threads` or `model`.
     pub kind: String,
-    /// Reason for the choice.
+    /// Reason why this engine was chosen.
     pub why: String,
-    /// Number of issuing operating-system threads.
+    /// Number of operating-system threads that issued I/O.
     pub threads: u32,
     /// Number of logical sessions or clients.
     pub sessions: u32,
@@ -313,7 +316,7 @@ pub struct Engine {
 /// [`GeneratorThread::spun_ns`](crate::observed::GeneratorThread::spun_ns).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polling {
-    /// Maximum polling time of a wait; 0 if threads slept without polling.
+    /// Maximum time that a thread polled before it slept; 0 if threads slept without polling.
     pub longest_ns: u64,
     /// Reason why threads slept without polling.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -325,7 +328,7 @@ pub struct Polling {
 pub struct Clock {
     /// Name, such as `CLOCK_MONOTONIC (tsc)`; `virtual` for a model.
     pub source: String,
-    /// Smallest observed step.
+    /// Resolution: the smallest observed step of the clock.
     pub resolution_ns: u64,
     /// Time that it takes to read the clock, in picoseconds.
     pub cost_ps: u64,
@@ -338,33 +341,34 @@ pub struct Damage {
     pub target: String,
     /// Page or block number.
     pub page: u64,
-    /// `corrupt`, `torn`, `lost`, `stale`, `misdirected`, `unwritten`, `truncated` or `missing`.
+    /// Kind of damage: `corrupt`, `torn`, `lost`, `stale`, `misdirected`, `unwritten`, `truncated`
+    /// or `missing`.
     pub kind: String,
-    /// Description of the failure, with numbers.
+    /// Description of the damage, with numbers.
     pub says: String,
 }
 
 /// Results of the data checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checks {
-    /// Pages that the verify phase read and checked; `None` if it did not finish.
+    /// Number of pages that the verify phase read and checked; `None` if it did not finish.
     pub pages_checked: Option<u64>,
-    /// Log blocks that the verify phase read back and checked: all blocks that were acknowledged in
-    /// the last round of the ring. `None` if the check did not finish, if there is no log, or if an
-    /// older version did not check the log.
+    /// Number of log blocks that the verify phase read back and checked. These are all blocks that
+    /// were acknowledged in the last round through the ring of log files. `None` if the check did
+    /// not finish, if there is no log, or if an older version did not check it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_blocks_checked: Option<u64>,
     /// Number of failed checks, in the verify phase and in earlier reads.
     pub errors: u64,
     /// The first failures, at most 100.
     pub damage: Vec<Damage>,
-    /// Sampled checks of reads during the measurement, and of writes right after it; `None` if no
-    /// check was sampled.
+    /// Checks of a sample of reads during the measurement, and of a sample of writes right after
+    /// it; `None` if no sample was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<SampledChecks>,
 }
 
-/// Sampled checks of content.
+/// Counts of the content checks, which are made on samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampledChecks {
     /// Number of reads that were checked in the measured phase.
@@ -401,8 +405,8 @@ pub struct LedgerPosition {
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_required_otherwise: Option<u64>,
-    /// Time of the ledger's first line, nanoseconds since 1970. The ledger does not contain runs
-    /// before this time.
+    /// Time of the ledger's first line, nanoseconds since 1970. Runs before this time are not in
+    /// the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_unix_ns: Option<u64>,
     /// SHA-256 of the ledger's first line, which identifies the ledger.
@@ -411,11 +415,12 @@ pub struct LedgerPosition {
     /// SHA-256 of the line of this run's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_sha256: Option<String>,
-    /// Number of bundles in the catalogue that the ledger lacked at their claimed position.
+    /// Number of bundles in the catalogue whose claimed position in the ledger did not contain
+    /// their run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundles_not_held: Option<u64>,
-    /// Mismatch between the ledger and its head at the start of this run; `None` if they matched or
-    /// there was no head.
+    /// Description of a mismatch between the ledger and its head at the start of this run; `None`
+    /// if they matched or there was no head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_differed: Option<String>,
 }
@@ -428,13 +433,13 @@ pub enum ExperimentKind {
     Repeat,
     /// Steps of a search for the highest load that meets the requirement.
     Tune,
-    /// The sides of a comparison, alternating.
+    /// Runs of the sides of a comparison, which alternate.
     Compare,
     /// Points of a sweep.
     Sweep,
     /// Stages of a job, in sequence.
     Stages,
-    /// Arms of a published experiment.
+    /// Runs of a published experiment, which has several arms.
     Published,
 }
 
@@ -452,15 +457,15 @@ impl ExperimentKind {
     }
 }
 
-/// The position of a run in an experiment.
+/// The experiment to which a run belongs, and the run's place in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     /// Name of the experiment's directory.
     pub id: String,
     /// Kind of the experiment.
     pub kind: ExperimentKind,
-    /// Arm of the run, such as the target in a comparison, or `16 threads` in a search; empty if
-    /// all runs are alike.
+    /// Arm of the experiment to which the run belongs, such as the target in a comparison, or `16
+    /// threads` in a search. Empty if the experiment has no arms.
     pub arm: String,
     /// Number of the run in the experiment, from 1, in order of execution.
     pub number: u32,
@@ -474,10 +479,11 @@ pub struct Membership {
 pub struct Run {
     /// Schema version of the bundle.
     pub schema_version: u32,
-    /// Version of Plimsoll that wrote it.
+    /// Version of Plimsoll that wrote the bundle.
     pub tool_version: String,
     /// Digest of the sources of the build that first judged and reported the run; `None` in bundles
-    /// of older versions. The same build always derives the same verdict and report, byte for byte.
+    /// of older versions. Builds with the same digest derive the same verdict and report, byte for
+    /// byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Name of the bundle's directory.
@@ -486,7 +492,7 @@ pub struct Run {
     pub name: String,
     /// SHA-256 of `resolved.toml`.
     pub plan_sha256: String,
-    /// What drove the load.
+    /// The program that generated the load, and the kind of storage.
     pub driver: Driver,
     /// Level of trust in the evidence.
     pub tier: Tier,
@@ -501,7 +507,7 @@ pub struct Run {
     /// Public key of the seal's signature, in minisign's format; `None` if the seal is not signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
-    /// Position in an experiment; `None` for a single run that created its own data.
+    /// Experiment to which the run belongs; `None` for a single run that created its own data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
     /// I/O engine.
@@ -512,15 +518,15 @@ pub struct Run {
     pub classes: Vec<ClassTotals>,
     /// The databases.
     pub instances: Vec<Instance>,
-    /// Counters of the workload over the measured phase, such as stalls and commits.
+    /// What the workload counted in the measured phase, such as stalls and commits.
     pub counters: BTreeMap<String, u64>,
     /// Results of the data checks.
     pub checks: Checks,
     /// Events of the plan; empty if the plan has no events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRecord>,
-    /// Cuts of the target after the load; `None` if the plan has no cuts, or if the run ended
-    /// before them.
+    /// Durability test with power cuts after the load; `None` if the plan has no cuts, or if the
+    /// run ended before the test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<DurabilityTest>,
 }
@@ -531,12 +537,12 @@ impl Run {
         self.phases.iter().find(|p| p.kind == PhaseKind::Measure)
     }
 
-    /// Returns the class with this name, if it occurred in the measured phase.
+    /// Returns the class with this name; `None` if the measured phase had no I/O of this class.
     pub fn class(&self, name: &str) -> Option<&ClassTotals> {
         self.classes.iter().find(|class| class.name == name)
     }
 
-    /// Sums a figure over the classes that `pick` selects.
+    /// Returns the sum of a figure over the classes that `pick` selects.
     pub fn sum(
         &self,
         pick: impl Fn(&ClassTotals) -> bool,

@@ -2,9 +2,8 @@
 //! the derived files (`verdict.json`, `report.html`), because they can be recreated from the sealed
 //! files.
 //!
-//! A seal has exactly one form: it lists every file except the derived files, sorted by name, and
-//! the directory contains no other file. A reader can therefore see from the directory which files
-//! the seal protects.
+//! A seal lists all files in the directory except the derived files, sorted by name. No other form
+//! is valid, so a reader can see from the directory which files the seal protects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,11 +20,11 @@ pub const FILE: &str = "SHA256SUMS";
 /// Name of the seal's signature.
 pub const SIGNATURE: &str = "SHA256SUMS.minisig";
 
-/// Files that are not in the seal: derived files, the seal and its signature.
+/// Files that the seal does not list: the derived files, the seal itself and its signature.
 pub const DERIVED: [&str; 4] = ["verdict.json", "report.html", FILE, SIGNATURE];
 
-/// Maximum size of a file that is read. Bundle files are a few megabytes, but other files may have
-/// any size.
+/// Maximum size of a file that is read. Files of a bundle have a few megabytes, but a foreign file
+/// can have any size.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// SHA-256 in lower-case hexadecimal.
@@ -35,7 +34,7 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
-/// Files in a directory whose seal is valid, as they were read during the check.
+/// Contents of the files in a directory whose seal is valid. These are the bytes that were checked.
 #[derive(Clone, Debug)]
 pub struct SealedFiles {
     directory: PathBuf,
@@ -73,7 +72,7 @@ impl SealedFiles {
     }
 }
 
-/// Content of a directory that is sealed or checked.
+/// Content of a directory that is to be sealed or checked.
 struct DirectoryContent {
     files: BTreeMap<String, Vec<u8>>,
     /// Descriptions of the entries that do not belong in a bundle.
@@ -95,7 +94,7 @@ fn read(directory: &Path) -> Result<DirectoryContent, EvidenceError> {
             continue;
         }
         if !kind.is_file() {
-            let what = if kind.is_symlink() { "a link" } else { "no file" };
+            let what = if kind.is_symlink() { "a link" } else { "not a regular file" };
             strange.push(format!("{name} is {what}"));
             continue;
         }
@@ -108,8 +107,8 @@ fn read(directory: &Path) -> Result<DirectoryContent, EvidenceError> {
     Ok(DirectoryContent { files, strange })
 }
 
-/// Returns true if a killed run may leave a file with this name: a partial derived file, or the
-/// reserve.
+/// Returns true if a killed run can leave a file with this name behind. Such a file is a partial
+/// derived file or the reserve.
 fn is_unfinished(name: &str) -> bool {
     let half = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new"));
     name == reserve::FILE || half.is_some_and(|of| DERIVED.contains(&of))
@@ -129,9 +128,9 @@ fn text_of(files: &BTreeMap<String, Vec<u8>>) -> String {
     files.iter().map(|(name, bytes)| format!("{}  {name}\n", sha256_hex(bytes))).collect()
 }
 
-/// Seals the bundle in `directory`, and returns the SHA-256 of the seal itself. It syncs the files,
-/// then the seal, then the names. A ledger line with the seal's hash is written later, so it never
-/// exists without the files.
+/// Seals the bundle in `directory`, and returns the SHA-256 of the seal itself. It syncs first the
+/// files, then the seal, then the directory. The ledger line with the seal's hash is written later.
+/// If that line exists, the files therefore exist too.
 ///
 /// # Errors
 /// A file cannot be read, or the seal cannot be written.
@@ -147,7 +146,7 @@ pub fn seal(directory: &Path) -> Result<String, EvidenceError> {
     Ok(sha256_hex(text.as_bytes()))
 }
 
-/// Syncs a file, or the names in a directory. Does nothing on a file system that cannot sync
+/// Syncs a file, or the entries of a directory. Does nothing on a file system that cannot sync
 /// directories.
 pub(crate) fn sync(path: &Path) -> Result<(), EvidenceError> {
     let synced = fs::File::open(path).and_then(|file| file.sync_all());
@@ -157,7 +156,7 @@ pub(crate) fn sync(path: &Path) -> Result<(), EvidenceError> {
     }
 }
 
-/// Reads the sealed files of the bundle in `directory` and checks the seal over these bytes.
+/// Reads the sealed files of the bundle in `directory`, and checks these bytes against the seal.
 ///
 /// # Errors
 /// [`EvidenceError::SealBroken`] lists all files that differ, are missing or were added.
@@ -181,7 +180,7 @@ pub fn open(directory: &Path) -> Result<SealedFiles, EvidenceError> {
     Ok(SealedFiles { directory: directory.to_path_buf(), files, sha256 })
 }
 
-/// Lists the differences between the files and the seal.
+/// Returns a description of each difference between the files and the seal.
 fn differences(seal: &str, expected: &str, found: &DirectoryContent) -> String {
     fn sums(text: &str) -> BTreeMap<&str, &str> {
         text.lines().filter_map(|line| line.split_once("  ")).map(|(s, n)| (n, s)).collect()
@@ -238,7 +237,7 @@ mod tests {
     #[test]
     fn reports_entries_that_are_not_part_of_a_bundle() {
         let add: [(&str, fn(&Path), &str); 4] = [
-            ("a", |at| fs::create_dir(at).unwrap(), "a is no file"),
+            ("a", |at| fs::create_dir(at).unwrap(), "a is not a regular file"),
             (".b", |at| fs::write(at, "hidden").unwrap(), ".b was added"),
             ("c", |at| std::os::unix::fs::symlink("run.json", at).unwrap(), "c is a link"),
             (FILE, |at| fs::remove_file(at).unwrap(), "it has no seal (SHA256SUMS is missing)"),
@@ -277,7 +276,7 @@ mod tests {
 
     #[test]
     fn hashes_the_example_of_the_standard() {
-        // FIPS 180-4, example of the empty message.
+        // The expected value is the SHA-256 of the empty message (FIPS 180-4).
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(sha256_hex(b""), empty);
     }

@@ -1,30 +1,30 @@
-//! `series.csv`: a row for each interval and name.
+//! `series.csv`: figures over time, with one row for each class and gauge in each interval.
 //!
 //! There are two kinds of rows with the same columns. A *class* row counts the I/Os of a class that
 //! completed in the interval (`count`, `sum_ns`, `bytes`, `max_ns`). A *gauge* row contains one
-//! `value` (a CPU share, or the increase of a device counter). I/Os in flight or due at the end of
-//! the measured phase have separate class rows, named `CLASS.drained`, in the later interval in
-//! which they completed or were abandoned. They are included in the phase's latencies, but not in
-//! its rates. An empty cell is unknown. A run of Plimsoll writes no row for a class
-//! without completed I/Os, so a missing row means zero. Sums can be added over intervals and
-//! classes, so that every mean is computed from sums, never from means.
+//! `value` (a CPU share, or the increase of a device counter). I/Os that were in flight or due at
+//! the end of the measured phase have separate class rows, named `CLASS.drained`. These rows are in
+//! the later interval in which the I/Os completed or were abandoned. The phase's latencies include
+//! these I/Os, but its rates do not. An empty cell is unknown. A run of Plimsoll writes no row for
+//! a class without completed I/Os, so a missing row means zero. Sums can be added over intervals
+//! and classes. Every mean is thus computed from sums, never from other means.
 
 use std::io::{BufRead, Write};
 
 /// Column names, in order.
 pub const HEADER: &str = "phase,start_ns,duration_ns,name,count,sum_ns,bytes,max_ns,value";
 
-/// Suffix of a class name in rows with drained I/Os.
+/// Suffix of the class name in rows about drained I/Os.
 const DRAINED: &str = ".drained";
 
-/// Returns the name of the rows with a class's drained I/Os. These were in flight or due at the end
-/// of the measured phase.
+/// Returns the name in rows about drained I/Os of a class. Drained I/Os were in flight or due at
+/// the end of the measured phase.
 #[must_use]
 pub fn drained_name(class: &str) -> String {
     format!("{class}{DRAINED}")
 }
 
-/// Returns the class of a row with drained I/Os; `None` for other rows.
+/// Returns the class if `name` is that of rows about drained I/Os; `None` for other rows.
 #[must_use]
 pub fn drained_class(name: &str) -> Option<&str> {
     name.strip_suffix(DRAINED)
@@ -36,16 +36,16 @@ pub fn operation_of(class: &str) -> &str {
     class.rsplit('.').next().unwrap_or(class)
 }
 
-/// Prefix of the names of gauges with failed I/Os.
+/// Names of gauges that count failed I/Os begin with this prefix.
 const ERRORS: &str = "errors.";
 
-/// Returns the name of the gauge with a class's failed I/Os in an interval.
+/// Returns the name of the gauge that counts the failed I/Os of a class in an interval.
 #[must_use]
 pub fn errors_name(class: &str) -> String {
     format!("{ERRORS}{class}")
 }
 
-/// Returns the class of a gauge with failed I/Os; `None` for other rows.
+/// Returns the class if `name` is that of a gauge that counts failed I/Os; `None` for other rows.
 #[must_use]
 pub fn errors_class(name: &str) -> Option<&str> {
     name.strip_prefix(ERRORS)
@@ -54,13 +54,13 @@ pub fn errors_class(name: &str) -> Option<&str> {
 /// A row of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Index into the run's phases.
+    /// Index of the row's phase in the list of the run's phases.
     pub phase: u32,
-    /// Start of the interval, from the start of the run.
+    /// Start of the interval, relative to the start of the run.
     pub start_ns: u64,
     /// Length of the interval.
     pub duration_ns: u64,
-    /// Class (`db3.read`) or gauge (`cpu.busy_share`).
+    /// Name of the class (`db3.read`) or gauge (`cpu.busy_share`).
     pub name: String,
     /// Content.
     pub data: Data,
@@ -103,7 +103,7 @@ impl Row {
     /// Reads a line that [`Row::write`] wrote.
     ///
     /// # Errors
-    /// Returns the field and the reason.
+    /// Returns a text with the field and the reason.
     pub fn parse(line: &str) -> Result<Self, String> {
         let fields: Vec<&str> = line.split(',').collect();
         let [phase, start_ns, duration_ns, name, count, sum_ns, bytes, max_ns, value] = fields[..]
@@ -149,7 +149,7 @@ pub fn write<'a>(
 /// Reads a file that [`write()`] wrote.
 ///
 /// # Errors
-/// Returns the line number and the reason.
+/// Returns a text with the line number and the reason.
 pub fn read(input: impl BufRead) -> Result<Vec<Row>, String> {
     let mut lines = input.lines();
     match lines.next() {

@@ -1,9 +1,9 @@
-//! Signatures in minisign's format: Ed25519 over the BLAKE2b hash of the content, as `minisign -S`
-//! creates and `minisign -V` checks them.
+//! Signatures in minisign's format: an Ed25519 signature over the BLAKE2b hash of the content.
+//! `minisign -S` creates such signatures, and `minisign -V` checks them.
 //!
-//! A seal shows that the files match each other, but a person who can write the files can also seal
-//! them again. A signature shows who sealed the files, if the reader has the public key from
-//! another source.
+//! A seal shows that the files match each other, but anyone who can change the files can also seal
+//! them again. A signature shows who sealed the files, provided that the reader knows the public
+//! key from another source.
 
 use std::fs;
 use std::io::Cursor;
@@ -17,8 +17,8 @@ use crate::EvidenceError;
 /// Suffix that minisign appends to the name of the signed file.
 pub const SUFFIX: &str = ".minisig";
 
-/// Untrusted comment in a signature's first line. The comment is not signed, so only this exact
-/// text is accepted.
+/// Untrusted comment, which is the first line of a signature. The signature does not protect this
+/// comment, so only this exact text is accepted.
 const REMARK: &str = "signature of evidence sealed by Plimsoll";
 
 /// Lengths of the second and fourth line in a signature: 74 and 64 bytes in base 64.
@@ -68,7 +68,7 @@ impl Signer {
     /// Signs the bytes and the comment.
     ///
     /// # Errors
-    /// The system provides no randomness.
+    /// The operating system provides no random numbers.
     pub fn sign(&self, bytes: &[u8], comment: &str) -> Result<String, EvidenceError> {
         let signed =
             minisign::sign(None, &self.secret, Cursor::new(bytes), Some(comment), Some(REMARK));
@@ -135,9 +135,10 @@ pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, Stri
     }
     let key = PublicKey::from_base64(public).map_err(|error| error.to_string())?;
     let read = SignatureBox::from_string(signature).map_err(|error| error.to_string())?;
-    // Unsigned parts must have exactly one form, so that no other content can be hidden in them.
+    // The parts that are not signed must have exactly one form. Otherwise a signature with changed
+    // parts would still be accepted.
     if read.to_string() != signature {
-        return Err("it is not in minisign's exact format".to_owned());
+        return Err("it does not have exactly the form that minisign writes".to_owned());
     }
     minisign::verify(&key, &read, Cursor::new(bytes), true, false, false)
         .map_err(|error| error.to_string())?;

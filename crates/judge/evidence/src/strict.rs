@@ -1,7 +1,8 @@
-//! Strict JSON reader: rejects duplicate keys and unknown fields.
+//! Strict JSON reader, which rejects duplicate keys and unknown fields.
 //!
-//! If a key occurs twice, different readers use different values, and a person may read a field
-//! that Plimsoll ignores. Therefore the parsed value must contain everything in the file.
+//! If a key occurs twice, different programs use different values. If Plimsoll ignored a field, a
+//! person could rely on it although Plimsoll does not. Therefore the parsed value must contain
+//! everything in the file.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Vis
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Reads a value from JSON and rejects ignored content.
+/// Reads a value from JSON. Content that would be ignored is an error.
 ///
 /// # Errors
 /// Returns a text with the reason: a syntax error, a duplicate key or an unknown field.
@@ -26,15 +27,15 @@ pub fn read<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
     }
 }
 
-/// Returns the first location in `said` that is missing from the parsed value. The parsed value may
-/// also contain defaults that the file omits.
+/// Returns the first location in the file's content (`said`) that is missing from the parsed value
+/// (`read`). The parsed value may also contain defaults that the file omits.
 fn find_ignored(said: &Value, read: &Value, at: &str) -> Option<String> {
     match (said, read) {
         (Value::Object(said), Value::Object(read)) => said.iter().find_map(|(key, value)| {
             let at = format!("{at}.{key}");
             match read.get(key) {
                 Some(read) => find_ignored(value, read, &at),
-                // Unknown (null) fields are omitted when written.
+                // When the value is written, null fields are omitted, so null may be missing here.
                 None if value.is_null() => None,
                 None => Some(at.trim_start_matches('.').to_owned()),
             }

@@ -1,10 +1,10 @@
-//! A result as its tool reports it, in terms that are independent of the tool.
+//! A result of another tool, as that tool reports it. The types are the same for all tools.
 //!
 //! `plimsoll-import` fills a [`ToolResult`] from a file; `plimsoll-judge` checks whether its
-//! figures can all be true at once. Neither invents values: what a file does not state stays `None`
-//! or empty, never zero. Every [`Figure`] contains its location, and the range of values that would
-//! be printed in the same way. Rules therefore need no additional tolerances, and findings can
-//! state the field.
+//! figures can all be true at once. Neither invents values: a value that a file does not state is
+//! `None` or empty, never zero. Every [`Figure`] contains its location in the file, and the range
+//! of values that the tool would print in the same way. Rules therefore need no additional
+//! tolerances, and findings can name the field.
 //!
 //! | type | content |
 //! |---|---|
@@ -32,26 +32,27 @@ pub use population::{Claim, Population, Unit};
 pub use series::{Point, Quantity, Series};
 pub use setting::{CounterReset, Durability, MediaClass, Outstanding, Pattern, Setting};
 
-/// Result of a run of a tool, or a row of a table.
+/// Result of one run of a tool, or one row of a published table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ToolResult {
     /// Origin of the result.
     pub source: Source,
-    /// Jobs, hosts, ranks or phases. A result that is not divided has one part.
+    /// Parts of the result: jobs, hosts, ranks or phases. A result that is not divided has one
+    /// part.
     pub parts: Vec<Part>,
-    /// Figures that aggregate other figures.
+    /// Figures that are aggregates of other figures.
     pub combined: Vec<Aggregate>,
-    /// Expected numbers of parts, if the result states them.
+    /// Numbers of parts that the result states, for comparison with the parts that it contains.
     pub memberships: Vec<Membership>,
-    /// Sets of values that are too large to create a part for each value.
+    /// Large sets of values. They have too many values to create a part for each.
     pub populations: Vec<Population>,
     /// Repeated passes over the same data, in order, such as the epochs of a training.
     pub passes: Vec<Pass>,
     /// Warnings and errors of the tool about its own result, in the tool's words.
     pub complaints: Vec<Complaint>,
-    /// Skipped or unreadable content, with a sentence for each.
+    /// Content that was skipped or unreadable, with a sentence for each case.
     pub remarks: Vec<String>,
-    /// Options as the result states them, by the tool's names.
+    /// Options that the result states. The keys are the tool's names for the options.
     pub options: BTreeMap<String, String>,
 }
 
@@ -72,7 +73,7 @@ impl ToolResult {
         }
     }
 
-    /// Returns all operations with their parts.
+    /// Returns all operations, each with the part to which it belongs.
     pub fn operations(&self) -> impl Iterator<Item = (&Part, &Operation)> {
         self.parts.iter().flat_map(|part| part.operations.iter().map(move |op| (part, op)))
     }
@@ -83,13 +84,14 @@ impl ToolResult {
 pub struct Source {
     /// Common name of the tool (`fio`); empty for a table that does not state the tool.
     pub tool: String,
-    /// Version, as the tool states it.
+    /// Version of the tool, as the result states it.
     pub version: Option<String>,
-    /// Format in which the file was read, such as `fio JSON`.
+    /// Format of the file, such as `fio JSON`.
     pub format: String,
     /// Path of the file, relative to the imported path.
     pub file: String,
-    /// Location in a file with several results: a line, a phase or a test name.
+    /// Location of the result in a file with several results: a line, a phase or the name of a
+    /// test.
     pub place: Option<String>,
     /// Time when the run started or ended, seconds since 1970.
     pub taken_unix_s: Option<f64>,
@@ -102,7 +104,7 @@ pub struct Part {
     pub name: String,
     /// Host that ran the part.
     pub host: Option<String>,
-    /// Rank, job number or client.
+    /// Rank, job number or client that ran the part.
     pub rank: Option<String>,
     /// Name that the tool gives to the group of parts that ran at the same time; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,11 +117,11 @@ pub struct Part {
     pub start_unix_s: Option<f64>,
     /// Figures for each kind of operation.
     pub operations: Vec<Operation>,
-    /// Shares of the completion latencies of all data operations together, by range. The sum of the
-    /// counts is 1.
+    /// Share of data operations in each range of completion latencies. The shares of all ranges add
+    /// up to 1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latency_shares: Vec<Bin>,
-    /// Figures over time.
+    /// Figures that the result states over time.
     pub series: Vec<Series>,
     /// Number of errors.
     pub errors: Option<Figure>,
@@ -127,11 +129,11 @@ pub struct Part {
     pub generator_cpu_share: Option<Figure>,
     /// Device counters, as the tool reports them.
     pub devices: Vec<DeviceCounts>,
-    /// True if this part is a total of other parts, so that it must not be added to them.
+    /// True if this part is a total of other parts. It must not be added to them.
     pub is_total: bool,
 }
 
-/// Counters of a device over the run.
+/// Increase of a device's counters during the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceCounts {
     /// Name of the device.
@@ -140,9 +142,9 @@ pub struct DeviceCounts {
     pub reads: Option<Figure>,
     /// Writes completed.
     pub writes: Option<Figure>,
-    /// Reads that the kernel merged into other reads.
+    /// Number of reads that the kernel merged into other reads.
     pub read_merges: Option<Figure>,
-    /// Writes that the kernel merged into other writes.
+    /// Number of writes that the kernel merged into other writes.
     pub write_merges: Option<Figure>,
     /// Bytes read.
     pub read_bytes: Option<Figure>,
@@ -152,7 +154,7 @@ pub struct DeviceCounts {
     pub busy_share: Option<Figure>,
 }
 
-/// A warning or an error of a tool about its own result.
+/// A warning or an error that a tool reports about its own result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Complaint {
     /// Severity.
@@ -167,8 +169,8 @@ pub struct Complaint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Weight {
-    /// The tool states that the result is invalid, or it exited with an error.
+    /// The tool states that the result is invalid, or the tool exited with an error.
     Invalid,
-    /// The tool warns.
+    /// The tool prints a warning.
     Warning,
 }

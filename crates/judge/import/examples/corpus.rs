@@ -1,5 +1,6 @@
-//! Reads every result in the named directories, and counts verdicts and rules with findings: `cargo
-//! run --release -p plimsoll-import --example corpus -- DIR… [--show RULE]`.
+//! Reads every result in the given directories. Prints how often each verdict occurs, and how many
+//! findings each rule has: `cargo run --release -p plimsoll-import --example corpus -- DIR… [--show
+//! RULE]`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Detection of a file's format from its first bytes.
+//! Detects the format of a file from its first bytes.
 
 use crate::{
     diskspd, elbencho, elbencho_live, fio, io500, ioping, ior, iozone, jetstress, mdtest,
@@ -39,19 +39,19 @@ pub enum Format {
     Io500Result,
     /// IO500's `result_summary.txt`.
     Io500Summary,
-    /// IO500: the times of a phase on each rank.
+    /// IO500: table with the times of a phase on each rank.
     Io500Ranks,
     /// MLPerf Storage: summary of a run.
     MlperfSummary,
-    /// MLPerf Storage: times of the epochs.
+    /// MLPerf Storage: times of the epochs of a run.
     MlperfEpochs,
-    /// MLPerf Storage: output of one rank.
+    /// MLPerf Storage: output of a single rank.
     MlperfRank,
-    /// MLPerf Storage: report over repeats.
+    /// MLPerf Storage: report on several runs.
     MlperfReport,
     /// KV-cache benchmark: JSON.
     KvCache,
-    /// KV-cache benchmark: summary over ranks.
+    /// KV-cache benchmark: summary of all ranks.
     KvCacheRun,
     /// warp's JSON.
     Warp,
@@ -90,7 +90,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the name that is shown to users.
+    /// Returns the name of the format that users see.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -137,10 +137,10 @@ impl Format {
     }
 }
 
-/// Test whether the start of a text has a format.
+/// Function that returns true if the start of a text has a certain format.
 type Is = fn(&str) -> bool;
 
-/// JSON formats, recognised by names that only they contain.
+/// JSON formats. Each is recognised by names that occur only in this format.
 const JSON: &[(Is, Format)] = &[
     (|text| text.contains("\"fio version\""), Format::FioJson),
     (elbencho::is_json, Format::ElbenchoJson),
@@ -195,7 +195,7 @@ const OTHERS: &[(Is, Format)] = &[
     (table::is, Format::Table),
 ];
 
-/// Returns the format of a file from its first bytes; `None` if it is unknown.
+/// Returns the format of a file from its first bytes, or `None` if the format is unknown.
 #[must_use]
 pub fn detect(head: &[u8]) -> Option<Format> {
     let text = text::decode(cut(head))?;
@@ -205,13 +205,13 @@ pub fn detect(head: &[u8]) -> Option<Format> {
     first(JSON).filter(|_| holds_json(text)).or_else(|| first(OTHERS))
 }
 
-/// Returns true if a line starts with an object. Without this check, the source code of a program
-/// could match, because it may contain every name of a format.
+/// Returns true if a line starts with a JSON object. Without this check, the source code of a
+/// program could match, because it may contain all names of a format.
 fn holds_json(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with('{'))
 }
 
-/// Drops a partial character at the end.
+/// Removes an incomplete character at the end of the text.
 fn cut(head: &[u8]) -> &[u8] {
     match std::str::from_utf8(head) {
         Err(error) if error.error_len().is_none() => &head[..error.valid_up_to()],

@@ -1,7 +1,8 @@
 //! diskspd (Microsoft): XML (`-Rxml`) and text output.
 //!
-//! Amounts are exact for each thread and target. Times have two decimals, and latencies (in ms)
-//! have three. The profile describes the workload: text lines, or the XML element `Profile`.
+//! The amounts for each thread and target are exact. Times have two decimals, and latencies (in ms)
+//! have three decimals. The profile, which is a part of the text or the XML element `Profile`,
+//! describes the workload.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Point,
@@ -50,13 +51,14 @@ fn number(
     figure(child.text()?, digits, unit, format!("{place}/{name}"))
 }
 
-/// Reads the XML: one result per time span.
+/// Reads the XML, and returns one result for each time span.
 ///
 /// # Errors
 /// The text is not XML, or contains no results.
 pub fn read_xml(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let start = text.find("<Results").ok_or("it has no <Results>")?;
-    let end = text.rfind("</Results>").ok_or("it ends before </Results>: it was cut off")?;
+    let end =
+        text.rfind("</Results>").ok_or("it ends before </Results>, so the file is cut off")?;
     let document = Document::parse(&text[start..end + "</Results>".len()])
         .map_err(|error| error.to_string())?;
     let root = document.root_element();
@@ -129,7 +131,7 @@ fn of_span(
     total(reported, span, window, place);
 }
 
-/// Returns the target of the profile with this path.
+/// Returns the target in the profile that has this path.
 fn profile_target<'a>(span: Node<'a, 'a>, path: &str) -> Option<Node<'a, 'a>> {
     let targets = child(span, "Targets")?;
     targets
@@ -166,7 +168,7 @@ fn setting(target: Node<'_, '_>, threads: f64) -> Setting {
     }
 }
 
-/// Reads the latencies and intervals over all threads.
+/// Reads the latencies and intervals of all threads together.
 fn total(reported: &mut ToolResult, span: Node<'_, '_>, window: Option<Figure>, place: &str) {
     let mut part =
         Part { name: "total".into(), window_ns: window, is_total: true, ..Part::default() };
@@ -230,7 +232,7 @@ fn counts(reported: &ToolResult, kind: &Kind) -> Vec<Figure> {
     alike.filter_map(|(_, operation)| operation.count.first().cloned()).collect()
 }
 
-/// The overall mean is between the means of the threads.
+/// The overall mean must be between the means of the threads.
 fn mean(reported: &mut ToolResult, kind: &Kind, total: Option<Figure>) {
     let alike =
         reported.operations().filter(|(part, operation)| !part.is_total && operation.kind == *kind);
@@ -273,10 +275,10 @@ fn intervals(span: Node<'_, '_>, place: &str) -> Vec<Series> {
     of("Read", Kind::Read).into_iter().chain(of("Write", Kind::Write)).collect()
 }
 
-/// Reads the text: one result per time span.
+/// Reads the text, and returns one result for each time span.
 ///
 /// # Errors
-/// The text contains no figures.
+/// The text contains no results.
 pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let requested = profile_in_text(&lines);
@@ -317,7 +319,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
 
 enum Section {
     None,
-    /// Rows of the threads, with the column names.
+    /// Rows of the threads, and the names of their columns.
     Io(Kind, Vec<String>),
     Percentiles,
 }
@@ -340,7 +342,8 @@ fn text_line(
             let total = line.strip_prefix("total:");
             let cells: Vec<&str> = total.unwrap_or(line).split('|').map(str::trim).collect();
             let is_row = total.is_some() || cells.len() > 3 && cells[0].parse::<u32>().is_ok();
-            // The later sections divide the figures of the first section into reads and writes.
+            // The later sections state the figures of the first section separately for reads and
+            // writes.
             if !is_row || columns.is_empty() || *kind == Kind::All {
                 return;
             }
@@ -392,7 +395,7 @@ fn text_line(
     }
 }
 
-/// Reads and writes of a thread share the thread's queue depth, so they must be in the same part.
+/// The reads and writes of a thread share its queue depth, so they must be in the same part.
 fn merge(reported: &mut ToolResult, part: Part) {
     let same = |other: &&mut Part| {
         other.rank == part.rank
@@ -467,7 +470,7 @@ fn percentiles_line(reported: &mut ToolResult, line: &str, number: usize) {
     }
 }
 
-/// Returns the profile of the workload, recognised by the words in the text.
+/// Returns the profile of the workload from the words in the text.
 fn profile_in_text(lines: &[&str]) -> std::collections::BTreeMap<String, String> {
     let mut options = std::collections::BTreeMap::new();
     for line in lines {

@@ -1,8 +1,10 @@
-//! elbencho (S. Breuner): CSV (`--csvfile`) and JSON (`--jsonfile`), one row or object per phase.
+//! elbencho (S. Breuner): CSV (`--csvfile`) and JSON (`--jsonfile`), which contain a row or object
+//! for each phase.
 //!
-//! Both formats contain two sets of figures: until the first thread ended, and until the last
-//! thread ended. Rates are truncated to whole numbers. Latencies are in whole microseconds, and
-//! include all work until the last thread ended.
+//! Both formats contain two sets of figures. The first set covers the time until the first thread
+//! ended, the second set the time until the last thread ended. Rates are truncated to whole
+//! numbers. Latencies are in whole microseconds, and include all operations until the last thread
+//! ended.
 
 use plimsoll_evidence::tool_result::{
     Bin, Durability, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Setting, Stage,
@@ -24,13 +26,13 @@ pub fn is_csv(text: &str) -> bool {
     text.lines().any(|line| line.contains(",operation,time ms [first],time ms [last],"))
 }
 
-/// Returns true if the text is elbencho's JSON: one object per line.
+/// Returns true if the text is elbencho's JSON, which has one object in each line.
 #[must_use]
 pub fn is_json(text: &str) -> bool {
     text.contains("\"phase_type\"") && text.contains("\"last_done\"") && text.contains("\"config\"")
 }
 
-/// Reads all rows of a CSV file. The header may be repeated before later rows.
+/// Reads all rows of a CSV file. A later row may be preceded by another header.
 ///
 /// # Errors
 /// The file contains no rows.
@@ -48,14 +50,17 @@ pub fn read_csv(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         }
         if cells.len() != header.len() {
             let (is, should) = (cells.len(), header.len());
-            return Err(format!("line {} has {is} cells, but the header has {should}", index + 1));
+            return Err(format!(
+                "line {} contains {is} cells, but the header contains {should}",
+                index + 1
+            ));
         }
         let row = Columns::of(&header, cells, index + 1);
         let mut reported = of_row(&row, file);
         reported.source.place = Some(format!("line {}", index + 1));
         all.push(reported);
     }
-    if all.is_empty() { Err("it has a header but no rows".into()) } else { Ok(all) }
+    if all.is_empty() { Err("it contains a header but no rows".into()) } else { Ok(all) }
 }
 
 /// Returns true if the text is elbencho's terminal table.
@@ -65,7 +70,8 @@ pub fn is_text(text: &str) -> bool {
         && (text.contains("Elapsed ms") || text.contains("Elapsed time"))
 }
 
-/// Reads the terminal table: one result for each phase that transferred data or created files.
+/// Reads the terminal table. Returns a result for each phase that transferred data or created
+/// files.
 ///
 /// # Errors
 /// The text contains no phase with results.
@@ -73,8 +79,8 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all: Vec<ToolResult> = Vec::new();
     let mut command: Option<&str> = None;
     // A line of dashes ends a phase. If another phase begins before this line, or figures follow
-    // it, several programs wrote at the same time. Any line may then belong to any of these
-    // programs.
+    // it, several programs wrote to the text at the same time. It is then unknown to which program
+    // a line belongs.
     let divided = text.lines().any(|line| line.trim() == END);
     let (mut open, mut mixed) = (false, false);
     let mut left_aside = Vec::new();
@@ -134,7 +140,7 @@ pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     });
     if let Some(first) = all.first_mut().filter(|_| !left_aside.is_empty()) {
         first.remarks.push(format!(
-            "{} phases were skipped: several programs wrote their output at the same time",
+            "{} phases were skipped because several programs wrote to the file at the same time",
             left_aside.len()
         ));
     }
@@ -166,7 +172,8 @@ fn duration(text: &str, place: &str) -> Option<Figure> {
     (step_ns > 0.0).then(|| Figure::truncated(total_ns, step_ns, place))
 }
 
-/// Reads a line of a phase. The last column contains the value at the end of the last thread.
+/// Reads a line of a phase. The last column contains the value for the time until the last thread
+/// ended.
 fn text_line(operation: &mut Operation, name: &str, values: &str, place: &str) {
     let cut = |unit| figure(values.split_whitespace().last()?, Digits::Cut, unit, place);
     match name {
@@ -198,7 +205,8 @@ fn text_line(operation: &mut Operation, name: &str, values: &str, place: &str) {
     }
 }
 
-/// Returns the settings in the command line: threads, depth, pattern and page cache.
+/// Returns the settings that the command line states: threads, queue depth, pattern and use of the
+/// page cache.
 fn setting_of_command(command: &str) -> Setting {
     let words: Vec<&str> = command.split_whitespace().collect();
     let has = |any: &[&str]| words.iter().any(|word| any.contains(word));
@@ -206,7 +214,7 @@ fn setting_of_command(command: &str) -> Setting {
         let at = words.iter().position(|word| any.contains(word))?;
         figure(words.get(at + 1)?, Digits::Exact, 1.0, any[0])
     };
-    // By default, each host has one thread with one operation in flight.
+    // By default, each host runs one thread that has one operation in flight.
     let one = |name: &str| Figure::exact(1.0, name);
     let alone = !has(&["--hosts", "--hostsfile"]);
     let threads = value(&["-t", "--threads"]).unwrap_or_else(|| one("-t"));
@@ -308,7 +316,7 @@ fn setting(
     random: Option<bool>,
     command: Option<&str>,
 ) -> Setting {
-    // The number of threads is per host, and the depth is per thread.
+    // The number of threads applies to each host, and the depth to each thread.
     let threads = hosts.zip(threads).map(|(hosts, threads)| threads.scaled(hosts.value.max(1.0)));
     let most = threads.clone().zip(depth).map(|(threads, depth)| depth.scaled(threads.value));
     let paced = command
@@ -404,7 +412,8 @@ fn of_object(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// Reads minimum, mean and maximum in us, and the bins, whose names are their bounds (`32-38.1`).
+/// Reads minimum, mean and maximum in us, and the histogram bins, which are named after their
+/// bounds (`32-38.1`).
 fn of_latency(at: &JsonNode<'_, '_>, bins: &JsonNode<'_, '_>) -> Option<Latency> {
     let us = |name: &str| at.key(name).truncated().map(|us| us.scaled(NS_PER_US));
     latency(Stage::Total, |l| {

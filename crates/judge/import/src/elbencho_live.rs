@@ -1,9 +1,9 @@
-//! elbencho's live statistics (`--livecsv`): one row per interval, with the work since the start
-//! and the rates of the interval.
+//! elbencho's live statistics (`--livecsv`). Each row describes an interval: the work since the
+//! start, and the rates during the interval.
 //!
-//! The last row of a phase is its result; the earlier rows show its progress. Rows of single
-//! workers are skipped, because the row `Total` is their sum. Rates and latencies are truncated to
-//! whole numbers.
+//! The last row of a phase contains the result of the phase; the earlier rows show its progress.
+//! Rows of single workers are skipped, because the row `Total` contains their sum. Rates and
+//! latencies are truncated to whole numbers.
 
 use plimsoll_evidence::tool_result::{
     Figure, Kind, Latency, Operation, Part, Point, Quantity, Series, Stage, ToolResult,
@@ -17,8 +17,8 @@ const NS_PER_US: f64 = 1e3;
 /// Columns that identify the format.
 const COLUMNS: [&str; 7] =
     ["ISO Date", "Phase", "RuntimeMS", "Rank", "DoneBytes", "MiB/s", "Lat IO us"];
-/// Relative error of an interval's length, because rows are written only approximately once per
-/// interval.
+/// Maximum relative error of an interval's length, because elbencho does not write the rows at
+/// exact times.
 const INTERVAL_SLACK: f64 = 0.02;
 
 /// Returns true if the text is a table of elbencho's live statistics.
@@ -32,7 +32,7 @@ fn is_header(line: &str) -> bool {
     COLUMNS.iter().all(|name| cells.contains(name))
 }
 
-/// Row of a phase.
+/// A row of the table.
 struct Row {
     ms: f64,
     done_bytes: Option<f64>,
@@ -61,7 +61,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         }
         if cells.len() < header.len() {
             let (is, should) = (cells.len(), header.len());
-            return Err(format!("line {} has {is} cells instead of {should}", index + 1));
+            return Err(format!("line {} contains {is} cells instead of {should}", index + 1));
         }
         let row = Columns::of(&header, cells, index + 1);
         if row.text("Rank").is_some_and(|rank| rank != "Total") {
@@ -150,7 +150,8 @@ fn interval_s(rows: &[Row], index: usize) -> f64 {
     (rows[index].ms - before) / 1e3
 }
 
-/// Adds up a rate over the intervals. `None` if a row lacks the rate, or if no work was done.
+/// Returns the sum of rate × time over the intervals. Returns `None` if a row lacks the rate, or if
+/// no work was done.
 fn summed(
     rows: &[Row],
     unit: f64,

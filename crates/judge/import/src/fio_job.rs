@@ -1,5 +1,5 @@
-//! Import of fio jobs as plans. Each job becomes a stream of the matrix. Options that cannot be
-//! converted are listed with their meaning. Only in this module, a bare `k` is 1024.
+//! Imports fio jobs as plans. Each job becomes a stream of the matrix. Options that cannot be
+//! converted are listed with their meaning. In fio jobs, unlike in plans, a bare `k` is 1024.
 
 mod ending;
 mod engine;
@@ -22,25 +22,25 @@ pub use prepare::{Include, Variable, prepare};
 use steady::SteadyState;
 use stream::Draft;
 
-/// Remark on a job file without a target.
-pub const NO_PLACE: &str = "does not specify a directory or device: the target is the working directory; change \
-     target.path";
+/// Note on a job file without a target.
+pub const NO_PLACE: &str = "does not specify a directory or device, so the target is the working \
+ directory; change target.path";
 
-/// fio job converted to a plan.
+/// Result of converting a fio job to a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FioImport {
     /// The plan. Comments in its text list the options that could not be converted.
     pub plan: Plan,
-    /// Options that could not be converted, with a sentence for each.
+    /// Options that could not be converted. Each entry describes one option in a sentence.
     pub notes: Vec<String>,
 }
 
-/// Converts a fio job to a plan. `job_name` is the name of the file in messages, and the name of
-/// the plan.
+/// Converts a fio job to a plan. `job_name` is the name of the file in messages, and becomes the
+/// name of the plan.
 ///
 /// # Errors
-/// A line cannot be parsed, an option has an invalid value, or no job can be converted (none reads
-/// or writes files, devices or `null`).
+/// A line cannot be parsed, an option has an invalid value, or no job can be converted. A job can
+/// be converted only if it reads or writes files, devices or `null`.
 pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
     let faults = |errors| PlanErrors { source_name: job_name.to_owned(), errors };
     let job = one_stage(load(text, &[]).map_err(faults)?, text).map_err(faults)?;
@@ -48,8 +48,8 @@ pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
     Ok(FioImport { plan, notes: job.notes })
 }
 
-/// Converts a fio job to plans that run one after another. A job with `stonewall` waits for the
-/// jobs before it. Each plan is named after its first section.
+/// Converts a fio job to plans that run one after another. A new plan starts at each job with
+/// `stonewall`, which waits for the jobs before it. Each plan is named after its first section.
 ///
 /// # Errors
 /// See [`import_fio`].
@@ -76,7 +76,7 @@ fn stages(jobs: &[job::Job]) -> impl Iterator<Item = &[job::Job]> {
     jobs.chunk_by(move |_, next| !waits(next))
 }
 
-/// Returns the job if all its sections run at the same time.
+/// Returns the job, or an error if its sections do not all run at the same time.
 fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
     let Some(second) = job.drafts.iter().skip(1).find(|draft| draft.begins_stage) else {
         return Ok(job);
@@ -86,13 +86,13 @@ fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
          same time",
         printable(&second.name)
     );
-    let help = "run the stages one after the other: plimsoll run JOB; or create a plan for each \
-        stage: plimsoll plan import JOB --out DIR; or list the `sections` of a single stage"
+    let help = "run the stages one after another (plimsoll run JOB), create a plan for each stage \
+     (plimsoll plan import JOB --out DIR), or list the `sections` of a single stage"
         .to_owned();
     Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)])
 }
 
-/// A parsed job: its streams, and its settings for the other sections of a plan.
+/// A parsed job, which consists of streams and of settings for the other sections of a plan.
 pub(crate) struct FioJob {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) place: place::Place,
@@ -108,7 +108,7 @@ pub(crate) struct FioJob {
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads the job that a plan names, for [`Plan::load`].
+/// Reads the job to which a plan refers. [`Plan::load`] calls this function.
 ///
 /// # Errors
 /// Returns the first error in the job.
@@ -132,13 +132,13 @@ pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobF
     })
 }
 
-/// Parses a size as fio does on its command line: a bare `k` is 1024.
+/// Parses a size as fio does on its command line. A bare `k` is 1024.
 #[must_use]
 pub fn size_bytes(text: &str) -> Option<u64> {
     values::size(text, 1024)
 }
 
-/// Parses a time as fio does, in nanoseconds: a bare number is seconds.
+/// Parses a time as fio does, and returns it in nanoseconds. A number without a unit is in seconds.
 #[must_use]
 pub fn time_ns(text: &str) -> Option<u64> {
     values::time(text, 1_000_000_000)
@@ -148,14 +148,15 @@ const FIO: &str = "
 ## fio jobs
 
 `plimsoll plan import` and `[workload.fio]` convert a fio job to streams of the matrix. In a job, a bare
-`k` is 1024, as in fio. An imported plan contains the streams and needs no job. The bundle of a
-`[workload.fio]` plan contains the job as sealed `job.fio`. Every command that reads the bundle resolves
-plan and job again, and compares the result with the plan of the run. The following lists contain all
-options of fio 3.33 to 3.42.
+`k` is 1024, as in fio. An imported plan contains the streams, so it does not need the job file. The
+bundle of a `[workload.fio]` plan contains the job as `job.fio`, which the seal protects. Every command
+that reads the bundle converts the job again, and compares the result with the plan of the run. The
+following lists contain all options of fio 3.33 to 3.42.
 
 ";
 
-/// Returns the reference of plans and of all job options: `docs/plan.md`.
+/// Returns the text of `docs/plan.md`, which is the reference of all plan fields and fio job
+/// options.
 #[must_use]
 pub fn plan_reference() -> String {
     format!("{}{FIO}{}", reference_markdown(), options::options_markdown())
@@ -192,15 +193,15 @@ fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
         let help = "import a job that reads or writes files or a device".to_owned();
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
     }
-    // Sections that run at the same time are one measurement. The converter can find these sections
-    // only after it knows the stages.
+    // Sections that run at the same time are one measurement. Only after the stages are known can
+    // the converter check these sections.
     let together = |a: &Draft, b: &Draft| {
         !b.begins_stage
             && a.steady.map(SteadyState::window_ns) != b.steady.map(SteadyState::window_ns)
     };
     if let Some(pair) = drafts.windows(2).find(|pair| together(&pair[0], &pair[1])) {
         let message = format!(
-            "[{}] and [{}] run at the same time but do not end at the same steady state",
+            "[{}] and [{}] run at the same time, but their steady-state settings differ",
             printable(&pair[0].name),
             printable(&pair[1].name)
         );
@@ -225,13 +226,14 @@ fn unique(name: &mut String, drafts: &[Draft]) {
     }
 }
 
-/// Combines the settings of the jobs. If they differ, the longest time or the first target wins,
-/// with a note.
+/// Combines the settings of the jobs. If they differ, the function uses the longest time or the
+/// first target, and adds a note.
 fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
     let places: Vec<&place::Place> = drafts.iter().map(|d| &d.place).collect();
     let place = places.first().map_or(place::Place::WorkingDirectory, |p| (*p).clone());
     for draft in drafts.iter().filter(|d| d.place != place) {
-        let text = format!("uses {}, but a plan has only one target: {place}", draft.place);
+        let text =
+            format!("uses {}, but a plan has only one target, which is {place}", draft.place);
         notes.add(&draft.name, text);
     }
     if place == place::Place::WorkingDirectory {
@@ -241,8 +243,8 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
         let most = drafts.iter().filter_map(of).max();
         if drafts.iter().any(|d| of(d) != most) && drafts.len() > 1 {
             notes.general(&format!(
-                "sets different {what} for its jobs: streams run at the same time, so the longest \
-                 time is used"
+                "sets different {what} for its jobs; streams of a plan run for the same time, so \
+                 the longest time is used"
             ));
         }
         most
@@ -251,7 +253,7 @@ fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
     let warm_up_ns = longest(|d| d.warm_up_ns, "ramp times", &mut notes);
     if measure_ns.is_none() {
         notes.general(
-            "sets no runtime: fio would have ended after `size` bytes; in the plan, \
+            "sets no runtime, so fio would have ended after `size` bytes; in the plan, \
              phases.measure sets the time",
         );
     }

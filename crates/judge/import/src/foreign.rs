@@ -1,5 +1,6 @@
-//! Conversion of foreign results to evidence. Stated figures are used as they are, and missing
-//! figures stay unknown. The tier is T3, a result file alone, unless Plimsoll observed the run.
+//! Converts results of other tools to evidence. Stated figures are used unchanged, and missing
+//! figures stay unknown. Evidence from only a result file has tier T3. It has a higher tier only if
+//! Plimsoll observed the run.
 
 pub mod fio;
 pub mod table;
@@ -19,13 +20,13 @@ use plimsoll_plan::ResolvedPlan;
 #[error("{0}")]
 pub struct ForeignError(pub String);
 
-/// Returns the evidence of a command whose figures are unknown: only its run time.
+/// Returns the evidence of a command whose figures are unknown. It contains only the run time.
 #[must_use]
 pub fn unfigured(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> Bundle {
     bundle(name, plan_text, plan, duration_ns)
 }
 
-/// Returns a bundle with one measured phase and no figures.
+/// Returns a bundle that contains one measured phase, but no figures.
 fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> Bundle {
     let mut plan = plan;
     plan.evidence.min_measure_ns = MEASURE_NS_MIN;

@@ -1,10 +1,10 @@
-//! IO500: `result.txt`, `result_summary.txt`, and the times of each rank in its IOR and mdtest
-//! phases.
+//! IO500: `result.txt`, `result_summary.txt`, and tables with the times of each rank in the IOR and
+//! mdtest phases.
 //!
-//! Scores are geometric means: of four bandwidths, of eight metadata rates, and of these two means.
-//! A phase's score is the work of all ranks divided by the time from the first start to the last
-//! end. The score is therefore at most the work of all ranks divided by the time of the slowest
-//! rank.
+//! The bandwidth score is the geometric mean of four bandwidths, the metadata score that of eight
+//! rates, and the total score that of these two scores. A phase's score is the work of all ranks
+//! divided by the time from the first start to the last end. It is therefore at most the work of
+//! all ranks divided by the time of the slowest rank.
 
 mod phases;
 
@@ -19,7 +19,7 @@ use crate::parts::{Columns, Digits, figure, source, unix_s};
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Resolution of times: whole seconds.
+/// Resolution of times, which is a second.
 const CLOCK_NS: f64 = 1e9;
 /// Phases that the bandwidth score includes.
 const BANDWIDTHS: [&str; 4] =
@@ -35,10 +35,11 @@ const RATES: [&str; 8] = [
     "mdtest-hard-delete",
     "find",
 ];
-/// Maximum relative excess of a score over the sum of the ranks, from rounding of both.
+/// Maximum relative amount by which a score may exceed the sum of the ranks, because both are
+/// rounded.
 const RANKS_SLACK: f64 = 1e-4;
-/// The times of the ranks give no lower bound for a score, because ranks may start one after
-/// another.
+/// No lower bound for a score follows from the times of the ranks, because ranks may start one
+/// after another.
 const UNBOUNDED: f64 = 1e30;
 
 /// Returns true if the text is `result.txt`.
@@ -63,7 +64,7 @@ pub fn is_ranks(text: &str) -> bool {
         || first.starts_with("rank,items,rate-Directory creation,")
 }
 
-/// Replaces the underscores in the phase names of older versions.
+/// Replaces underscores, which older versions use in the names of phases.
 fn normal(name: &str) -> String {
     name.replace('_', "-")
 }
@@ -84,14 +85,14 @@ fn phase(name: &str, score: Option<Figure>, window: Option<Figure>) -> Part {
     Part { name: name.to_owned(), window_ns: window, operations, ..Part::default() }
 }
 
-/// Returns the stated score of a phase.
+/// Returns the score that the text states for a phase.
 fn score_of<'r>(reported: &'r ToolResult, name: &str) -> Option<&'r Figure> {
     let part = reported.parts.iter().find(|part| part.name == name)?;
     let operation = part.operations.first()?;
     operation.bandwidth_per_s.first().or(operation.rate_per_s.first())
 }
 
-/// Adds the scores as geometric means of the phases' scores.
+/// Adds the scores, each as the geometric mean of the scores of phases.
 fn scores(reported: &mut ToolResult, totals: [Option<Figure>; 3]) {
     let of = |names: &[&str], unit: f64| -> Option<Vec<Figure>> {
         let all = names.iter().map(|name| score_of(reported, name).cloned());
@@ -156,7 +157,7 @@ pub fn read_result(text: &str, file: &str) -> Result<ToolResult, String> {
     Ok(reported)
 }
 
-/// Values in a section, with their lines.
+/// Values in a section, with their line numbers.
 type Entries<'t> = BTreeMap<&'t str, (&'t str, usize)>;
 
 fn number(entries: &Entries<'_>, key: &str, section: &str) -> Option<Figure> {
@@ -174,7 +175,7 @@ fn of_run(reported: &mut ToolResult, entries: &Entries<'_>) {
 
 /// Returns the complaint for IO500's remark `; ERROR INVALID`. IO500 also prints this remark if the
 /// stonewall time is longer than the minimum of its build (`phase_dbg.c`, `opt.stonewall !=
-/// opt.minwrite`). Whether the time is too short depends on the options of the phases.
+/// opt.minwrite`). The options of the phases show whether the time is too short.
 fn invalid_complaint(says: &str, text: &str, line: usize) -> Complaint {
     let least = says
         .strip_prefix("stonewall-time <")
@@ -185,12 +186,13 @@ fn invalid_complaint(says: &str, text: &str, line: usize) -> Complaint {
     let refuted = least.is_some_and(|least| !times.is_empty() && times.iter().all(|t| *t >= least));
     Complaint {
         weight: if refuted { Weight::Warning } else { Weight::Invalid },
-        says: format!("IO500 calls the run invalid: {says}"),
+        says: format!("IO500 states that the run is invalid: {says}"),
         field: format!("line {line}"),
     }
 }
 
-/// Reads an invalid score: `score = INVALID`, or words after the number.
+/// Reads a score that IO500 marks as invalid, with `score = INVALID` or with words after the
+/// number.
 fn add_complaint(reported: &mut ToolResult, entries: &Entries<'_>, key: &str, section: &str) {
     if let Some((value, line)) = entries.get(key).filter(|(v, _)| v.contains("INVALID")) {
         reported.complaints.push(Complaint {
@@ -222,7 +224,7 @@ fn of_phase(reported: &mut ToolResult, entries: &Entries<'_>, name: &str) {
     reported.parts.push(part);
 }
 
-/// Reads `result_summary.txt`, or the same lines in a log.
+/// Reads `result_summary.txt`, or a log that contains the same lines.
 ///
 /// # Errors
 /// The text contains no phase.
@@ -262,13 +264,14 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
                 figure(seconds, Digits::Rounded, NS_PER_S, field)
             });
             let Some((name, score)) = before(&["GiB/s", "GB/s", "kIOPS"]) else { continue };
-            // A log of several runs repeats each phase. The scores belong to the last run.
+            // A log of several runs contains each phase several times. The scores belong to the
+            // last run.
             let earlier = reported.parts.len();
             reported.parts.retain(|part| part.name != name);
             repeated += earlier - reported.parts.len();
             reported.parts.push(phase(&name, Some(score), window));
         }
-        // If a value is repeated, only its last occurrence is used, as in the scores.
+        // If a value occurs several times, only the last occurrence is used, as for the scores.
         let about = match words.first() {
             Some(word) if word.starts_with("[SCORE") => "the score".to_owned(),
             Some(word) if word.starts_with("[RESULT") => {
@@ -299,17 +302,17 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
     Ok(reported)
 }
 
-/// Results of the ranks in a phase.
+/// Results of all ranks in a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranks {
     /// Path of the file.
     pub file: String,
-    /// Phase, from the file name.
+    /// Name of the phase, from the file name.
     pub phase: String,
     ranks: Vec<u64>,
-    /// Times of the ranks, in ns.
+    /// Run time of each rank, in ns.
     times_ns: Vec<f64>,
-    /// Bytes of the ranks; empty if the table does not state them.
+    /// Bytes of each rank. The list is empty if the table does not state them.
     bytes: Vec<f64>,
 }
 
@@ -345,15 +348,15 @@ pub fn read_ranks(text: &str, file: &str) -> Result<Ranks, String> {
             }
         }
     }
-    // A phase has a single operation. If a rank has a row for a different operation, the rank's
-    // time is for this operation.
+    // A phase has a single operation. If the ranks have rows for several operations, the operation
+    // with the most rows is used.
     let most = by_operation.into_values().max_by_key(Vec::len);
     read.times_ns.extend(most.unwrap_or_default());
-    if read.ranks.is_empty() { Err("it contains no row of a rank".into()) } else { Ok(read) }
+    if read.ranks.is_empty() { Err("it contains no row for a rank".into()) } else { Ok(read) }
 }
 
-/// Attaches the ranks to the result in their directory. Ranks without such a result become separate
-/// results.
+/// Attaches the tables of ranks to the result in the same directory. Tables without such a result
+/// become separate results.
 pub fn attach(results: &mut Vec<ToolResult>, ranks: Vec<Ranks>) {
     let directory =
         |file: &str| file.rsplit_once('/').map_or(String::new(), |(dir, _)| dir.to_owned());
@@ -373,7 +376,7 @@ pub fn attach(results: &mut Vec<ToolResult>, ranks: Vec<Ranks>) {
     phases::check_scores(results);
 }
 
-/// Combines a summary with the result in its directory. Both must contain the same scores.
+/// Combines a summary with the result in the same directory. Both must contain the same scores.
 fn together(results: &mut Vec<ToolResult>, directory: impl Fn(&str) -> String) {
     let (summaries, mut others): (Vec<_>, Vec<_>) =
         results.drain(..).partition(|r| r.source.format == "IO500 summary");
@@ -415,7 +418,7 @@ fn put(result: &mut ToolResult, ranks: Ranks) {
     sorted.sort_unstable();
     sorted.dedup();
     let last = sorted.last().map_or(0, |last| last + 1);
-    // Gaps in the numbers show that ranks are missing, even if the total is not stated.
+    // Gaps in the rank numbers show that ranks are missing, even if the total number is not stated.
     let stated = procs.unwrap_or(last as f64).max(last as f64);
     let missing = (0..stated as u64).filter(|rank| sorted.binary_search(rank).is_err());
     result.memberships.push(Membership {
@@ -511,7 +514,7 @@ mod tests {
         let result = &results[0];
         assert_eq!((result.memberships[0].stated.value, result.memberships[0].found), (2.0, 1));
         assert_eq!(result.memberships[0].missing, ["rank 1"]);
-        // Half of the stated score.
+        // This value is half of the stated score.
         let population = &result.populations[1];
         let sum: f64 = population.values.iter().sum();
         assert!((sum / population.claims[0].total.value - 0.5).abs() < 1e-9);
@@ -554,7 +557,7 @@ mod tests {
         let marked =
             "[RESULT-invalid]       ior-easy-write        0.000000 GiB/s  : time 0.000 seconds\n";
         assert_eq!(read_summary(marked, "x").unwrap().complaints.len(), 1);
-        // A later, complete run in the same log.
+        // A later run in the same log is complete.
         let again = format!("{marked}{}", marked.replace("-invalid", "").replace("0.000", "3.100"));
         assert!(read_summary(&again, "x").unwrap().complaints.is_empty());
     }

@@ -1,4 +1,4 @@
-//! ioping (K. Khlebnikov, version 1.0 and later): its final statistics.
+//! Final statistics of ioping (K. Khlebnikov, version 1.0 and later).
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Setting, Stage, ToolResult};
 
@@ -25,7 +25,7 @@ fn target(line: &str) -> Option<&str> {
 /// Reads all statistics in a text.
 ///
 /// # Errors
-/// The statistics contain no requests, or come from a version before 1.0.
+/// The statistics contain no requests, or were printed by a version before 1.0.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, |line| target(line).is_some(), |text| one(text, file))
 }
@@ -41,14 +41,13 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
         let requested = line.strip_prefix("generated ")?.split_once(" requests in ")?;
         operation(requested, at)
     });
-    // Before 1.0, the printed time was the time of the run, but the rate was based on the requests
-    // alone.
+    // Before version 1.0, the printed time was the run time, but the rate was computed from only
+    // the times of requests.
     let mut generated = generated.ok_or(
-        "it does not state the number of generated requests: its version is \
-            before 1.0",
+        "it does not state the number of generated requests, so it is from a version before 1.0",
     )?;
     if done.is_idle() {
-        // If there was only a warm-up request, there is no result.
+        // A run with only the warm-up request has no result.
         let operations = vec![done];
         reported.parts.push(Part { operations, ..Part::default() });
         return Ok(reported);
@@ -70,7 +69,7 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
             l.count = done.count.first().cloned();
         })
     }));
-    // The first request is a warm-up, which is generated but not counted.
+    // The first request is a warm-up. ioping generates it, but does not count it.
     generated.kind = Kind::Other("generated".into());
     let part = Part {
         window_ns: generated.window_ns.take(),
@@ -89,8 +88,8 @@ fn place(line: usize, name: &str) -> String {
     format!("line {line} ({name})")
 }
 
-/// Parses `5`, `943.8 us, 20 KiB read, 5.30 k iops, 20.7 MiB/s`: a number of requests, and their
-/// time, amount and rates.
+/// Parses a number of requests, and their time, amount and rates, such as `5` and `943.8 us, 20 KiB
+/// read, 5.30 k iops, 20.7 MiB/s`.
 fn operation((count, rest): (&str, &str), at: usize) -> Option<Operation> {
     let mut operation = Operation::of(Kind::All);
     operation.count.extend(counted(count, place(at, "requests")));
@@ -109,8 +108,8 @@ fn operation((count, rest): (&str, &str), at: usize) -> Option<Operation> {
     (!operation.count.is_empty() && !operation.rate_per_s.is_empty()).then_some(operation)
 }
 
-/// Parses `12.4 k`. Fractions may be truncated or rounded, so the range of the result includes both
-/// cases.
+/// Parses a number such as `12.4 k`. It may have been truncated or rounded, so the range of the
+/// result includes both cases.
 fn counted(text: &str, field: String) -> Option<Figure> {
     let (digits, prefix) = number::split_unit(text);
     let factor = match prefix {
@@ -162,7 +161,7 @@ mod tests {
         assert_eq!((read.kind.clone(), read.rate_per_s[0].value), (Kind::Read, 5300.0));
         assert_eq!((read.count[0].value, read.bytes[0].value), (5.0, 20480.0));
         assert_eq!(read.latencies[0].max_ns.as_ref().unwrap().value.round(), 264_300.0);
-        // The rate is based on the request times, not on the run time.
+        // The rate is computed from the times of requests, not from the run time.
         assert_eq!(read.window_ns.as_ref().unwrap().value.round(), 943_800.0);
         assert_eq!(reads.window_ns.as_ref().unwrap().value, 1e9);
         assert_eq!(reads.setting.target.as_deref(), Some("."));

@@ -11,8 +11,8 @@ use crate::parts::{Columns, Digits, figure, source};
 const MIB: f64 = 1024.0 * 1024.0;
 const KIB: f64 = 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Maximum relative deviation of a rate from its value according to bytes, transfer size and time,
-/// which are all printed rounded.
+/// Maximum relative deviation of a rate from the value that follows from bytes, transfer size and
+/// time. All of these are rounded.
 const RATE_SLACK: f64 = 0.002;
 
 /// Returns true if the text is IOR's output.
@@ -38,7 +38,7 @@ fn cells(line: &str, commas: bool) -> Vec<&str> {
     }
 }
 
-/// Reads the output of one or several tests: one result per table.
+/// Reads the output of one or several tests, and returns a result for each table.
 ///
 /// # Errors
 /// No table contains a row, because the run did not finish.
@@ -72,7 +72,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     }
 }
 
-/// Text before a table.
+/// Text that precedes a table.
 struct Test<'t> {
     options: &'t [&'t str],
     first_line: usize,
@@ -103,7 +103,7 @@ impl<'t> Test<'t> {
     fn setting(&self) -> Setting {
         let tasks = self.count("tasks");
         let is = |name: &str, word: &str| self.option(name).is_some_and(|(value, _)| value == word);
-        // With a file interface, each task has one transfer in flight.
+        // With a file API such as POSIX, each task has one transfer in flight.
         let one_each = is("api", "POSIX") || is("api", "MPIIO");
         Setting {
             outstanding: tasks
@@ -123,8 +123,8 @@ impl<'t> Test<'t> {
         }
     }
 
-    /// Derives the durability from the one-letter options: `-e` flushes once at the end, `-Y` after
-    /// each write.
+    /// Derives the durability from the options. `-e` flushes once at the end, and `-Y` after each
+    /// write.
     fn durability(&self) -> Option<Durability> {
         let (command, _) = self.option("Command line")?;
         let given = |letter: char| {
@@ -139,7 +139,8 @@ impl<'t> Test<'t> {
     }
 
     /// Returns the bytes of an iteration. They are unknown if a deadline may have shortened the
-    /// iteration, or the earlier writes of the data that it reads.
+    /// iteration. For reads, they are also unknown if a deadline may have shortened the writes of
+    /// the same data.
     fn bytes(&self) -> Option<Figure> {
         let (command, _) = self.option("Command line").unwrap_or_default();
         let cut = self.option("stonewallingTime").is_some()
@@ -153,7 +154,8 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
     let setting = test.setting();
     let mut counted: Option<Figure> = None;
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
-        // The rows of the summary begin like the rows of iterations, but their columns differ.
+        // The rows of the summary begin in the same way as the rows of iterations, but their
+        // columns differ.
         if line.starts_with("Summary of all tests") {
             break;
         }
@@ -216,13 +218,14 @@ fn table(reported: &mut ToolResult, test: &Test<'_>, lines: &[&str], at: usize) 
     }
     if names.iter().any(|name| name.starts_with("Latency")) && !reported.parts.is_empty() {
         reported.remarks.push(
-            "the latency that IOR prints is the mean of only its fastest task, so it is not used"
+            "IOR prints a latency that is the mean of only the fastest task, so it is not used"
                 .into(),
         );
     }
 }
 
-/// Returns IOR's own byte count if it differs from the total size of the requested files.
+/// Returns the number of bytes that IOR counted, if it differs from the total size of the requested
+/// files.
 fn bytes_moved(line: &str, index: usize) -> Option<Figure> {
     let digits = line.split_once("Using actual aggregate bytes moved = ")?.1;
     let field = format!("line {} (actual aggregate bytes moved)", index + 1);
@@ -233,8 +236,8 @@ fn kind_word(kind: &Kind) -> &'static str {
     if *kind == Kind::Read { "read" } else { "write" }
 }
 
-/// Returns transfers per second, based on the transfer time alone. The bandwidth also includes the
-/// time for opening and closing.
+/// Returns the number of transfers per second, computed from only the transfer time. The time for
+/// the bandwidth also includes opening and closing.
 fn rate_of(bandwidth: &Figure, window: &Figure, took: &Figure, size: &Figure) -> Option<Figure> {
     let known = took.least > 0.0 && size.least > 0.0;
     known.then(|| Figure {

@@ -1,12 +1,12 @@
-//! iozone: its report for one size or for many sizes (`iozone -a`), in KiB/s.
+//! Report of iozone for one or many sizes (`iozone -a`), in KiB/s.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Pattern, Setting, ToolResult};
 
 use crate::parts::{Digits, figure, source};
 
 const KIB: f64 = 1024.0;
-/// Columns after the size and the record, in the order of the report. Older versions have fewer
-/// columns.
+/// Columns that follow the file size and the record size, in the order of the report. Older
+/// versions have fewer columns.
 const TESTS: [(&str, Kind, Pattern); 13] = [
     ("write", Kind::Write, Pattern::Sequential),
     ("rewrite", Kind::Write, Pattern::Sequential),
@@ -34,16 +34,19 @@ fn is_header(line: &str) -> bool {
     matches!(&words[..], ["KB" | "kB", "reclen", "write", "rewrite", "read", "reread", ..])
 }
 
-/// Reads the report: one result per row.
+/// Reads the report, and returns a result for each row.
 ///
 /// # Errors
-/// The report contains no rows, or its unit is not an amount per second.
+/// The report contains no rows, or its figures are not amounts per second.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     for other in
         ["Output is in Ops/sec", "Output is in operations per second", "Output is in microseconds"]
     {
         if text.contains(other) {
-            return Err(format!("{other:?}: Plimsoll reads only reports in amounts per second"));
+            return Err(format!(
+                "{other:?}: Plimsoll reads only reports whose figures are amounts \
+             per second"
+            ));
         }
     }
     let version = text.lines().find_map(|line| line.trim().strip_prefix("Version $Revision: "));

@@ -1,4 +1,4 @@
-//! Jetstress (Microsoft): report of a performance or stress test, as HTML or XML.
+//! Report of a performance or stress test of Jetstress (Microsoft), as HTML or XML.
 //!
 //! Tables are identified by their column and row headings, because their order depends on the
 //! version. The achieved rate is the sum of database reads and writes, without logs and
@@ -11,8 +11,8 @@ use plimsoll_evidence::tool_result::{
 use crate::parts::{Digits, figure, latency, source};
 
 const NS_PER_MS: f64 = 1e6;
-/// Maximum relative deviation of the achieved rate from the sum of the databases' rates, which are
-/// means of samples.
+/// Maximum relative deviation of the achieved rate from the sum of the databases' rates. These
+/// rates are means of samples.
 const ACHIEVED_SLACK: f64 = 0.005;
 
 /// Returns true if the text is the HTML report.
@@ -21,8 +21,8 @@ pub fn is(text: &str) -> bool {
     text.contains("Jetstress") && text.contains("<td") && text.contains("Transactional I/O")
 }
 
-/// Returns true if the text is the XML report. It contains sections of named elements, and the
-/// counters of each instance.
+/// Returns true if the text is the XML report. The report contains sections of named elements, and
+/// the counters of each instance.
 #[must_use]
 pub fn is_xml(text: &str) -> bool {
     text.contains("<output") && text.contains("<disk-subsystem-total") && text.contains("counter")
@@ -31,7 +31,7 @@ pub fn is_xml(text: &str) -> bool {
 /// Cells of a table row.
 type Row = Vec<String>;
 
-/// Returns the rows of all tables, with the table number.
+/// Returns the rows of all tables, each with the number of its table.
 fn rows(text: &str) -> Vec<(usize, Row)> {
     let (mut rows, mut table, mut cell): (Vec<(usize, Row)>, usize, Option<String>) =
         (Vec::new(), 0, None);
@@ -65,7 +65,7 @@ fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Parses a number with or without thousands separators.
+/// Parses a number, which may contain thousands separators.
 fn number(text: &str, unit: f64, field: String) -> Option<Figure> {
     figure(&text.replace(',', ""), Digits::Rounded, unit, field)
 }
@@ -132,7 +132,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<ToolResult, String> {
         instance_parts(&mut reported, &name, value);
         reported.parts[before..].iter_mut().for_each(|part| part.is_total = is_total);
     }
-    // The report contains only a total.
+    // The report contains only the total of all databases.
     if reported.parts.iter().all(|part| part.is_total) {
         reported.parts.iter_mut().for_each(|part| part.is_total = false);
     }
@@ -143,7 +143,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<ToolResult, String> {
     Ok(reported)
 }
 
-/// Reads the version, the result and the settings.
+/// Reads the version, the test result and the settings.
 fn summary(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     reported.source.version = named("Jetstress Version");
     let names = [
@@ -184,7 +184,8 @@ fn achieved(reported: &mut ToolResult, named: impl Fn(&str) -> Option<String>) {
     }
 }
 
-/// Reads the table that has a column of database reads per second. It has one row per instance.
+/// Reads the table that has a column for database reads per second. This table has a row for each
+/// instance.
 fn instances(reported: &mut ToolResult, rows: &[(usize, Row)]) {
     let heading = |row: &Row| {
         let has = |word: &str| row.iter().any(|cell| cell.contains(word));
@@ -203,8 +204,8 @@ fn instances(reported: &mut ToolResult, rows: &[(usize, Row)]) {
     }
 }
 
-/// Adds the database and the log of an instance; they are identified by the names of their
-/// counters.
+/// Adds the figures of the database and the log of an instance. They are identified by the names of
+/// the counters.
 fn instance_parts(
     reported: &mut ToolResult,
     instance: &str,

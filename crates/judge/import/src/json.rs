@@ -1,9 +1,9 @@
 //! JSON parser for the output of benchmark tools, which preserves the digits of numbers.
 //!
-//! A general parser would convert `0.250` to a quarter. It would lose the number of digits, which
-//! determines the range of true values. Tools also write `NaN`, `Infinity` and fio's `-nan`, which
-//! JSON (RFC 8259) does not allow. This parser keeps numbers as text. Each value knows its path,
-//! which findings cite.
+//! A general parser would convert `0.250` to a quarter, and lose the number of digits. The digits
+//! determine the range in which the true value is. Tools also print `NaN`, `Infinity` and fio's
+//! `-nan`, which JSON (RFC 8259) does not allow. Therefore this parser keeps numbers as text. It
+//! also records the path of each value, so that findings can state it.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,8 @@ use plimsoll_evidence::tool_result::Figure;
 
 use crate::number;
 
-/// Maximum nesting depth, to limit the stack. Output of known tools is far less deep.
+/// Maximum nesting depth, which limits the use of the stack. The output of known tools is nested
+/// far less deeply.
 const DEPTH_MAX: usize = 96;
 
 /// JSON value. A number is stored as its text in the file.
@@ -25,7 +26,7 @@ pub enum Json<'t> {
     Number(&'t str),
     Text(Cow<'t, str>),
     List(Vec<Json<'t>>),
-    /// Object in file order. A key may occur twice.
+    /// Object, whose keys are in the order of the file. A key may occur twice.
     Object(Vec<(Cow<'t, str>, Json<'t>)>),
 }
 
@@ -35,7 +36,7 @@ pub enum Json<'t> {
 pub struct JsonError {
     /// Line, from 1.
     pub line: usize,
-    /// Reason in words.
+    /// Reason, as text.
     pub says: String,
     /// True if the text ends before the value is complete.
     pub cut_off: bool,
@@ -44,7 +45,7 @@ pub struct JsonError {
 /// Parses one value at the start of `text`. Also returns its length in bytes.
 ///
 /// # Errors
-/// Returns the line number and the reason.
+/// The text is not valid JSON. The error contains the line number and the reason.
 pub fn parse(text: &str) -> Result<(Json<'_>, usize), JsonError> {
     let mut reader = Reader { text, at: 0 };
     let value = reader.value(0).map_err(|(says, cut_off)| JsonError {
@@ -58,11 +59,12 @@ pub fn parse(text: &str) -> Result<(Json<'_>, usize), JsonError> {
     Ok((value, reader.at))
 }
 
-/// Finds the first object in a text that also contains other text. It tries each line that begins
-/// with `{`. Also returns its byte range.
+/// Finds the first JSON object in a text that may contain other text. It tries each line that
+/// begins with `{`. Also returns the byte range of the object.
 ///
 /// # Errors
-/// Returns the error of the attempt that read furthest, or that there is no object.
+/// The text contains no valid object. If a line begins with `{`, the error is that of the attempt
+/// that reached the latest position.
 pub fn first_object(text: &str) -> Result<(Json<'_>, std::ops::Range<usize>), JsonError> {
     const TRIES_MAX: usize = 32;
     let mut first_error = None;
@@ -247,7 +249,7 @@ fn unescaped(raw: &str) -> String {
     text
 }
 
-/// A value with its path. The value may be missing.
+/// A value, which may be missing, and its path.
 #[derive(Clone, Debug)]
 pub struct JsonNode<'j, 't> {
     json: Option<&'j Json<'t>>,
@@ -359,7 +361,7 @@ impl<'j, 't> JsonNode<'j, 't> {
         }
     }
 
-    /// Returns a number; `None` if it is not finite.
+    /// Returns a number, or `None` if it is not finite.
     #[must_use]
     pub fn number(&self) -> Option<f64> {
         self.digits().map(|number| number.value).filter(|value| value.is_finite())
@@ -370,25 +372,26 @@ impl<'j, 't> JsonNode<'j, 't> {
         self.number().map(|value| Figure::exact(value, &*self.path))
     }
 
-    /// Returns a number as a figure that was rounded to its printed digits.
+    /// Returns a number as a figure. The tool rounded it to the printed digits.
     #[must_use]
     pub fn rounded(&self) -> Option<Figure> {
         let number = self.digits().filter(|number| number.value.is_finite())?;
         Some(Figure::rounded(number.value, number.step, &*self.path))
     }
 
-    /// Returns a number as a figure that was truncated to its printed digits.
+    /// Returns a number as a figure. The tool truncated it to the printed digits.
     #[must_use]
     pub fn truncated(&self) -> Option<Figure> {
         let number = self.digits().filter(|number| number.value.is_finite())?;
         Some(Figure::truncated(number.value, number.step, &*self.path))
     }
 
-    /// Returns a floating-point number with all its digits as a figure. Sums of such numbers differ
-    /// in the last digits.
+    /// Returns a number as a figure. The tool printed all digits of a floating-point number. Sums
+    /// of such numbers differ in the last digits.
     #[must_use]
     pub fn float(&self) -> Option<Figure> {
-        /// Relative deviation of sums of many doubles, because such sums depend on the order.
+        /// Maximum relative deviation of a sum of many doubles, because such sums depend on the
+        /// order.
         const FLOAT_SHARE: f64 = 1e-9;
         self.rounded().map(|figure| figure.widened(FLOAT_SHARE))
     }

@@ -1,7 +1,8 @@
-//! KV-cache benchmark of MLPerf Storage: a JSON file with the latency of each request.
+//! KV-cache benchmark of MLPerf Storage. Its result is a JSON file with the latency of each
+//! request.
 //!
-//! The benchmark divides by the time during which requests were started, but it also counts
-//! requests that end later. The longest latency may therefore exceed this time.
+//! The benchmark computes rates over the time during which it started requests. It also counts
+//! requests that ended later, so the longest latency may exceed this time.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Claim, Complaint, Figure, Formula, Kind, Latency, Membership, Operation, Part,
@@ -14,8 +15,8 @@ use crate::parts::{latency, percentile, source};
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-/// Maximum relative deviation of a tier's bandwidth from its bytes divided by the elapsed time,
-/// because the benchmark reads the clock twice.
+/// Maximum relative deviation of a tier's bandwidth from its bytes divided by the elapsed time.
+/// They differ because the benchmark reads the clock twice.
 const TIER_SLACK: f64 = 0.01;
 
 /// Returns true if the object is a result of the KV-cache benchmark.
@@ -59,8 +60,7 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         let stated = |p: &str| of_tier("storage", p).or_else(|| of_tier("nvme", p));
         let ns = |p: &str| stated(p).map(|ms| ms.scaled(NS_PER_MS));
         operation.latencies.extend(latency(Stage::Total, |latency| {
-            // Latencies of requests to the NVMe tier. Requests that were served from memory are
-            // excluded.
+            // Latencies of requests to the NVMe tier. They exclude requests that memory served.
             latency.sampled = true;
             for (name, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
                 latency.percentiles.extend(percentile(percent, ns(name)));
@@ -85,8 +85,8 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// `read_iops` and `write_iops` contain the number of operations, despite their names. A value that
-/// differs from the number of operations is a rate.
+/// Despite their names, `read_iops` and `write_iops` usually contain the number of operations. If
+/// the value differs from that number, it is a rate.
 fn take_iops(operation: &mut Operation, stated: &JsonNode<'_, '_>) {
     let Some(value) = stated.exact() else { return };
     let is_count = operation.count.first().is_some_and(|count| count.value == value.value);
@@ -165,8 +165,8 @@ fn ratios(root: &JsonNode<'_, '_>, summary: &JsonNode<'_, '_>) -> Vec<Aggregate>
     pairs.into_iter().filter_map(aggregate).collect()
 }
 
-/// The device's part of the latency is at most the whole latency in each operation, and therefore
-/// also at each percentile.
+/// In each operation, the device's part of the latency is at most the whole latency. The same
+/// therefore applies to each percentile.
 fn device_shares(cache: &JsonNode<'_, '_>) -> Vec<Aggregate> {
     let mut combined = Vec::new();
     for word in ["read", "write"] {
@@ -176,8 +176,10 @@ fn device_shares(cache: &JsonNode<'_, '_>) -> Vec<Aggregate> {
                 let part = of(format!("storage_{word}_{share}_{p}_ms"));
                 let whole = of(format!("storage_{word}_{p}_ms"));
                 let Some((total, whole)) = part.zip(whole) else { continue };
-                let what =
-                    format!("{p} of the {share}'s part of a {word}, compared with the whole");
+                let what = format!(
+                    "{p} of the {share}'s part of a {word}, compared with the whole \
+                     latency"
+                );
                 let of = vec![Figure::exact(0.0, "no time"), whole];
                 let formula = Formula::Between;
                 combined.push(Aggregate { what, formula, total, of, slack: TIER_SLACK });
@@ -202,8 +204,8 @@ fn complaints(root: &JsonNode<'_, '_>, cache: &JsonNode<'_, '_>) -> Vec<Complain
         .map(|word| cache.key(&format!("tier_storage_kv_bytes_{word}_gb")))
         .map(|at| (at.number(), at));
     if moved.iter().all(|(bytes, _)| *bytes == Some(0.0)) {
-        let says = "no byte was read from the storage tier or written to it: the figures describe \
-            memory";
+        let says = "no byte was read from or written to the storage tier, so the figures describe \
+         memory";
         complain(Weight::Invalid, says, &moved[0].1);
     }
     let status = cache.key("storage_health").key("overall_status");
@@ -213,13 +215,13 @@ fn complaints(root: &JsonNode<'_, '_>, cache: &JsonNode<'_, '_>) -> Vec<Complain
     complaints
 }
 
-/// Returns true if the object is a run's summary over its ranks.
+/// Returns true if the object is the summary of a run over all ranks.
 #[must_use]
 pub fn is_run_summary(root: &JsonNode<'_, '_>) -> bool {
     root.key("options").entries().any(|(_, option)| option.key("rank_count").exists())
 }
 
-/// Reads a run's summary, with one part per option.
+/// Reads the summary of a run. The result has a part for each option.
 #[must_use]
 pub fn read_run_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache run summary", file));
@@ -296,7 +298,7 @@ fn of_latency(at: &JsonNode<'_, '_>, stage: Stage) -> Option<Latency> {
     })
 }
 
-/// Returns the list of latencies, with the figures that aggregate this list.
+/// Returns the list of latencies, and the figures that are computed from it.
 fn population(list: &JsonNode<'_, '_>, stated: &JsonNode<'_, '_>) -> Option<Population> {
     let values: Vec<f64> = list.items().filter_map(|item| item.number()).collect();
     let claims = [

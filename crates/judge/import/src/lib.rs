@@ -1,19 +1,19 @@
-//! Imports results of other tools as [`ToolResult`](plimsoll_evidence::tool_result::ToolResult),
-//! with the precision of the printed numbers. Nothing is added.
+//! Imports results of other tools as [`ToolResult`](plimsoll_evidence::tool_result::ToolResult).
+//! Each figure has the precision of the printed number. The import adds no figures.
 //!
-//! A file's format is detected from its content, never from its name. Directories and archives
-//! (tar, tar.gz, zip, single gzip files) are read as a study of many results. [`foreign`] creates
-//! bundles of results with enough content to be judged as runs. Invalid input is rejected with a
-//! message and never panics. [`fio_job`] converts fio jobs to plans.
+//! The format of a file is detected from its content, never from its name. A directory or archive
+//! (tar, tar.gz, zip, single gzip files) is read as a study of many results. [`foreign`] creates
+//! bundles from results that contain enough figures to be judged as runs. Invalid input is rejected
+//! with a message and never causes a panic. [`fio_job`] converts fio jobs to plans.
 //!
 //! # Where to change what
 //!
-//! - fio JSON and tables as a bundle: `foreign`
-//! - any other result format: a file for each tool, detection in `detect.rs`, assembly in
-//!   `study.rs`, a row in `docs/audit.md`, a sample in `tests/formats/garbage.rs`
-//! - a trace format: a file in `trace`
-//! - a format that is refused with a hint: `unread.rs`
-//! - stages of a fio job: `fio_job.rs`
+//! - `foreign` converts fio's JSON and tables to bundles.
+//! - To add a result format: create a file for the tool, and add it to `detect.rs` (detection),
+//!   `study.rs` (assembly), `docs/audit.md` (a row) and `tests/formats/garbage.rs` (a sample).
+//! - To add a trace format: create a file in `trace`.
+//! - Formats that are rejected with a hint are in `unread.rs`.
+//! - The stages of a fio job are in `fio_job.rs`.
 
 pub mod detect;
 pub mod diskspd;
@@ -59,6 +59,6 @@ pub use study::{Study, read, read_text};
 pub struct ImportError {
     /// Path of the file.
     pub file: String,
-    /// Reason in words.
+    /// Reason, as text.
     pub says: String,
 }

@@ -1,4 +1,4 @@
-//! mdtest: its tables of rates and times (versions 1.9 to 4, alone or within IO500).
+//! Tables of rates and times that mdtest prints (versions 1.9 to 4, alone or within IO500).
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn parse_launch_line(line: &str) -> Option<(&str, &str, &str)> {
     Some((version, tasks.trim(), nodes))
 }
 
-/// Kind of the current table.
+/// Kind of a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Table {
     Neither,
@@ -46,11 +46,11 @@ enum Table {
     Times,
 }
 
-/// Maximum, minimum and mean of a row. The deviation in the next column is over iterations or over
-/// ranks, depending on the version.
+/// Columns with the maximum, minimum and mean of a row. The standard deviation in the next column
+/// is not used: depending on the version, it is over iterations or over ranks.
 struct Row([Figure; 3]);
 
-/// Reads the output: one part per kind of operation.
+/// Reads the output. The result has a part for each kind of operation.
 ///
 /// # Errors
 /// The output contains no rate, because the run did not finish.
@@ -85,7 +85,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let rates_are_zero = !rates.is_empty() && zero(&rates);
     let idle = zero(&rates) && zero(&times);
     for (name, Row([max, min, mean])) in rates {
-        // An operation that did not run has a row of zeroes.
+        // mdtest prints a row of zeroes for an operation that did not run.
         if max.value <= 0.0 && !idle {
             continue;
         }
@@ -94,7 +94,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         let what = format!("the mean rate of {}", name.to_lowercase());
         let (formula, of) = (Formula::Between, vec![min, max.clone()]);
         reported.combined.push(Aggregate { what, formula, total: mean.clone(), of, slack: 0.0 });
-        // The values are in seconds, whatever the heading says: in version 4 the heading is
+        // The values are always in seconds. In version 4 the heading incorrectly states
         // milliseconds or operations per second.
         let window_ns = times.remove(name).filter(|_| one).map(|row: Row| {
             let Row([max, ..]) = row;
@@ -111,7 +111,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     if reported.parts.is_empty() {
         let reason = if rates_are_zero {
-            "all its rates are zero although its times are not: this version of mdtest did not \
+            "all rates are zero but the times are not, because this version of mdtest did not \
              compute the rates"
         } else {
             "it contains no rate: the run did not finish"

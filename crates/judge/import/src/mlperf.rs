@@ -1,9 +1,9 @@
-//! MLPerf Storage and its base DLIO: `summary.json` of a run, its `per_epoch_stats.json`, the
-//! output of each rank, and the report over repeats.
+//! MLPerf Storage and DLIO, on which it is based. This module reads `summary.json` and
+//! `per_epoch_stats.json` of a run, the output of each rank, and the report on several runs.
 //!
-//! For each list of a metric, there are also its mean and its population standard deviation (from
-//! numpy), with `mean` and `stdev` in their names. Bandwidth is samples per second times record
-//! length. It is in MiB although it is called MB.
+//! A summary contains a list for each metric, and the list's mean and population standard deviation
+//! (from numpy), with `mean` and `stdev` in their names. Bandwidth is samples per second times
+//! record length. It is in MiB, although its name contains MB.
 
 mod run_files;
 
@@ -20,11 +20,12 @@ pub use run_files::{Epochs, Rank, attach, is_epochs, is_rank, read_epochs, read_
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
 const NS_PER_S: f64 = 1e9;
-/// Maximum relative deviation of an epoch's rate × time from its samples. It exists because rates
-/// exclude the first and last steps: in 3,300 epochs of version 1.0, the factors are 0.94 to 1.12.
+/// Maximum relative deviation of an epoch's rate × time from its number of samples. They differ
+/// because rates exclude the first and last steps. In 3,300 epochs of version 1.0, the ratio is
+/// 0.94 to 1.12.
 const EPOCH_SLACK: f64 = 0.25;
-/// Maximum relative deviation of a mean rate from size / mean duration. The spread of the durations
-/// is added to it.
+/// Maximum relative deviation of a mean rate from the size divided by the mean duration. The spread
+/// of the durations is added to this limit.
 const CHECKPOINT_SLACK: f64 = 0.02;
 /// Returns true if the object is a `summary.json`.
 #[must_use]
@@ -32,13 +33,13 @@ pub fn is_summary(root: &JsonNode<'_, '_>) -> bool {
     root.key("metric").entries().next().is_some() && root.key("num_accelerators").exists()
 }
 
-/// Returns true if the object is the report over repeats.
+/// Returns true if the object is the report on several runs.
 #[must_use]
 pub fn is_report(root: &JsonNode<'_, '_>) -> bool {
     root.key("overall").key("num_benchmark_runs").exists() && root.key("runs").exists()
 }
 
-/// Adds lists, such as `train_au_percentage`, with their means and standard deviations, such as
+/// Adds lists such as `train_au_percentage`, and their means and standard deviations, such as
 /// `train_au_mean_percentage`.
 fn statistics(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     for (name, list) in metric.entries() {
@@ -79,8 +80,8 @@ pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     if metric.key("train_au_meet_expectation").text() == Some("fail") {
         reported.complaints.push(Complaint {
             weight: Weight::Warning,
-            says: "the accelerators were busy for a smaller share of time than the benchmark \
-                requires"
+            says: "the accelerators were busy for a smaller share of the time than the benchmark \
+             requires"
                 .into(),
             field: metric.key("train_au_meet_expectation").path().to_owned(),
         });
@@ -151,7 +152,7 @@ fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     }
 }
 
-/// Checks that the checkpoints fit into the time of the run.
+/// Checks that the total time of the checkpoints does not exceed the time of the run.
 fn checkpoint_times(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<'_, '_>) {
     let clock = |name: &str| root.key(name).text().and_then(unix_s);
     let Some((start, end)) = clock("start").zip(clock("end")) else { return };
@@ -167,7 +168,7 @@ fn checkpoint_times(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: 
     }
     of.retain(|time: &Figure| time.value > 0.0);
     if !of.is_empty() {
-        // The clock has a resolution of 0.1 s. During the remaining time, the run prepares and
+        // The clock has a resolution of 0.1 s. In the remaining time, the benchmark prepares and
         // waits.
         let total = Figure::exact(end - start, "end - start");
         let total = Figure { least: 0.0, most: total.most + 1.0, ..total };
@@ -176,8 +177,8 @@ fn checkpoint_times(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: 
     }
 }
 
-/// Returns the record length. The standard deviations of bandwidth and rate have the same ratio as
-/// their means.
+/// Returns the record length, which is the ratio of bandwidth and rate. The ratio of their standard
+/// deviations is the same as that of their means.
 fn record(metric: &JsonNode<'_, '_>) -> Option<Figure> {
     let of = |name: &str| metric.key(name).number();
     let rate = of("train_throughput_stdev_samples_per_second").filter(|rate| *rate > 1e-9)?;
@@ -186,8 +187,8 @@ fn record(metric: &JsonNode<'_, '_>) -> Option<Figure> {
     Some(Figure::exact(moved / rate * MIB, field).widened(1e-9))
 }
 
-/// Returns a total over all hosts. If a single value applies to each host, the total is this value
-/// times the number of hosts.
+/// Returns a total over all hosts. If the summary states a value that applies to each host, the
+/// total is this value times the number of hosts.
 fn data_of_all_hosts(root: &JsonNode<'_, '_>) -> Option<Figure> {
     let each = root.key("data_size_per_host_GB");
     let listed = each.items().next().is_some();
@@ -195,7 +196,7 @@ fn data_of_all_hosts(root: &JsonNode<'_, '_>) -> Option<Figure> {
     (hosts > 0.0).then_some(total(&each)?.scaled(hosts))
 }
 
-/// Returns the sum of a list over hosts, or a single value. GB are powers of 1024.
+/// Returns the sum of a list with a value for each host, or a single value. A GB is 1024³ bytes.
 fn total(at: &JsonNode<'_, '_>) -> Option<Figure> {
     let all: Vec<f64> = at.items().filter_map(|item| item.number()).collect();
     let one = at.number();
@@ -218,7 +219,7 @@ fn hosts(reported: &mut ToolResult, root: &JsonNode<'_, '_>) {
     }
 }
 
-/// Adds the epochs, and checks that they fit into the time of the run.
+/// Adds the epochs, and checks that their total time does not exceed the time of the run.
 fn passes(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<'_, '_>) {
     let rates = metric.key("train_throughput_samples_per_second");
     let busy: Vec<Option<Figure>> =
@@ -255,8 +256,8 @@ fn passes(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<
         .collect();
     if !of.is_empty() {
         let elapsed = Figure::exact((end - start) * NS_PER_S, "end - start");
-        // All epochs together take at most the elapsed time. The remaining time is the start of the
-        // run and the checkpoints.
+        // The total time of all epochs is at most the elapsed time. In the remaining time, the run
+        // starts or writes checkpoints.
         let total = Figure { least: 0.0, ..elapsed };
         let what =
             "the time of all epochs at their rates, compared with the time of the run".to_owned();
@@ -264,14 +265,15 @@ fn passes(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<
     }
 }
 
-/// Returns the samples of an epoch.
+/// Returns the number of samples in an epoch.
 fn samples(root: &JsonNode<'_, '_>) -> Option<f64> {
     let files = root.key("num_files_train").number()?;
     let each = root.key("num_samples_per_file").number()?;
     (files * each > 0.0).then_some(files * each)
 }
 
-/// Reads the report over repeats. The report's mean and deviation are over the listed runs.
+/// Reads the report on several runs. The mean and the standard deviation in the report are over the
+/// listed runs.
 #[must_use]
 pub fn read_report(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("MLPerf Storage", "MLPerf Storage report", file));

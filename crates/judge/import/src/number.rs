@@ -1,8 +1,8 @@
-//! Parser of printed numbers, with the precision of their digits.
+//! Parses printed numbers and the precision of their digits.
 
 use plimsoll_evidence::tool_result::Figure;
 
-/// A number with the place value of its last digit.
+/// A number, and the place value of its last digit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number {
     pub value: f64,
@@ -10,10 +10,11 @@ pub struct Number {
     pub step: f64,
 }
 
-/// Maximum number of digits. Longer texts are not figures.
+/// Maximum number of digits. A text with more digits is not a figure.
 const DIGITS_MAX: usize = 64;
 
-/// Parses a number with a sign, digits, a point and an exponent. `None` for any other text.
+/// Parses a number that consists of a sign, digits, a point and an exponent. Returns `None` for any
+/// other text.
 #[must_use]
 pub fn plain(text: &str) -> Option<Number> {
     let bytes = text.as_bytes();
@@ -45,8 +46,9 @@ pub enum Commas {
     Decimal,
 }
 
-/// Parses a number with thousands separators. `None` if it is invalid or ambiguous: `1,5` with
-/// commas for thousands, `1.500` without a comma if commas are decimal.
+/// Parses a number with thousands separators. Returns `None` if the number is invalid or ambiguous.
+/// For example, `1,5` is invalid if commas separate thousands, and `1.500` is ambiguous if commas
+/// are decimal.
 #[must_use]
 pub fn grouped(text: &str, commas: Commas) -> Option<Number> {
     let text = text.trim();
@@ -61,23 +63,23 @@ pub fn grouped(text: &str, commas: Commas) -> Option<Number> {
         Commas::Thousands => plain(&joined),
         Commas::Decimal if joined.contains(',') => with_swapped_marks(&joined),
         Commas::Decimal => {
-            // `1.500` may be one and a half, or one and a half thousand.
+            // `1.500` may mean 1.5 or 1500.
             let fraction = joined.rsplit_once('.').map(|(_, fraction)| fraction.len());
             if fraction == Some(3) { None } else { plain(&joined) }
         }
     }
 }
 
-/// Parses a number whose points separate thousands and whose comma is the decimal separator. `None`
-/// if the number is invalid in this convention.
+/// Parses a number in which points separate thousands and a comma is the decimal separator. Returns
+/// `None` if the number is invalid in this convention.
 #[must_use]
 pub fn with_swapped_marks(text: &str) -> Option<Number> {
     let whole = ungroup(text.trim(), &['.'], ',')?;
     plain(&whole.replacen(',', ".", 1))
 }
 
-/// Removes separators. They must separate groups of three digits in the integer part, and must not
-/// be elsewhere.
+/// Removes thousands separators. They must separate groups of three digits in the integer part, and
+/// must not occur elsewhere.
 fn ungroup(text: &str, separators: &[char], decimal: char) -> Option<String> {
     let (whole, fraction) = match text.split_once(decimal) {
         Some((whole, fraction)) => (whole, Some(fraction)),
@@ -106,9 +108,10 @@ fn ungroup(text: &str, separators: &[char], decimal: char) -> Option<String> {
     Some(joined)
 }
 
-/// Estimates the rounding of a hand-written figure: the place value of the last non-zero digit, but
-/// at most a tenth of the figure, and at least the place value of the last printed digit. `400,000`
-/// stands for 380,000 to 420,000; `409,600` is precise to a hundred; `0.001` may be 0.00052.
+/// Estimates the rounding of a figure that a person wrote. It is the place value of the last
+/// non-zero digit, but at most a tenth of the figure, and at least the place value of the last
+/// digit. `400,000` therefore represents 380,000 to 420,000. `409,600` is precise to a hundred, and
+/// `0.001` may be 0.00052.
 #[must_use]
 pub fn rounded_by_people(number: Number) -> Number {
     const SHARE_MAX: f64 = 0.1;
@@ -119,7 +122,8 @@ pub fn rounded_by_people(number: Number) -> Number {
         }
     }
     let coarsest = number.value.abs() * SHARE_MAX;
-    // The last digit of `1e6` is the first one: like zeroes, the exponent hides the others.
+    // The only known digit of `1e6` is the first digit. The exponent, in the same way as zeroes,
+    // does not show how the number was rounded.
     let printed = number.step.min(1.0);
     Number {
         value: number.value,
@@ -136,28 +140,30 @@ pub enum Measure {
     BytesPerS,
     /// Nanoseconds.
     Time,
-    /// Count, or rate of operations.
+    /// Number of operations, or their rate.
     Count,
     /// Percentage.
     Percent,
 }
 
-/// Unit: its quantity, and its size in base units according to two conventions. `MB/s` is 1,000,000
-/// bytes per second in some tools and 1,048,576 bytes per second in other tools.
+/// A unit. It has a quantity, and a size in base units in each of two conventions. For example,
+/// `MB/s` is 1,000,000 bytes per second in some tools, and 1,048,576 bytes per second in other
+/// tools.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {
     /// Quantity.
     pub measure: Measure,
     /// Number of base units (bytes, ns, operations) in this unit.
     pub factor: f64,
-    /// Factor in the other convention; equal to `factor` if the unit has only one meaning.
+    /// Number of base units in the other convention. It equals `factor` if the unit has only one
+    /// meaning.
     pub other: f64,
 }
 
 const KIB: f64 = 1024.0;
 
-/// Returns the unit with this name. Case matters only for `b` (bits) and `B` (bytes) of a
-/// bandwidth.
+/// Returns the unit with this name. Upper and lower case matter only for `b` (bits) and `B` (bytes)
+/// in a bandwidth.
 #[must_use]
 pub fn unit(name: &str) -> Option<Unit> {
     let name = name.trim();
@@ -184,7 +190,7 @@ fn bandwidth(name: &str) -> Option<Unit> {
         name.get(cut..)?.eq_ignore_ascii_case(end).then(|| &name[..cut])
     })?;
     let lower = base.to_lowercase();
-    // `Gbit/s`, `Gb/s`, `Gbps`: a lower-case b after a prefix is a bit.
+    // In `Gbit/s`, `Gb/s` and `Gbps`, the lower-case b after the prefix represents bits.
     let bits = lower.ends_with("bit") || lower.ends_with("bits") || base.ends_with('b');
     if bits {
         let prefix = lower.trim_end_matches("bits").trim_end_matches("bit").trim_end_matches('b');
@@ -250,7 +256,8 @@ fn count(name: &str) -> Option<Unit> {
     Some(Unit { measure: Measure::Count, factor, other: factor })
 }
 
-/// Splits `25Gb/s`, `1,000 IOPS` or `4 KiB` into number and unit, which may be empty.
+/// Splits a text such as `25Gb/s`, `1,000 IOPS` or `4 KiB` into the number and the unit. The unit
+/// may be empty.
 #[must_use]
 pub fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
@@ -275,8 +282,8 @@ fn exponent_before(text: &str, at: usize) -> bool {
     text[..at].ends_with(['e', 'E']) && exponent_at(text, at - 1)
 }
 
-/// Converts a number and its unit to base units. If the unit is ambiguous, the range covers both
-/// conventions.
+/// Converts a number and its unit to base units. If the unit is ambiguous, the range of the figure
+/// includes both conventions.
 #[must_use]
 pub fn figure(number: Number, unit: Unit, field: impl Into<String>) -> Figure {
     let one = Figure::rounded(number.value, number.step, field).scaled(unit.factor);

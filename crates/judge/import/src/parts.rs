@@ -1,4 +1,4 @@
-//! Helper functions that several readers use.
+//! Functions that several readers share.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use plimsoll_evidence::tool_result::{Figure, Latency, Percentile, Source, Stage}
 
 use crate::number;
 
-/// How a tool shortens a number to its printed digits.
+/// Method by which a tool reduces a number to its printed digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
     Exact,
-    /// Rounded to nearest.
+    /// The number is rounded to the nearest value.
     Rounded,
     /// Truncated.
     Cut,
-    /// Rounded or truncated.
+    /// The number is rounded or truncated.
     Either,
 }
 
-/// Parses a number as a figure in base units; `None` if it is not a number.
+/// Parses a number as a figure in base units. Returns `None` if the text is not a number.
 #[must_use]
 pub fn figure(text: &str, digits: Digits, unit: f64, field: impl Into<String>) -> Option<Figure> {
     let number = number::plain(text.trim()).filter(|number| number.value.is_finite())?;
@@ -33,7 +33,7 @@ pub fn figure(text: &str, digits: Digits, unit: f64, field: impl Into<String>) -
     Some(figure.scaled(unit))
 }
 
-/// Creates the source of a result.
+/// Creates the description of a result's source.
 #[must_use]
 pub fn source(tool: &str, format: &str, file: &str) -> Source {
     Source {
@@ -44,7 +44,7 @@ pub fn source(tool: &str, format: &str, file: &str) -> Source {
     }
 }
 
-/// Creates the latency of a stage; `None` if it would contain no figures.
+/// Creates the latency of a stage. Returns `None` if it would contain no figures.
 #[must_use]
 pub fn latency(stage: Stage, fill: impl FnOnce(&mut Latency)) -> Option<Latency> {
     let mut latency = Latency { stage, ..Latency::default() };
@@ -53,15 +53,15 @@ pub fn latency(stage: Stage, fill: impl FnOnce(&mut Latency)) -> Option<Latency>
     (latency != bare).then_some(latency)
 }
 
-/// Creates a percentile from its percentage.
+/// Creates a percentile from a percentage.
 #[must_use]
 pub fn percentile(percent: f64, ns: Option<Figure>) -> Option<Percentile> {
-    // Converts the decimal text, because 99.9 / 100 is not exactly 0.999 in binary.
+    // The quantile is rounded, because 99.9 / 100 is not exactly 0.999 in binary.
     let quantile = (0.0..=100.0).contains(&percent).then_some((percent * 1e10).round() / 1e12)?;
     Some(Percentile { quantile, ns: ns? })
 }
 
-/// Row of a table with a header: cells by column name.
+/// Row of a table that has a header. It contains the cells by column name.
 pub struct Columns<'t> {
     names: BTreeMap<&'t str, usize>,
     cells: Vec<&'t str>,
@@ -76,7 +76,8 @@ impl<'t> Columns<'t> {
         Self { names, cells, line }
     }
 
-    /// Returns a cell; `None` if it is empty or the column does not exist.
+    /// Returns the cell in a column. Returns `None` if the cell is empty or the column does not
+    /// exist.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'t str> {
         let text = self.cells.get(*self.names.get(name)?)?.trim();
@@ -90,7 +91,8 @@ impl<'t> Columns<'t> {
     }
 }
 
-/// Parses a time of RFC 3339 or ISO 8601 as seconds since 1970. Without a zone it is UTC.
+/// Parses a time in the form of RFC 3339 or ISO 8601 as seconds since 1970. A time without a zone
+/// is in UTC.
 #[must_use]
 pub fn unix_s(text: &str) -> Option<f64> {
     let text = text.trim().trim_matches('"');

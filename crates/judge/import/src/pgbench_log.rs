@@ -1,6 +1,6 @@
-//! pgbench's transaction log (`pgbench -l`), with a line for each transaction: `client transaction
-//! time_us script epoch_s epoch_us [lag_us] [retries]`. The epoch time is the end of the
-//! transaction.
+//! Transaction log of pgbench (`pgbench -l`). It has a line for each transaction: `client
+//! transaction time_us script epoch_s epoch_us [lag_us] [retries]`. The epoch time is the time at
+//! which the transaction ended.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,11 @@ use crate::parts::{latency, percentile, source};
 
 const NS_PER_S: f64 = 1e9;
 const NS_PER_US: f64 = 1e3;
-/// Number of lines used to detect the format.
+/// Number of lines from which the format is detected.
 const LINES_SNIFFED: usize = 16;
 /// Maximum relative deviation of a log's mean from the printed mean. Without `--rate` and
-/// `--progress` pgbench prints the clients' time per transaction, including its own overhead.
+/// `--progress`, pgbench prints the mean time of a client for a transaction, which includes the
+/// overhead of pgbench.
 const MEAN_SLACK: f64 = 0.10;
 /// Maximum number of clients in a log. A file with more clients is not a pgbench log.
 const CLIENTS_MAX: u64 = 1 << 20;
@@ -27,15 +28,15 @@ pub struct Log {
     /// Path of the file.
     pub file: String,
     ns: Vec<f64>,
-    /// End of each transaction, seconds since 1970.
+    /// End of each transaction, in seconds since 1970.
     ends_s: Vec<f64>,
-    /// Highest transaction number, and number of lines, of each client.
+    /// Highest transaction number of each client, and the number of its lines.
     clients: BTreeMap<u64, (u64, u64)>,
     failed: usize,
     cut_off: bool,
 }
 
-/// Fields of a line; `None` if it is not a transaction.
+/// Returns the fields of a line, or `None` if the line is not a transaction.
 struct Line {
     client: u64,
     number: u64,
@@ -49,7 +50,7 @@ fn line(text: &str) -> Option<Line> {
     let whole = |word: &str| word.parse::<u64>().ok();
     let (client, number) = (whole(client)?, whole(number)?);
     let (_, seconds, micros) = (whole(script)?, whole(seconds)?, whole(micros)?);
-    // A failed transaction has a word instead of a time.
+    // The line of a failed transaction contains a word instead of a time.
     let us = match *us {
         "failed" | "skipped" | "serialization" | "deadlock" => None,
         us => Some(whole(us)? as f64),
@@ -84,9 +85,9 @@ pub fn is(text: &str) -> bool {
 /// Reads a log.
 ///
 /// # Errors
-/// A line is not a transaction. Only a truncated last line is ignored.
+/// A line is not a transaction. However, a truncated last line is ignored.
 pub fn read(text: &str, file: &str) -> Result<Log, String> {
-    // Text after the last line feed may be the beginning of a line, even if it looks complete.
+    // Text after the last line feed may be only a part of a line, even if it looks complete.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let cut_off = whole.len() + 1 < text.len();
     let mut log = Log { file: file.to_owned(), cut_off, ..Log::default() };
@@ -106,7 +107,7 @@ pub fn read(text: &str, file: &str) -> Result<Log, String> {
 }
 
 impl Log {
-    /// Adds the log of another thread of the same run.
+    /// Adds the log that another thread of the same run wrote.
     fn join(&mut self, other: Self) {
         self.ns.extend(other.ns);
         self.ends_s.extend(other.ends_s);
@@ -122,7 +123,7 @@ impl Log {
         self.clients.values().any(|(highest, lines)| *highest > *lines)
     }
 
-    /// Returns the transactions in each second of the run, without the last second.
+    /// Returns the number of transactions in each second of the run, except the last second.
     fn series(&self) -> Option<Series> {
         let (from, to) = self.times()?;
         let seconds = (to - from).floor();
@@ -158,7 +159,7 @@ impl Log {
         self.ns.iter().sum::<f64>() / self.ns.len().max(1) as f64
     }
 
-    /// Converts a log without a report to a result.
+    /// Converts a log that belongs to no report to a result.
     fn alone(mut self) -> ToolResult {
         let mut reported = ToolResult::new(source("pgbench", "pgbench log", &self.file));
         let (series, mean) = (self.series(), self.mean_ns());
@@ -200,7 +201,11 @@ impl Log {
 
     fn remark(&self, reported: &mut ToolResult) {
         if self.sampled() {
-            reported.remarks.push(format!("{} omits transactions: it is a sample", self.file));
+            reported.remarks.push(format!(
+                "{} does not contain all transactions, because it is a \
+             sample",
+                self.file
+            ));
         }
         if self.cut_off {
             reported.remarks.push(format!("the last line of {} is truncated", self.file));

@@ -1,15 +1,15 @@
-//! Files to which several runs were appended.
+//! Reads files to which several runs were appended.
 
 use plimsoll_evidence::tool_result::ToolResult;
 
-/// A run within a text: its first line, and its text after as many empty lines as precede it in the
-/// file, so that line numbers stay valid.
+/// A run within a text. It has a first line and a text. The text is preceded by empty lines, so
+/// that its line numbers are those of the file.
 struct Run {
     line: usize,
     text: String,
 }
 
-/// Divides a text before the first line of each run. Text before the first run belongs to the first
+/// Divides a text at the first line of each run. Any text before the first run becomes part of that
 /// run.
 fn split(text: &str, mut begins: impl FnMut(&str) -> bool) -> Vec<Run> {
     let (mut starts, mut at) = (Vec::new(), 0);
@@ -30,10 +30,10 @@ fn split(text: &str, mut begins: impl FnMut(&str) -> bool) -> Vec<Run> {
     starts.iter().zip(ends).map(run).collect()
 }
 
-/// Reads each run of a text separately. `begins` recognises the first line of a run.
+/// Reads each run of a text separately. `begins` returns true for the first line of a run.
 ///
 /// # Errors
-/// The error of the first run, if no run can be read.
+/// No run can be read. The error is that of the first run.
 pub fn read_each(
     text: &str,
     begins: impl FnMut(&str) -> bool,

@@ -1,4 +1,4 @@
-//! A study: all results in the given files, combined.
+//! Combines all results in the given files to a study.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,22 +14,22 @@ use crate::{
     vector_db, warp, warp_csv, warp_text, yabs,
 };
 
-/// Results in the given files, and statistics of these files.
+/// Results in the given files, and statistics about these files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Study {
-    /// Results in file order.
+    /// Results, in the order of the files.
     pub results: Vec<ToolResult>,
-    /// Files of a known format that cannot be read, with reasons.
+    /// Files of a known format that cannot be read, each with the reason.
     pub unreadable: Vec<ImportError>,
-    /// Number of files of unknown format.
+    /// Number of files whose format is unknown.
     pub passed_over: usize,
-    /// Number of partial results, such as logs, that belong to no result.
+    /// Number of files, such as logs, that are only a part of a result, but belong to no result.
     pub logs_alone: usize,
-    /// Number of read files for each format.
+    /// Number of files of each format that were read.
     pub read: BTreeMap<&'static str, usize>,
 }
 
-/// Partial results in separate files.
+/// Parts of results that are in separate files.
 #[derive(Default)]
 struct Pieces {
     fio_logs: Vec<fio::log::Log>,
@@ -57,7 +57,7 @@ pub fn read(paths: &[&Path]) -> Result<Study, ImportError> {
     Ok(reader.finish())
 }
 
-/// Reads a single text that is not in a file. `name` identifies it in messages.
+/// Reads a single text that is not in a file. `name` identifies the text in messages.
 pub fn read_text(name: &str, text: &str) -> Study {
     let mut reader = Reader { named: true, ..Reader::default() };
     let bytes = text.as_bytes();
@@ -72,7 +72,7 @@ pub fn read_text(name: &str, text: &str) -> Study {
 struct Reader {
     study: Study,
     pieces: Pieces,
-    /// True while reading a file that the user gave explicitly. Such a file must be a result.
+    /// True while a file is read that the user named. Such a file must be a result.
     named: bool,
     prefix: String,
 }
@@ -84,7 +84,7 @@ impl Visitor for Reader {
             let reason = unread::refusal(head).unwrap_or_else(|| "its format is unknown".into());
             self.failed(path, reason);
         } else if !required {
-            // A directory of results may also contain jobs, traces, programs and pages.
+            // A directory of results may also contain jobs, traces, programs and web pages.
             let program = text::decode(head).is_some_and(|text| is_program(path, &text));
             let result = path.ends_with(".csv.zst") || !program && unread::looks_like_result(head);
             match unread::refusal(head).filter(|_| result) {
@@ -98,7 +98,7 @@ impl Visitor for Reader {
     fn take(&mut self, path: &str, bytes: &[u8]) {
         let head = &bytes[..bytes.len().min(crate::walk::HEAD_BYTES)];
         let (Some(format), Some(text)) = (detect(head), text::decode(bytes)) else {
-            self.failed(path, "it is only partly text".into());
+            self.failed(path, "only a part of it is text".into());
             return;
         };
         let file = format!("{}{path}", self.prefix);
@@ -107,7 +107,7 @@ impl Visitor for Reader {
         }
         match self.parse(format, &text, &file) {
             Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
-            // Many files contain a line that looks like a heading. Only an explicitly given file
+            // Many files contain a line that looks like a heading. Only a file that the user named
             // must be a table.
             Err(_)
                 if format == Format::Table && !self.named && !unread::looks_like_result(head) =>
@@ -125,8 +125,8 @@ impl Visitor for Reader {
     }
 }
 
-/// Returns the fenced blocks of a Markdown text with the numbers of their first lines. Empty lines
-/// precede a block, so that line numbers stay valid.
+/// Returns the fenced blocks of a Markdown text, each with the number of its first line. Empty
+/// lines precede the text of a block, so that line numbers are those of the file.
 fn fences(text: &str) -> Vec<(usize, String)> {
     let (mut blocks, mut open) = (Vec::new(), None::<(usize, String)>);
     for (index, line) in text.lines().enumerate() {
@@ -141,7 +141,8 @@ fn fences(text: &str) -> Vec<(usize, String)> {
             (None, false) => {}
         }
     }
-    // A text that is cut off, or a fence within a log, is not a block.
+    // A fence without an end is not a block, because the text is cut off, or the fence is a line of
+    // a log.
     blocks
 }
 
@@ -154,7 +155,7 @@ fn drop_unmeasured(result: &mut ToolResult) {
     let mut dropped = 0;
     for operation in result.parts.iter_mut().flat_map(|part| &mut part.operations) {
         let before = operation.latencies.len();
-        // For an idle direction, the tool prints zeroes everywhere.
+        // For a direction without operations, the tool prints zeroes everywhere.
         let idle = operation.is_idle();
         operation.latencies.retain(|latency| {
             let some = latency.percentiles.iter().any(|percentile| percentile.ns.value > 0.0);
@@ -163,12 +164,15 @@ fn drop_unmeasured(result: &mut ToolResult) {
         dropped += if idle { 0 } else { before - operation.latencies.len() };
     }
     if dropped > 0 {
-        result.remarks.push("the latency is printed as zero: the tool did not measure it".into());
+        result.remarks.push(
+            "the tool prints a latency of zero, because it did not measure the \
+         latency"
+                .into(),
+        );
     }
 }
 
-/// Returns true if a file is a program's source code or a web page, according to its first line or
-/// its name.
+/// Returns true if the first line or the name of a file shows that it is source code or a web page.
 fn is_program(path: &str, text: &str) -> bool {
     const ENDINGS: [&str; 28] = [
         "awk", "bash", "bat", "c", "cc", "cpp", "cs", "go", "h", "hpp", "in", "ipynb", "j2",
@@ -227,8 +231,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads each fenced block of a Markdown text that has a known format. Returns false if there
-    /// is no such block.
+    /// Reads each fenced block of a Markdown text if the block has a known format. Returns false if
+    /// no block has a known format.
     fn take_fences(&mut self, text: &str, file: &str) -> bool {
         let mut any = false;
         for (line, block) in fences(text) {
@@ -238,7 +242,7 @@ impl Reader {
             let before = self.study.results.len();
             match self.parse(format, &block, file) {
                 Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
-                // Pages of text in a directory of results may contain examples.
+                // Documents in a directory of results may contain examples of results.
                 Err(_) if !self.named => continue,
                 Err(says) => {
                     let says = format!("the block in line {line}: {says}");

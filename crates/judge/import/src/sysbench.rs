@@ -1,4 +1,5 @@
-//! sysbench (A. Kopytov): reports of its fileio test and its database tests (OLTP).
+//! Reports of sysbench's fileio test and its database tests (OLTP). The author of sysbench is A.
+//! Kopytov.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Durability, Figure, Formula, Kind, Operation, Outstanding, Part, Pattern, Point,
@@ -13,26 +14,26 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
-/// Maximum relative deviation of the sum of rates from events / time, because the rates exclude the
-/// final flush.
+/// Maximum relative deviation of the sum of rates from events / time. They differ because the rates
+/// exclude the final flush.
 const EVENTS_SLACK: f64 = 0.02;
 
-/// Ratio of a histogram bin's bounds. Percentiles are computed from 1,024 bins from 1 us to 100 s;
-/// versions before 1.0 had 1,000 bins.
+/// Ratio of the two bounds of a histogram bin. sysbench computes percentiles from 1,024 bins
+/// between 1 us and 100 s. Versions before 1.0 have 1,000 bins.
 const BIN: f64 = 1.019;
-/// The last bin contains all longer latencies (`OPER_LOG_MAX_VALUE`).
+/// Start of the last bin, which contains all longer latencies (`OPER_LOG_MAX_VALUE`).
 const LAST_BIN_NS: f64 = 100e9;
 /// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
 
-/// Widens a percentile to its bin. If it is in the last bin, the value is only a lower bound.
+/// Widens the range of a percentile to its bin. In the last bin, the value is only a lower bound.
 fn binned(figure: Figure) -> Figure {
     let last = figure.value >= LAST_BIN_NS * (1.0 - 1e-6);
     let most = if last { UNBOUNDED_NS } else { figure.most * BIN };
     Figure { least: figure.least / BIN, most, ..figure }
 }
 
-/// First line of a database test's statistics: before version 1.0, and since 1.0.
+/// First line of the statistics of a database test, in versions before 1.0 and in later versions.
 const OLTP: [&str; 2] = ["OLTP test statistics:", "SQL statistics:"];
 
 /// Returns true if the text is a report of sysbench's fileio or OLTP test.
@@ -57,8 +58,9 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     })
 }
 
-/// Reads a run with `--report-checkpoints`: each report is a part. The tool resets its counters
-/// after each report, also before the last one, but prints the time since the start.
+/// Reads a run with `--report-checkpoints`. Each report becomes a part of the result. sysbench
+/// resets its counters after each report, so the last report also counts only from the report
+/// before it. However, each report states the time since the start.
 fn read_checkpoints(text: &str, file: &str) -> Result<ToolResult, String> {
     let begins = |line: &str| line == "File operations:" || OLTP.contains(&line.trim());
     let lines = || text.lines().enumerate();
@@ -96,7 +98,7 @@ fn read_checkpoints(text: &str, file: &str) -> Result<ToolResult, String> {
     Ok(all)
 }
 
-/// Returns the time over which a report counts: since the start, or since the previous report.
+/// Returns the time that a report covers, since the start or since the previous report.
 fn window(all: &Lines<'_>, before: Option<&Figure>) -> Option<Figure> {
     let total = of(all, "total time", Digits::Rounded, NS_PER_S)?;
     let Some(before) = before else { return Some(total) };
@@ -108,13 +110,14 @@ fn window(all: &Lines<'_>, before: Option<&Figure>) -> Option<Figure> {
     })
 }
 
-/// Reads a report of transactions: number, rate and latency, with the number of threads. `before`
-/// is the time of the previous report.
+/// Reads a report on transactions, which states their number, rate and latency, and the number of
+/// threads. `before` is the time of the previous report.
 fn oltp(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, String> {
     let all = lines(text);
     let mut reported = ToolResult::new(source("sysbench", "sysbench OLTP", file));
     reported.source.version = version(text);
-    // The latency is printed as `3.62ms` before 1.0, and as `3.62` below a heading since 1.0.
+    // The latency is printed as `3.62ms` before version 1.0. Since 1.0, it is printed as `3.62`
+    // below a heading with the unit.
     let time = |name: &str| {
         let (value, line) = all.get(name)?;
         let digits = value.trim_end_matches("ms");
@@ -159,8 +162,8 @@ fn oltp(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, S
     Ok(reported)
 }
 
-/// Reads the transactions per second of `--report-interval`: `[   1s] threads: 16, tps: 1371.22,
-/// …`, or `[ 10s ] thds: 8 tps: 12.5 …` since 1.0.
+/// Reads the transactions per second that `--report-interval` prints: `[ 1s] threads: 16, tps:
+/// 1371.22, …`, or since version 1.0 `[ 10s ] thds: 8 tps: 12.5 …`.
 fn intervals(text: &str) -> Option<Series> {
     let point = |line: &str| {
         let (time, rest) = line
@@ -181,8 +184,8 @@ fn intervals(text: &str) -> Option<Series> {
         field: "tps of the intervals".into(),
         interval_s: Some(interval_s),
         points,
-        // The tool does not print the last interval, and counts transactions in flight in the
-        // following interval.
+        // sysbench does not print the last interval. It counts transactions that are in flight at
+        // the end of an interval in the next interval.
         partial: true,
         understates: true,
     })
@@ -197,7 +200,7 @@ fn one(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, St
     if OLTP.iter().any(|heading| text.contains(heading)) {
         return oltp(text, file, before);
     }
-    // If a database test did not finish, its output contains only intervals.
+    // The output of a database test that did not finish contains only intervals.
     if !text.contains("total file size")
         && !text.contains("File operations:")
         && text.contains("tps: ")
@@ -214,7 +217,7 @@ fn one(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, St
         let size = line.strip_prefix("Block size ")?;
         let (digits, unit) = number::split_unit(size);
         let field = format!("line {} (Block size)", index + 1);
-        // Before 1.0 `Kb` was KiB.
+        // Before version 1.0, `Kb` means KiB.
         let unit = if unit.ends_with('b') { unit.replace('b', "B") } else { unit.to_owned() };
         figure(digits, Digits::Exact, number::unit(&unit)?.other, field)
     });
@@ -222,7 +225,7 @@ fn one(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, St
     let mut part = Part { window_ns: window(&all, before), ..Part::default() };
     let threads = of(&all, "Number of threads", Digits::Exact, 1.0);
     let sync = text.contains("Using synchronous I/O mode");
-    // With `--file-fsync-all`, a write and its flush are one event.
+    // With `--file-fsync-all`, a write and its flush count as one event.
     let flushes_each = text.contains("Calling fsync() after each write operation");
     let paced = text.contains("Target transaction rate");
     part.setting = Setting {
@@ -265,7 +268,7 @@ fn one(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, St
         let (total, of) = (flushes.clone(), rates_of(|kind| *kind == Kind::Write));
         reported.combined.push(Aggregate { what, formula, total, of, slack: EVENTS_SLACK });
     }
-    // The latencies include all events, also flushes.
+    // The latencies are those of all events, including flushes.
     let mut events = Operation::of(Kind::Other("events".into()));
     events.count.extend(of(&all, "total number of events", Digits::Exact, 1.0));
     let measured = (!rates.is_empty()).then_some(&events).and_then(|events| events.count.first());
@@ -292,8 +295,8 @@ fn one(text: &str, file: &str, before: Option<&Figure>) -> Result<ToolResult, St
     Ok(reported)
 }
 
-/// Widens the size of a block to that of merged requests: `Merging requests up to 64KiB for
-/// sequential IO`. The last request of a file may be smaller.
+/// Widens the range of the block size to the size of merged requests: `Merging requests up to 64KiB
+/// for sequential IO`. The last request of a file may be smaller than this size.
 fn merged(text: &str, block: Figure) -> Figure {
     let most = || {
         let line = text.lines().find_map(|line| line.strip_prefix("Merging requests up to "))?;
@@ -307,8 +310,8 @@ fn merged(text: &str, block: Figure) -> Figure {
     }
 }
 
-/// Reads the output of versions 0.4 and 0.5: operations by kind, their amounts (`Gb` is GiB), and
-/// one rate of all data operations.
+/// Reads the output of versions 0.4 and 0.5. It contains the number and the amount (`Gb` is GiB) of
+/// each kind of operation, and a single rate for all data operations.
 fn before_1_0(
     text: &str,
     all: &Lines<'_>,

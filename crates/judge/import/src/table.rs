@@ -1,8 +1,9 @@
-//! Hand-made tables: CSV, TSV and Markdown, with common names of columns and units.
+//! Reads tables that people wrote as CSV, TSV or Markdown. It recognises the usual names of columns
+//! and units.
 //!
-//! A unit is in the heading (`BW (MB/s)`, `lat_us`) or in the cell (`25Gb/s`, `1.2M`). A figure is
-//! as precise as its last non-zero digit. Missing columns are unknown: no read percentage, pattern
-//! or depth is assumed.
+//! A unit is in the heading (`BW (MB/s)`, `lat_us`) or in the cell (`25Gb/s`, `1.2M`). The
+//! precision of a figure follows from its last non-zero digit. Values of missing columns, such as
+//! the read percentage, pattern and depth, stay unknown.
 
 use plimsoll_evidence::tool_result::{
     CounterReset, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Percentile,
@@ -16,17 +17,17 @@ mod column;
 
 use column::{Column, LatencyStatistic, Role, columns};
 
-/// Maximum relative deviation of a mean of samples from the mean of all operations. fio's
-/// `iops_mean` and `bw_mean` of a job deviate by up to 5 % from each other if an interval has few
+/// Maximum relative deviation of a mean of samples from the mean of all operations. For example,
+/// fio's `iops_mean` and `bw_mean` of a job differ by up to 5 % if the intervals contain few
 /// operations.
 const SAMPLED_SLACK: f64 = 0.05;
 
-/// Share of operations that a warm-up may have left uncounted, if a row does not state the depth and
-/// the time. fio counts the bytes of operations in flight at the end of a warm-up, but not the
-/// operations.
+/// Maximum share of operations that the tool did not count because of a warm-up. It is used if a
+/// row does not state the depth and the time. At the end of a warm-up, fio counts the bytes of
+/// operations in flight, but not these operations.
 const RAMP_SLACK: f64 = 0.005;
 
-/// Headings of a Markdown table may be anywhere in a text; a CSV file begins with its headings.
+/// A Markdown table may be anywhere in a text, but a CSV file begins with its headings.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let json = text.trim_start().starts_with(['{', '[']);
@@ -37,19 +38,19 @@ fn is_block(block: &Block) -> bool {
     is_result(&columns(&block.header)) && !over_time(&block.header)
 }
 
-/// Rows with times show how a single run progressed; they are not results.
+/// Rows with times show the progress of a single run. They are not results.
 fn over_time(header: &[String]) -> bool {
     let first = header.first().map(|name| name.to_lowercase()).unwrap_or_default();
     let word = first.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty());
     let times =
         ["time", "timestamp", "interval", "sec", "secs", "second", "seconds", "elapsed", "t"];
-    // elbencho's live statistics have a label before the time.
+    // In elbencho's live statistics, a label precedes the time.
     let live = header.iter().any(|name| name.eq_ignore_ascii_case("RuntimeMS"));
     live || word.is_some_and(|word| times.contains(&word))
 }
 
-/// Returns true if a row contains enough for a result: a rate, bandwidth or latency, and one more
-/// figure.
+/// Returns true if a row contains enough figures for a result. It must contain a rate, bandwidth or
+/// latency, and at least one other figure.
 fn is_result(columns: &[Option<Column>]) -> bool {
     let roles = || columns.iter().flatten().map(|column| column.role);
     let figure = |role| matches!(role, Role::Rate | Role::Bandwidth | Role::Latency(_));
@@ -57,9 +58,9 @@ fn is_result(columns: &[Option<Column>]) -> bool {
     roles().any(figure) && two
 }
 
-/// Header with its rows.
+/// A table, which consists of a header and rows.
 struct Block {
-    /// Separator of the cells.
+    /// Character that separates the cells.
     separator: char,
     header: Vec<String>,
     rows: Vec<(usize, Vec<String>)>,
@@ -76,7 +77,7 @@ fn blocks(text: &str) -> Vec<Block> {
     if markdown.is_empty() { separated(text).into_iter().collect() } else { markdown }
 }
 
-/// Parses cells between bars, below a header and a line of dashes.
+/// Parses a table whose cells are between bars, and whose header is followed by a line of dashes.
 fn markdown(text: &str) -> Vec<Block> {
     let cells = |line: &str| -> Option<Vec<String>> {
         let line = line.trim();
@@ -109,7 +110,7 @@ fn plain(cell: &str) -> String {
     cell.trim().trim_matches(['*', '`', '"']).trim().to_owned()
 }
 
-/// Parses cells between commas, semicolons or tabs.
+/// Parses a table whose cells are separated by commas, semicolons or tabs.
 fn separated(text: &str) -> Option<Block> {
     let skipped = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
     let before = text.lines().take_while(skipped).count();
@@ -137,10 +138,10 @@ fn separated(text: &str) -> Option<Block> {
     Some(Block { separator, header, rows })
 }
 
-/// Reads all tables of a text: one result per row.
+/// Reads all tables of a text, and returns a result for each row.
 ///
 /// # Errors
-/// No row contains a figure, or numbers are ambiguous.
+/// No row contains a figure, or the numbers are ambiguous.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let (mut all, mut zeroes) = (Vec::new(), false);
     for block in blocks(text) {
@@ -161,13 +162,13 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     }
     match (all.is_empty(), zeroes) {
         (false, _) => Ok(all),
-        (true, true) => Err("all rates of its table are zero: nothing was measured".into()),
+        (true, true) => Err("all rates in its table are zero, so nothing was measured".into()),
         (true, false) => Err("no row of its table contains a figure".into()),
     }
 }
 
-/// Determines whether commas separate thousands or decimals. All numbers must be valid in the same
-/// convention.
+/// Determines whether commas separate thousands or decimals. All numbers of a table must be valid
+/// in the same convention.
 fn commas(block: &Block, columns: &[Option<Column>]) -> Result<Commas, String> {
     let cells = block.rows.iter().flat_map(|(_, cells)| cells.iter().zip(columns));
     let numeric = cells.filter(|(cell, column)| {
@@ -178,7 +179,7 @@ fn commas(block: &Block, columns: &[Option<Column>]) -> Result<Commas, String> {
     let numbers: Vec<&str> = numeric.map(|(cell, _)| number::split_unit(cell).0).collect();
     let valid = |commas: Commas| numbers.iter().all(|digits| parse(digits, commas).is_some());
     let of = |mark: char| numbers.iter().find(|digits| digits.contains(mark));
-    // `1.500;6,144` is 1.5 and 6144, or 1500 and 6.144. A semicolon between the cells shows that a
+    // `1.500;6,144` may be 1.5 and 6144, or 1500 and 6.144. If semicolons separate the cells, a
     // comma may be a decimal separator.
     let undecided = of(',').filter(|_| of('.').is_some() || block.separator == ';');
     let swapped = numbers.iter().all(|digits| number::with_swapped_marks(digits).is_some());
@@ -202,13 +203,13 @@ fn parse(digits: &str, commas: Commas) -> Option<number::Number> {
     match commas {
         Commas::Thousands => number::plain(digits).or_else(|| number::grouped(digits, commas)),
         Commas::Decimal => number::grouped(digits, commas).or_else(|| {
-            // In this table a point separates thousands, or it is ambiguous.
+            // In this table, a point separates thousands or is ambiguous.
             number::plain(digits).filter(|_| !digits.contains('.'))
         }),
     }
 }
 
-/// Returns the unit of a heading or cell. Lower-case `mb/s` may be bits or bytes, so the range
+/// Returns the unit in a heading or cell. Lower-case `mb/s` may mean bits or bytes, so the unit
 /// includes both.
 fn unit_of(name: &str) -> Option<Unit> {
     let unit = number::unit(name)?;
@@ -217,7 +218,8 @@ fn unit_of(name: &str) -> Option<Unit> {
     Some(if small { Unit { factor: unit.factor * 8.0, ..unit } } else { unit })
 }
 
-/// Converts a cell to base units. A unit in the cell overrides the unit in the heading.
+/// Converts the value of a cell to base units. A unit in the cell overrides the unit in the
+/// heading.
 fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Figure> {
     let (digits, name) = number::split_unit(cell);
     let parsed = number::rounded_by_people(parse(digits, commas)?);
@@ -236,7 +238,7 @@ fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Fig
     };
     let own = if name.is_empty() { None } else { Some(own_unit(name, required)?) };
     let mut unit = own.or(column.unit).or(bare)?;
-    // `Bandwidth (MB)` is per second.
+    // `Bandwidth (MB)` means MB per second.
     if required == Measure::BytesPerS && unit.measure == Measure::Bytes {
         unit.measure = Measure::BytesPerS;
     }
@@ -328,9 +330,9 @@ fn row(
     Some(reported)
 }
 
-/// Returns the total number of operations in flight, or the number per issuer. A queue depth is the
-/// number per issuer, as in the option of most tools. If the number of issuers is known, the
-/// product is the maximum.
+/// Returns the total number of operations in flight, and the number for each issuer. At most one of
+/// them is known. A queue depth applies to each issuer, as in the options of most tools. If the
+/// number of issuers is known, the total is at most the product.
 fn depth(
     columns: &[Option<Column>],
     depth: Option<Figure>,
@@ -359,7 +361,8 @@ fn put(latency: &mut Latency, which: LatencyStatistic, figure: Figure) {
     }
 }
 
-/// Returns reads or writes, if the row states it by its read percentage or a word.
+/// Returns reads or writes, if the read percentage or a word in the row shows the kind of
+/// operation.
 fn kind_of(read_percent: Option<&Figure>, word: Option<&str>) -> Kind {
     match (read_percent.map(|share| share.value), word) {
         (Some(100.0), _) => Kind::Read,

@@ -14,15 +14,16 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * KIB;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
-/// Maximum relative excess of bandwidth over rate × size in kubestr's default jobs. fio counts the
-/// bytes in flight at the end of the warm-up, but not their operations.
+/// Maximum relative amount by which the bandwidth may exceed rate × size in kubestr's default jobs.
+/// At the end of the warm-up, fio counts the bytes in flight, but not their operations.
 const RAMP_SLACK: f64 = 0.05;
 
-/// Ratio to the mean latency that pgbench's last transactions may reach. After the end of the run,
-/// each client waits for its last transaction.
+/// Maximum ratio of the last transactions' latency to the mean latency. After the end of a run,
+/// each pgbench client waits for its last transaction.
 const LAST_MEANS: f64 = 5.0;
 
-/// The first line `name: value` of each name, with its line number.
+/// Values in lines of the form `name: value`, each with its line number. If a name occurs several
+/// times, the first line applies.
 pub(crate) type Lines<'t> = BTreeMap<&'t str, (&'t str, usize)>;
 
 pub(crate) fn lines(text: &str) -> Lines<'_> {
@@ -41,14 +42,15 @@ pub(crate) fn of(lines: &Lines<'_>, name: &str, digits: Digits, unit: f64) -> Op
     figure(value, digits, unit, format!("line {line} ({name})"))
 }
 
-/// Returns true if the text is the output of `dd`: the line with amount and time.
+/// Returns true if the text is the output of `dd`, which contains a line with an amount and a time.
 #[must_use]
 pub fn is_dd(text: &str) -> bool {
     text.lines().any(|line| dd_line(line).is_some())
 }
 
-/// Returns the amount, the seconds, and the rate with its unit: `67108864 bytes (67 MB, 64 MiB)
-/// copied, 0.21 s, 316 MB/s`, or `67108864 bytes transferred in 0.21 secs (316000000 bytes/sec)`.
+/// Returns the amount, the time in seconds, and the rate with its unit. The line is `67108864 bytes
+/// (67 MB, 64 MiB) copied, 0.21 s, 316 MB/s`, or `67108864 bytes transferred in 0.21 secs
+/// (316000000 bytes/sec)`.
 fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
     let (bytes, rest) = line.trim().split_once(" bytes ")?;
     bytes.bytes().all(|b| b.is_ascii_digit()).then_some(())?;
@@ -60,10 +62,10 @@ fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
     Some((bytes, seconds, rate.trim_end_matches(')')))
 }
 
-/// Reads the output of `dd`: one result per run.
+/// Reads the output of `dd`, and returns a result for each run.
 ///
 /// # Errors
-/// The text contains no line of this kind.
+/// The text contains no line with an amount and a time.
 pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     let mut records: Option<Figure> = None;
@@ -85,7 +87,7 @@ pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         let mut reported = ToolResult::new(source("dd", "dd", file));
         reported.source.place = Some(format!("line {}", index + 1));
         reported.remarks.push(
-            "dd does not report its files or options: without oflag=direct or conv=fsync, the \
+            "dd does not report its files or options; without oflag=direct or conv=fsync, its \
              rate is the speed of memory"
                 .into(),
         );
@@ -122,7 +124,7 @@ fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("pgbench", "pgbench", file));
     let equals = |name: &str, unit: f64| {
         text.lines().enumerate().find_map(|(index, line)| {
-            // Before PostgreSQL 10 some names were followed by a colon.
+            // Before PostgreSQL 10, a colon followed some names.
             let value = line.trim().strip_prefix(name)?.trim_start().strip_prefix(['=', ':'])?;
             let digits = value.split_whitespace().next()?;
             figure(digits, Digits::Rounded, unit, format!("line {} ({name})", index + 1))
@@ -143,11 +145,11 @@ fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
         l.mean_ns = equals("latency average", NS_PER_MS);
         l.stddev_ns = equals("latency stddev", NS_PER_MS);
     }));
-    // With a rate limit, latencies are measured from the scheduled start of a transaction.
+    // With a rate limit, pgbench measures latencies from the scheduled start of a transaction.
     let paced = text.contains("rate limit schedule lag");
     let clients = of(&all, "number of clients", Digits::Exact, 1.0).filter(|_| !paced);
-    // The rate is based on a time that excludes connecting, and that includes the end of the last
-    // transactions.
+    // The time over which the rate is computed excludes the time to connect, but includes the end
+    // of the last transactions.
     let window = of(&all, "duration", Digits::Exact, NS_PER_S);
     let last =
         operation.latencies.iter().find_map(|l| l.mean_ns.as_ref()).map_or(0.0, |mean| mean.value);
@@ -191,8 +193,8 @@ fn progress(text: &str) -> Option<Series> {
         field: "tps of the progress".into(),
         interval_s: Some(interval_s),
         points,
-        // The tool does not print the last interval, and counts transactions in flight in the
-        // following interval.
+        // pgbench does not print the last interval. It counts transactions that are in flight at
+        // the end of an interval in the next interval.
         partial: true,
         understates: true,
     })

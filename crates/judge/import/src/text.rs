@@ -1,15 +1,16 @@
-//! Decodes a file to text: byte-order marks, UTF-16 with and without a byte-order mark, quotes,
-//! prefixes of log collectors, and detection of binary files.
+//! Decodes a file to text. It handles byte-order marks and UTF-16, removes quotation marks of mails
+//! and prefixes of log collectors, and detects binary files.
 
 use std::borrow::Cow;
 
-/// Number of bytes that are examined to distinguish text from binary data.
+/// Number of bytes from which text and binary data are distinguished.
 const SNIFFED_BYTES: usize = 4096;
 /// Maximum share of zero bytes in a text.
 const ZERO_SHARE_MAX: f64 = 0.01;
 
-/// Decodes a file, or returns `None` if it is not text. Text that is not UTF-8 is read as Latin-1,
-/// in which every byte is valid, because tools copy paths and host names unchanged.
+/// Decodes a file, or returns `None` if it is not text. Text that is not valid UTF-8 is read as
+/// Latin-1, in which every byte is valid. Tools may print such text, because they copy paths and
+/// host names unchanged.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
     if let Some(rest) = bytes.strip_prefix(&[0xef, 0xbb, 0xbf]) {
@@ -57,7 +58,7 @@ fn replace<'t>(text: Cow<'t, str>, change: fn(&str) -> Cow<'_, str>) -> Cow<'t, 
     }
 }
 
-/// Removes the colours of a terminal (`ESC [ 32 m`).
+/// Removes the terminal's control sequences for colours (`ESC [ 32 m`).
 fn without_colours(text: &str) -> Cow<'_, str> {
     const START: &str = "\u{1b}[";
     if !text.contains(START) {
@@ -72,7 +73,7 @@ fn without_colours(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Removes the `>` at the start of each line, which Markdown and mail use for quotes.
+/// Removes the `>` at the start of each line, which Markdown and mail programs use for quotes.
 fn unquoted(text: &str) -> Cow<'_, str> {
     if !text.starts_with('>') || text.lines().any(|line| !line.is_empty() && !line.starts_with('>'))
     {
@@ -84,8 +85,8 @@ fn unquoted(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// Removes the prefix that a log collector put before each line: a name (docker compose), a time
-/// (kubectl, CI systems), or the time, host and process of journald and syslog.
+/// Removes the prefix that a log collector added to each line. It is a name (docker compose), a
+/// time (kubectl, CI systems), or a time, host and process (journald, syslog).
 fn without_log_prefixes(text: &str) -> Cow<'_, str> {
     // The last line of a part of a file may be incomplete.
     let complete = text.rfind('\n').map_or(text, |end| &text[..end]);
@@ -105,8 +106,8 @@ fn without_log_prefixes(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.lines().map(bare).collect())
 }
 
-/// Returns the length of a name before the lines of one source: `fio-1  | ` (docker compose), or
-/// `[pod/fio/main] ` (kubectl).
+/// Returns the length of a name that precedes the lines from a source: `fio-1 | ` (docker compose),
+/// or `[pod/fio/main] ` (kubectl).
 fn source_length(line: &str) -> usize {
     let of = |end: &str| Some(line.find(end)? + end.len());
     let name = |length: &usize| {
@@ -117,8 +118,8 @@ fn source_length(line: &str) -> usize {
     of(" | ").filter(name).or_else(|| bracket().filter(name)).unwrap_or(0)
 }
 
-/// Returns the length of a time with the space after it, and of journald's host and process. 0 if
-/// the line does not begin with a time.
+/// Returns the length of a time and the space after it. Includes the host and process of journald,
+/// if they are present. Returns 0 if the line does not begin with a time.
 fn time_length(line: &str) -> usize {
     const ISO: &str = "0000-00-00T00:00:00";
     const SYSLOG: &str = "Xxx 00 00:00:00 ";
@@ -132,7 +133,7 @@ fn time_length(line: &str) -> usize {
                 like => byte == like,
             })
     };
-    // An empty line may end after its time.
+    // The prefix of an empty line may end after the time.
     let word = |line: &str| line.find(' ').map_or(line.len(), |end| end + 1);
     let process = |line: &str| {
         let host = word(line);
@@ -158,8 +159,7 @@ fn time_length(line: &str) -> usize {
 fn utf16(bytes: &[u8], of: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> {
     let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| of([pair[0], pair[1]])).collect();
     let text = String::from_utf16_lossy(&units);
-    // If binary data is decoded, the result contains replacement characters and characters in
-    // private planes.
+    // Decoded binary data contains replacement characters and characters in private planes.
     let odd = text.chars().filter(|c| *c == char::REPLACEMENT_CHARACTER || *c == '\0').count();
     (odd * 20 <= text.chars().count()).then_some(Cow::Owned(text))
 }

@@ -1,4 +1,4 @@
-//! Block traces: recordings of every I/O operation of an application or a host.
+//! Reads block traces, which contain every I/O operation of an application or a host.
 //!
 //! | format | recognised by | times |
 //! |---|---|---|
@@ -12,9 +12,9 @@
 //! | SYSTOR '17 CSV | six fields, the third `R` or `W` | seconds with nine digits |
 //!
 //! The format is detected from the content. A trace is read line by line, so its size does not
-//! matter. Gzip is decompressed during reading. Operations other than reads, writes and flushes
-//! (discards, zone operations) are counted by name and skipped. Invalid lines are counted as
-//! unreadable, and nothing panics.
+//! matter. Gzip files are decompressed while they are read. Operations other than reads, writes and
+//! flushes, such as discards and zone operations, are counted by name and skipped. Invalid lines
+//! are counted as unreadable, and never cause a panic.
 
 mod alibaba;
 mod blkparse;
@@ -37,22 +37,22 @@ use sha2::{Digest, Sha256};
 use crate::ImportError;
 use lines::Lines;
 
-/// Number of bytes used to detect the format.
+/// Number of bytes from which the format is detected.
 const HEAD_BYTES: usize = 64 << 10;
 /// Magic number of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// Magic number of zstd.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Number of lines at the start that are examined for the format.
+/// Number of lines from which the format is detected.
 const HEAD_LINES: usize = 200;
 /// Maximum number of different devices or files in a trace.
 const VOLUMES_MAX: usize = 1 << 16;
-/// Maximum transfer size. The block layer never exceeds this size.
+/// Maximum transfer size. The kernel's block layer never issues larger transfers.
 const SIZE_BYTES_MAX: u64 = 16 << 20;
-/// Maximum offset. No device is larger than this.
+/// Maximum offset. No device is larger.
 const OFFSET_BYTES_MAX: u64 = 1 << 60;
-/// Maximum share of unreadable lines. If there are more, the file does not have the detected
-/// format.
+/// Maximum share of unreadable lines. If more lines are unreadable, the file does not have the
+/// detected format.
 const UNREADABLE_SHARE_MAX: f64 = 0.05;
 
 /// Format of a trace.
@@ -88,7 +88,7 @@ impl Format {
         Self::Systor,
     ];
 
-    /// Returns the name that is shown to users.
+    /// Returns the name of the format that users see.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -104,13 +104,14 @@ impl Format {
     }
 }
 
-/// Event type that represents an operation in blkparse output, which has several events per
-/// operation.
+/// Stage of an operation in blkparse output. The output has an event for each stage. The events of
+/// only one stage represent the operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Queued: the request of the application, before requests are merged or split.
+    /// The request was queued. At this stage, it is still the request of the application, which is
+    /// merged or split later.
     Queued,
-    /// Issued to the device.
+    /// The request was issued to the device.
     Issued,
     Completed,
 }
@@ -132,33 +133,33 @@ impl Stage {
 pub enum Operation {
     Read,
     Write,
-    /// Write that is on stable storage as soon as it completes (FUA).
+    /// Write whose data is on stable storage when it completes (FUA).
     WriteDurable,
     /// Flush of written data to stable storage (`fsync`).
     Sync,
-    /// Flush of the data and of the metadata that is needed to read it (`fdatasync`, a device
-    /// flush).
+    /// Flush of written data and only the metadata that is required to read it (`fdatasync`, or a
+    /// flush of the device).
     DataSync,
 }
 
 impl Operation {
-    /// Returns true if the operation transfers data; flushes do not.
+    /// Returns true if the operation transfers data. A flush transfers no data.
     #[must_use]
     pub const fn moves(self) -> bool {
         !matches!(self, Self::Sync | Self::DataSync)
     }
 }
 
-/// Read, write or flush of a trace.
+/// A read, write or flush in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Time of the request, on the trace's clock.
     pub at_ns: u64,
     /// Index of the device or file in [`TraceStatistics::volumes`].
     pub volume: u16,
-    /// First byte; 0 for a flush.
+    /// Offset of the first byte. It is 0 for a flush.
     pub offset_bytes: u64,
-    /// Bytes; 0 only for a flush.
+    /// Number of bytes. It is 0 only for a flush.
     pub size_bytes: u32,
     pub operation: Operation,
 }
@@ -166,16 +167,16 @@ pub struct Record {
 /// A device or file in a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Volume {
-    /// Name in the trace.
+    /// Name of the device or file in the trace.
     pub name: String,
-    /// Number of reads and writes.
+    /// Number of reads and writes on this device or file.
     pub operations: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceStatistics {
     pub format: Format,
-    /// Event type that represents operations, in blkparse output.
+    /// Stage of blkparse output whose events represent the operations.
     pub stage: Option<Stage>,
     /// SHA-256 of the file.
     pub sha256: String,
@@ -187,7 +188,7 @@ pub struct TraceStatistics {
     /// Devices or files, in order of their first appearance.
     pub volumes: Vec<Volume>,
     pub flushes: u64,
-    /// Skipped operations, by name.
+    /// Number of skipped operations, by name.
     pub left_out: BTreeMap<String, u64>,
     /// True if the trace has request times.
     pub timed: bool,
@@ -195,8 +196,8 @@ pub struct TraceStatistics {
 
 /// Content of a line.
 enum Line {
-    /// Read or write, without its volume number. If `flush_before` is true, earlier writes are
-    /// flushed first.
+    /// A read or write, whose volume number is not yet set. If `flush_before` is true, a flush of
+    /// earlier writes precedes it.
     Moves {
         at_ns: u64,
         offset_bytes: u64,
@@ -204,25 +205,24 @@ enum Line {
         operation: Operation,
         flush_before: bool,
     },
-    /// Flush of the volume.
+    /// A flush of the volume.
     Flushes { at_ns: u64, operation: Operation },
     /// Skipped operation.
     Left(&'static str),
-    /// Line to ignore: a header, a summary, or another event of an operation.
+    /// The line is ignored, because it is a header, a summary, or an event of another stage.
     Nothing,
-    /// Line that does not match the format.
+    /// The line does not match the format.
     Unreadable,
 }
 
-/// Parser for lines of one format.
+/// Parser for the lines of a format.
 trait Form {
-    /// Parses a line. The name of its device or file is stored in `volume`, which is initially
-    /// empty.
+    /// Parses a line. Sets `volume`, which is initially empty, to the name of the device or file.
     fn line(&mut self, line: &str, volume: &mut String) -> Line;
 }
 
-/// Reads a trace and passes its reads, writes and flushes to `each` in file order, which may differ
-/// from time order. Stops when `each` returns false.
+/// Reads a trace, and calls `each` for every read, write and flush. The order is that of the file,
+/// in which times may decrease. Stops when `each` returns false.
 ///
 /// # Errors
 /// The file cannot be read, has no known trace format, or contains no read or write.
@@ -247,7 +247,7 @@ pub fn read(
         let account = parse(&mut raw, each).map_err(wrong)?;
         (account, raw)
     };
-    // Hash the remaining bytes too, because the digest must include the whole file.
+    // The remaining bytes are also hashed, because the digest is that of the whole file.
     let mut raw = raw;
     std::io::copy(&mut raw, &mut std::io::sink()).map_err(unread)?;
     let HashingReader { digest, bytes, .. } = raw.into_inner();
@@ -267,7 +267,8 @@ pub fn read(
     Ok(account)
 }
 
-/// Detects the format of a trace, and for blkparse the event type that represents operations.
+/// Detects the format of a trace. For blkparse output, also detects the stage whose events
+/// represent the operations.
 #[must_use]
 pub fn detect(head: &[u8]) -> Option<(Format, Option<Stage>)> {
     let text = String::from_utf8_lossy(head);
@@ -291,7 +292,7 @@ pub fn detect(head: &[u8]) -> Option<(Format, Option<Stage>)> {
     stage.map(|stage| (Format::Blkparse, Some(stage)))
 }
 
-/// Detects a trace with a line of comma-separated fields per operation.
+/// Detects the format of a trace in which each operation is a line of comma-separated fields.
 fn table_format(line: &str) -> Option<Format> {
     let formats: [(fn(&str) -> bool, Format); 5] = [
         (msr::is_line, Format::Msr),
@@ -303,7 +304,8 @@ fn table_format(line: &str) -> Option<Format> {
     formats.iter().find(|(is, _)| is(line)).map(|(_, format)| *format)
 }
 
-/// Returns the reason why a file that starts like this cannot be read as a trace, and a hint.
+/// For a file that cannot be read as a trace, returns the reason and a hint. `head` is the start of
+/// the file.
 #[must_use]
 pub fn refusal(head: &[u8]) -> String {
     if head.starts_with(&ZSTD) {
@@ -322,14 +324,14 @@ pub fn refusal(head: &[u8]) -> String {
     format!("has no known trace format; the known formats are {}", known.join(", "))
 }
 
-/// Returns true if a file that starts like this is a trace, plain or gzipped.
+/// Returns true if the start of a file shows that it is a trace. The file may be gzipped.
 #[must_use]
 pub fn opens(head: &[u8]) -> bool {
     if !head.starts_with(&GZIP) {
         return detect(head).is_some();
     }
     let mut unpacked = Vec::new();
-    // The truncated input ends in an error, but the data before it is available.
+    // Reading the truncated input ends in an error, but the data before its end is available.
     let _ = MultiGzDecoder::new(head).take(HEAD_BYTES as u64).read_to_end(&mut unpacked);
     detect(&unpacked).is_some()
 }
@@ -374,8 +376,8 @@ fn parse<R: Read>(
 struct Reading {
     account: TraceStatistics,
     numbers: BTreeMap<String, u16>,
-    /// Name and number of the last line's volume, because consecutive lines usually have the same
-    /// volume.
+    /// Name and number of the previous line's volume. They are kept because consecutive lines
+    /// usually have the same volume.
     last: (String, u16),
     first_ns: Option<u64>,
 }
@@ -507,7 +509,7 @@ impl Reading {
     }
 }
 
-/// A reader that hashes all bytes that it reads.
+/// Reader that computes the hash of all bytes that it reads.
 struct HashingReader {
     file: File,
     digest: Sha256,

@@ -1,12 +1,12 @@
-//! Files that Plimsoll cannot read: their probable format, the command to use instead, and whether
-//! they look like a result.
+//! Describes files that Plimsoll cannot read. It determines the probable format, a command to use
+//! instead, and whether the file looks like a result.
 
 use crate::{text, trace};
 
-/// Test of a file, based on the start of its text.
+/// Function that tests the start of a file's text.
 type Is = fn(&str) -> bool;
 
-/// Tools whose results Plimsoll cannot read, each with words that only this tool prints.
+/// Tools whose results Plimsoll cannot read. Each has words that no other tool prints.
 const TOOLS: &[(&str, Is)] = &[
     ("rados bench", |t| t.contains("Total time run:") && t.contains("made:")),
     ("YCSB", |t| t.contains("[OVERALL], ")),
@@ -30,17 +30,17 @@ const TOOLS: &[(&str, Is)] = &[
     ("nvme-cli or smartctl", |t| t.contains("percentage_used") && t.contains("power_on_hours")),
 ];
 
-/// Output of monitors, job files and logs, which are not the results of a load.
+/// Files that are not results of a load, such as output of monitors, job files and logs.
 const OTHERS: &[(Is, &str)] = &[
-    (is_job, "it is a fio job, not a result: run `plimsoll plan import FILE`"),
+    (is_job, "it is a fio job, not a result; to convert it, run `plimsoll plan import FILE`"),
     (
         |t| t.contains("%util") && (t.contains("r/s") || t.contains("rkB/s")),
-        "it seems to be output of iostat, not a result: run the load under `plimsoll observe`, \
+        "it seems to be output of iostat, not a result; run the load with `plimsoll observe`, \
          which reads the same counters",
     ),
     (
         |t| t.contains("\"sysstat\"") || t.contains("\"disk_device\""),
-        "it is JSON of iostat, not a result: run the load under `plimsoll observe`, which reads \
+        "it is JSON of iostat, not a result; run the load with `plimsoll observe`, which reads \
          the same counters",
     ),
     (
@@ -49,21 +49,21 @@ const OTHERS: &[(Is, &str)] = &[
     ),
     (
         |t| t.contains("-----memory----------") && t.contains("---swap--"),
-        "it seems to be output of vmstat, not a result: run the load under `plimsoll observe`",
+        "it seems to be output of vmstat, not a result; run the load with `plimsoll observe`",
     ),
     (
         |t| t.lines().any(|l| l.starts_with("# HELP ") || l.starts_with("# TYPE ")),
-        "it seems to contain Prometheus metrics, not a result: add the metrics to a plan \
+        "it seems to contain Prometheus metrics, not a result; add the endpoint to a plan \
          (`[[observe.metrics]]`)",
     ),
     (
         |t| t.lines().any(|l| l.starts_with("fio: ")),
-        "it contains only messages of a failed fio run: run fio again with --output-format=json \
+        "it contains only messages of a failed fio run; run fio again with --output-format=json \
          --output=FILE",
     ),
 ];
 
-/// Binary files, recognised by their first bytes.
+/// Formats of binary files, which are recognised by their first bytes.
 const BINARIES: &[(&[u8], &str)] = &[
     (
         &[0x28, 0xb5, 0x2f, 0xfd],
@@ -83,7 +83,7 @@ const BINARIES: &[(&[u8], &str)] = &[
     (b"SQLite format 3", "it is a SQLite database: export its results as CSV"),
 ];
 
-/// Words that occur in the names of a result's figures.
+/// Words that occur in the names of figures in a result.
 const FIGURES: [&str; 8] = [
     "throughput",
     "bandwidth",
@@ -95,8 +95,8 @@ const FIGURES: [&str; 8] = [
     "partial_failure",
 ];
 
-/// Returns the probable format of a file that cannot be read, and a hint; `None` if the format is
-/// unknown.
+/// Returns the probable format of a file that cannot be read, and a hint. Returns `None` if the
+/// format is unknown.
 #[must_use]
 pub fn refusal(head: &[u8]) -> Option<String> {
     if let Some((_, says)) = BINARIES.iter().find(|(magic, _)| head.starts_with(magic)) {
@@ -109,28 +109,28 @@ pub fn refusal(head: &[u8]) -> Option<String> {
     let text = text::decode(head)?;
     let text = text.as_ref();
     if text.trim().is_empty() {
-        return Some("it is empty: the tool wrote no result".to_owned());
+        return Some("it is empty, so the tool wrote no result".to_owned());
     }
     if let Some((name, _)) = TOOLS.iter().find(|(_, is)| is(text)) {
         return Some(format!(
-            "it seems to be output of {name}, which is not read: run the load with fio \
-             (--output-format=json), or enter the figures with `plimsoll audit --iops N --size \
-             4KiB --latency 1ms --depth N` or in a table (CSV)"
+            "it seems to be output of {name}, which Plimsoll cannot read; run the load with fio \
+             (--output-format=json), or enter the figures in a table (CSV) or with `plimsoll audit \
+             --iops N --size 4KiB --latency 1ms --depth N`"
         ));
     }
     if let Some((_, says)) = OTHERS.iter().find(|(is, _)| is(text)) {
         return Some((*says).to_owned());
     }
     (is_structured(text) && has_figures(text)).then(|| {
-        "it looks like a result, but its format is unknown: copy its figures into a table (CSV \
-         with columns such as IOPS, block size, MB/s, latency), or enter them with `plimsoll \
-         audit --iops N --size 4KiB --latency 1ms`"
+        "it looks like a result, but its format is unknown; copy its figures into a table (CSV \
+         with columns such as IOPS, block size, MB/s, latency), or enter them with `plimsoll audit \
+         --iops N --size 4KiB --latency 1ms`"
             .to_owned()
     })
 }
 
-/// Returns true if the text is the output of a benchmark, or data that contains names of figures.
-/// Jobs, traces, logs and web pages in a directory are not results.
+/// Returns true if the text is the output of a benchmark, or data with the names of figures. It
+/// returns false for jobs, traces, logs and web pages.
 #[must_use]
 pub fn looks_like_result(head: &[u8]) -> bool {
     let Some(text) = text::decode(head) else { return false };
@@ -149,7 +149,7 @@ fn is_job(text: &str) -> bool {
         })
 }
 
-/// Returns true if the text is JSON, XML, YAML, or a table with a heading.
+/// Returns true if the text is JSON, XML, YAML or a table with headings.
 fn is_structured(text: &str) -> bool {
     let text = text.trim_start();
     let list = |rest: &str| rest.trim_start().starts_with(['{', '[', '"']);
@@ -172,8 +172,8 @@ fn is_yaml(text: &str) -> bool {
     text.lines().any(|line| line.trim_end().ends_with(':')) && lines.all(plain)
 }
 
-/// Returns true if the first lines contain as many commas as the heading, and the heading contains
-/// the names of two figures.
+/// Returns true if the heading names at least two figures, and the next lines contain the same
+/// number of commas as the heading.
 fn is_csv(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let Some(heading) = lines.next() else { return false };

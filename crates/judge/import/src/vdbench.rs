@@ -1,8 +1,9 @@
-//! vdbench (Oracle): the flat file, and the lines of `summary.html`, `totals.html` and the
-//! terminal.
+//! Results of vdbench (Oracle). They are in the flat file, in `summary.html` and `totals.html`, and
+//! in the terminal output.
 //!
-//! Both have one line per measured interval, and one line of averages (`avg_2-5`). Times are in ms.
-//! Bandwidth is in MiB/s, or in MB/s (1000²) if the heading says so. All numbers are rounded.
+//! Each form has a line for each measured interval, and a line with averages (`avg_2-5`). Times are
+//! in ms. Bandwidth is in MiB/s, or in MB/s (1000²) if the heading states this. All numbers are
+//! rounded.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +16,11 @@ use crate::parts::{Digits, figure, latency, source};
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_MS: f64 = 1e6;
 const DAY_S: f64 = 86_400.0;
-/// Maximum relative deviation of averages from the mean over the intervals, because the lengths of
-/// intervals vary.
+/// Maximum relative deviation of averages from the mean over the intervals. They differ because the
+/// lengths of the intervals vary.
 const AVERAGE_SLACK: f64 = 0.02;
-/// Maximum relative deviation of the queue depth from rate × response time, because vdbench
-/// computes them from different sums.
+/// Maximum relative deviation of the queue depth from rate × response time. They differ because
+/// vdbench computes them from different sums.
 const QUEUE_SLACK: f64 = 0.05;
 
 /// Returns true if the text contains the heading of the flat file.
@@ -40,8 +41,8 @@ pub fn is_summary(text: &str) -> bool {
     false
 }
 
-/// Returns the column names in lower case. Since version 5.04.07, file system runs have column
-/// names in capitals.
+/// Returns the column names in lower case. Since version 5.04.07, the names for file system runs
+/// are in capitals.
 fn flat_header(line: &str) -> Option<Vec<String>> {
     let names: Vec<String> = line.split_whitespace().map(str::to_lowercase).collect();
     let has = |name: &str| names.iter().any(|other| other == name);
@@ -52,7 +53,7 @@ fn flat_header(line: &str) -> Option<Vec<String>> {
     fits.then_some(names)
 }
 
-/// First columns of a file system run, in order. The columns of single operations follow.
+/// First columns of a file system run, in their order. The columns for single operations follow.
 const FILE_SYSTEM: [&str; 13] = [
     "i/o rate",
     "resp time",
@@ -69,8 +70,8 @@ const FILE_SYSTEM: [&str; 13] = [
     "bytes i/o",
 ];
 
-/// Returns the column names from two heading lines. Each column except the interval has a word in
-/// each of these lines.
+/// Returns the column names from two heading lines. Each line contains a word for each column
+/// except the interval.
 fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
     let lower: Vec<&str> = below.split_whitespace().collect();
     if line.contains(".Interval.") && line.contains(".ReqstdOps.") {
@@ -86,7 +87,7 @@ fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
         .then(|| upper.iter().zip(&lower).map(|(a, b)| format!("{a} {b}")).collect())
 }
 
-/// Name of a column in the flat file, and its name in a summary.
+/// Names of columns, each in the flat file and in a summary.
 const NAMES: &[(&str, &str)] = &[
     ("rate", "i/o rate"),
     ("mb/sec", "MB/sec 1024**2"),
@@ -110,16 +111,16 @@ const NAMES: &[(&str, &str)] = &[
 struct Row<'t> {
     /// Time of day, in s.
     at_s: f64,
-    /// Interval `3`, or `avg_2-5`.
+    /// Number of the interval, such as `3`, or the range of an average, such as `avg_2-5`.
     interval: &'t str,
     cells: BTreeMap<String, &'t str>,
     line: usize,
-    /// Bytes per unit of bandwidth.
+    /// Number of bytes in a unit of bandwidth.
     mega: f64,
 }
 
 impl Row<'_> {
-    /// Parses a number; `None` for `n/a` or `NaN`.
+    /// Parses a number. Returns `None` for `n/a` and `NaN`.
     fn figure(&self, name: &str, unit: f64) -> Option<Figure> {
         let text = self.cells.get(name)?;
         figure(text, Digits::Rounded, unit, format!("line {} ({name})", self.line))
@@ -138,7 +139,7 @@ fn time_of_day_s(text: &str) -> Option<f64> {
     Some(next()? * 3600.0 + next()? * 60.0 + next()?)
 }
 
-/// Reads the flat file: one result per run.
+/// Reads the flat file, and returns a result for each run.
 ///
 /// # Errors
 /// The file contains no run.
@@ -167,7 +168,7 @@ pub fn read_flat(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     results(runs, "vdbench flat file", file)
 }
 
-/// Reads a summary: one result per run.
+/// Reads a summary, and returns a result for each run.
 ///
 /// # Errors
 /// The text contains no run.
@@ -223,7 +224,7 @@ fn results(
     let mut all = Vec::new();
     for (index, (name, rows)) in runs.iter().enumerate() {
         let Some(reported) = result(name, rows, format, file) else { continue };
-        // Runs with the same name (in a loop) are distinguished by number.
+        // Runs with the same name, which a loop creates, are distinguished by a number.
         let twice = runs.iter().filter(|(other, _)| other == name).count() > 1;
         let place = if twice { format!("{name} #{}", index + 1) } else { name.clone() };
         let place = (several && !place.is_empty()).then_some(place);
@@ -258,14 +259,14 @@ fn result(name: &str, rows: &[Row<'_>], format: &str, file: &str) -> Option<Tool
     } else {
         reported
             .remarks
-            .push("the output contains no line of averages: the run did not finish".into());
+            .push("the output contains no line with averages, so the run did not finish".into());
     }
     part.series = series(&intervals, &starts, length_s);
     reported.parts.push(part);
     Some(reported)
 }
 
-/// Returns the seconds since the end of the first interval, also across midnight.
+/// Returns the seconds since the end of the first interval. The run may extend past midnight.
 fn times(intervals: &[&Row<'_>]) -> Vec<f64> {
     let mut days = 0.0;
     let mut last = f64::NEG_INFINITY;
@@ -284,7 +285,7 @@ fn positive(figure: Option<Figure>) -> Option<Figure> {
     figure.filter(|figure| figure.value > 0.0)
 }
 
-/// Returns the mean size of all operations, truncated or rounded to a whole number.
+/// Returns the mean size of all operations. vdbench truncates or rounds it to a whole number.
 fn mean_size(size: Figure) -> Figure {
     Figure { least: size.value - 1.0, most: size.value + 1.0, ..size }
 }
@@ -319,7 +320,7 @@ fn operations(row: &Row<'_>) -> Vec<Operation> {
     if let [_, only] = &mut operations[..] {
         only.size_bytes = positive(transfer).map(mean_size);
     }
-    // In a file system run the first operation is the total, which includes the reads and writes.
+    // In a file system run, the first operation is the total, which includes the reads and writes.
     if operations.len() > 1 {
         operations.remove(0);
     }
@@ -329,7 +330,7 @@ fn operations(row: &Row<'_>) -> Vec<Operation> {
 fn combined(row: &Row<'_>, intervals: &[&Row<'_>]) -> Vec<Aggregate> {
     let mut combined = Vec::new();
     let ms = |name: &str| positive(row.figure(name, NS_PER_MS));
-    // A file system run may request operations other than reads and writes.
+    // A file system run may contain operations other than reads and writes.
     let divided = row.figure("read_rate", 1.0).is_none();
     if let (Some(total), Some(read), Some(write), true) =
         (ms("resp"), ms("read_resp"), ms("write_resp"), divided)
@@ -404,7 +405,7 @@ fn series(intervals: &[&Row<'_>], starts: &[f64], length_s: Option<f64>) -> Vec<
                 field: format!("column {name}"),
                 interval_s: Some(length_s),
                 points,
-                // The averages exclude the first intervals, which are the warm-up.
+                // The averages exclude the first intervals, because these are the warm-up.
                 partial: true,
                 understates: false,
             });

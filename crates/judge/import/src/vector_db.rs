@@ -1,4 +1,4 @@
-//! Vector-database benchmark of MLPerf Storage: a JSON object with the result of one run.
+//! Vector-database benchmark of MLPerf Storage. Its result is a JSON object for each run.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Complaint, Figure, Formula, Kind, Operation, Part, Stage, ToolResult, Weight,
@@ -12,7 +12,7 @@ const NS_PER_MS: f64 = 1e6;
 const QPS_STEP: f64 = 0.01;
 const TIME_STEP_S: f64 = 0.01;
 
-/// Returns true if a text begins like a result of the vector-database benchmark.
+/// Returns true if the beginning of a text is that of a result of the vector-database benchmark.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("\"throughput_qps\"") && text.contains("\"total_queries\"")
@@ -30,7 +30,7 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         ToolResult::new(source("vector-database benchmark", "vector-database JSON", file));
     let mut queries = Operation::of(Kind::Other("queries".into()));
     queries.count.extend(root.key("total_queries").exact());
-    // The figures have two decimals, but JSON omits trailing zeroes.
+    // The figures were rounded to two decimals, but JSON omits trailing zeroes.
     let rate = root.key("throughput_qps").exact();
     queries.rate_per_s.extend(rate.map(|rate| within(rate, QPS_STEP)));
     let ms = |name: &str| root.key(name).float().map(|value| value.scaled(NS_PER_MS));
@@ -53,8 +53,8 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     if recall.number() == Some(0.0) {
         reported.complaints.push(Complaint {
             weight: Weight::Invalid,
-            says: "the recall is 0: no query found any of its neighbours, so the rate counts only \
-                wrong results"
+            says: "the recall is 0, so no query found any of its neighbours, and the rate counts \
+             only wrong results"
                 .into(),
             field: recall.path().to_owned(),
         });
@@ -63,7 +63,8 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// Checks the recalls, which are shares: their mean must be between the smallest and the largest.
+/// Checks the recalls, which are shares. Their mean must be between the smallest and the largest
+/// recall.
 fn recalls(reported: &mut ToolResult, recall: &JsonNode<'_, '_>) {
     let of = |name: &str| recall.key(name).float();
     let mut between = |what: &str, total: Figure, of: Vec<Figure>| {
@@ -81,7 +82,7 @@ fn recalls(reported: &mut ToolResult, recall: &JsonNode<'_, '_>) {
     }
 }
 
-/// Creates a figure whose last printed digit may be rounded.
+/// Creates a figure whose last printed digit was rounded.
 fn within(figure: Figure, step: f64) -> Figure {
     Figure { least: figure.value - step, most: figure.value + step, ..figure }
 }

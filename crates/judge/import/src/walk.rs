@@ -1,8 +1,9 @@
-//! Files of a study: single files, directories, and archives (tar, tar.gz, zip, gzip).
+//! Finds the files of a study. These are single files, and the files in directories and archives
+//! (tar, tar.gz, zip, gzip).
 //!
 //! Archives are never unpacked to disk. A file is read completely only if its first bytes may be
-//! the start of a result, because a directory of results may also contain the measured files, which
-//! can have any size.
+//! the start of a result. A directory of results may also contain the files that the benchmark
+//! wrote, which can have any size.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -10,29 +11,29 @@ use std::path::Path;
 
 use crate::ImportError;
 
-/// Number of bytes that are read to detect the format.
+/// Number of bytes from which the format of a file is detected.
 pub const HEAD_BYTES: usize = 64 << 10;
-/// Maximum size of a result. It is large, because a log may contain every operation.
+/// Maximum size of a result. It is large, because a log may have a line for every operation.
 const FILE_BYTES_MAX: u64 = 1 << 30;
-/// Maximum total size of the files in an archive, as protection against archive bombs.
+/// Maximum total size of the files in an archive. This limit protects against archive bombs.
 const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
-/// Maximum nesting of archives.
+/// Maximum nesting depth of archives.
 const NESTING_MAX: usize = 3;
-/// Maximum depth of directories.
+/// Maximum nesting depth of directories.
 const DEPTH_MAX: usize = 64;
 
 /// Receiver of the files that the walk finds.
 pub trait Visitor {
-    /// Returns true if a file that starts like this should be read.
+    /// Returns true if the file with this start must be read completely.
     fn wants(&mut self, path: &str, head: &[u8]) -> bool;
-    /// Receives a requested file.
+    /// Receives the content of a file.
     fn take(&mut self, path: &str, bytes: &[u8]);
     /// Receives the reason why a file could not be read.
     fn failed(&mut self, path: &str, says: String);
 }
 
-/// Visits `root` or its content, in order of names. If `root` is a file, paths are relative to its
-/// parent; if it is a directory, they are relative to `root`.
+/// Visits `root` or the files in it, in the order of their names. If `root` is a file, paths are
+/// relative to its parent directory. If it is a directory, they are relative to `root`.
 ///
 /// # Errors
 /// The root does not exist.
@@ -71,7 +72,7 @@ fn directory(path: &Path, relative: &str, depth: usize, visitor: &mut dyn Visito
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         let below = if relative.is_empty() { name.clone() } else { format!("{relative}/{name}") };
-        // Links are not followed, because they may form cycles or lead out of the study.
+        // Links are not followed, because they may form cycles or refer to files outside the study.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => directory(&entry.path(), &below, depth + 1, visitor),
             Ok(kind) if kind.is_file() => file(&entry.path(), &below, visitor),
@@ -95,8 +96,8 @@ fn file(path: &Path, relative: &str, visitor: &mut dyn Visitor) {
     }
 }
 
-/// Reads a file: its start and, if the visitor requests them or the file is an archive, the
-/// remaining bytes.
+/// Reads the start of a file. Reads the remaining bytes only if the visitor requests them, or if
+/// the file is an archive.
 fn read(
     mut source: &mut dyn Read,
     length: u64,

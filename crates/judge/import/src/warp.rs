@@ -1,4 +1,4 @@
-//! warp (MinIO): its JSON (`warp analyze --json`), of version 1 and earlier.
+//! JSON of warp (MinIO), from `warp analyze --json` of version 1 and earlier versions.
 //!
 //! Amounts and operations are totals over `measure_duration_millis`. Request times are in ms.
 
@@ -11,11 +11,12 @@ use crate::json::JsonNode;
 use crate::parts::{latency, percentile, source, unix_s};
 
 const NS_PER_MS: f64 = 1e6;
-/// Maximum relative excess of operations in flight over the number of threads. Request times
-/// include the whole run, but rates only the time during which all threads ran.
+/// Maximum relative amount by which the computed number of operations in flight may exceed the
+/// number of threads. Request times are from the whole run, but rates from only the time during
+/// which all threads ran.
 const FLIGHT_SLACK: f64 = 0.1;
 
-/// Returns true if a text begins like warp's JSON.
+/// Returns true if the beginning of a text is that of warp's JSON.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("\"measure_duration_millis\"")
@@ -30,7 +31,7 @@ pub fn is(root: &JsonNode<'_, '_>) -> bool {
         || root.key("operations").items().any(|operation| operation.key("throughput").exists())
 }
 
-/// Reads the result: one part per kind of operation.
+/// Reads the result, which has a part for each kind of operation.
 #[must_use]
 pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("warp", "warp JSON", file));
@@ -55,7 +56,7 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         }
     }
     if root.key("final").bool() == Some(false) {
-        reported.remarks.push("the file was written before the run had finished".into());
+        reported.remarks.push("the file was written before the end of the run".into());
     }
     reported
 }
@@ -112,12 +113,13 @@ fn part(reported: &mut ToolResult, name: &str, at: &JsonNode<'_, '_>, paced: boo
     });
 }
 
-/// Returns the throughput of each host over the run; `None` if a host states no throughput.
+/// Returns the throughput of each host over the run. Returns `None` if the throughput of a host is
+/// missing.
 fn throughput_by_host(at: &JsonNode<'_, '_>, field: &str) -> Vec<Figure> {
     let hosts: Vec<JsonNode<'_, '_>> =
         at.key("throughput_by_host").entries().map(|(_, host)| host).collect();
     let window = at.key("throughput").key("measure_duration_millis").number();
-    // If the hosts measured over different times, their rates cannot be added.
+    // If the hosts measured over different times, the sum of their rates has no meaning.
     let alike = |host: &JsonNode<'_, '_>| {
         let own = host.key("measure_duration_millis").number();
         own.zip(window).is_some_and(|(a, b)| (a / b - 1.0).abs() < 0.01)
@@ -127,8 +129,8 @@ fn throughput_by_host(at: &JsonNode<'_, '_>, field: &str) -> Vec<Figure> {
     if all.len() == hosts.len() { all } else { Vec::new() }
 }
 
-/// Returns the request latency. If there are several lists, it contains only their extremes and
-/// mean.
+/// Returns the latency of requests. If the result has several lists of latencies, only their
+/// extremes and their mean are used.
 fn requests(at: &JsonNode<'_, '_>) -> Option<Latency> {
     let mut all: Vec<JsonNode<'_, '_>> = Vec::new();
     for (_, segments) in at.key("requests_by_client").entries() {

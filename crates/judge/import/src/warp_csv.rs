@@ -1,5 +1,6 @@
-//! warp (MinIO): the CSV with its segments (`warp analyze --analyze.out=FILE`), and the CSV with
-//! every operation, from its `.csv.zst` files.
+//! CSV files of warp (MinIO). One kind contains segments of the run (`warp analyze
+//! --analyze.out=FILE`). The other kind contains every operation, and comes from the `.csv.zst`
+//! files.
 //!
 //! The bytes of a segment include parts of operations that started before the segment or ended
 //! after it. The rate counts the operations that ended within the segment.
@@ -15,11 +16,11 @@ use crate::parts::{Columns, Digits, latency, percentile, source, unix_s};
 
 const MIB: f64 = 1024.0 * 1024.0;
 const NS_PER_S: f64 = 1e9;
-/// Maximum relative deviation of a rate from the quotient that it is computed from. It is small,
-/// because doubles are printed with all digits.
+/// Maximum relative deviation of a rate from the quotient from which it was computed. It is small,
+/// because warp prints all digits of a double.
 const DOUBLES: f64 = 1e-9;
-/// Maximum relative deviation of the durations from end − start, because times are doubles in
-/// seconds.
+/// Maximum relative deviation of a duration from end − start. They differ because the times are
+/// doubles in seconds.
 const TIMES: f64 = 1e-3;
 
 /// Returns true if the text is the CSV of segments.
@@ -50,7 +51,7 @@ fn header(text: &str) -> Option<Vec<&str>> {
     (names.len() > 8).then_some(names)
 }
 
-/// Returns the rows below the header, with their line numbers. Comments begin with `#`.
+/// Returns the rows after the header, each with its line number. Comments begin with `#`.
 fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String> {
     let mut rows = Vec::new();
     let by = separator(text.lines().next().unwrap_or_default());
@@ -61,7 +62,7 @@ fn rows<'t>(text: &'t str, names: &[&'t str]) -> Result<Vec<Columns<'t>>, String
         let cells: Vec<&str> = line.split(by).map(|cell| cell.trim_matches('"')).collect();
         if cells.len() < names.len() {
             return Err(format!(
-                "line {}: {} columns instead of {}: the file is truncated",
+                "line {} has {} columns instead of {}, so the file is truncated",
                 index + 1,
                 cells.len(),
                 names.len()
@@ -80,7 +81,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-/// Sums over the segments for one kind of operation, and the intervals of these segments.
+/// Sums over all segments of a kind of operation, and the intervals of these segments.
 #[derive(Default)]
 struct Segments {
     seconds: f64,
@@ -93,7 +94,7 @@ struct Segments {
     start_unix_s: Option<f64>,
 }
 
-/// Reads the CSV of segments: one part per kind of operation.
+/// Reads the CSV of segments. The result has a part for each kind of operation.
 ///
 /// # Errors
 /// The file is truncated, or contains no row with figures.
@@ -171,7 +172,7 @@ pub fn read_segments(text: &str, file: &str) -> Result<ToolResult, String> {
     if reported.parts.is_empty() { Err("no row contains figures".into()) } else { Ok(reported) }
 }
 
-/// All operations of the same kind.
+/// Sums over all operations of the same kind.
 #[derive(Default)]
 struct Operations {
     bytes: f64,
@@ -181,7 +182,7 @@ struct Operations {
     begin_s: Option<f64>,
     end_s: Option<f64>,
     threads: BTreeSet<(String, String)>,
-    /// Times of starts (+1) and ends (-1), in s.
+    /// Times in s at which an operation starts (+1) or ends (-1).
     edges: Vec<(f64, i32)>,
 }
 
@@ -196,7 +197,7 @@ fn most_at_once(edges: &mut [(f64, i32)]) -> f64 {
     f64::from(most)
 }
 
-/// Reads the CSV of operations: one part per kind.
+/// Reads the CSV of operations. The result has a part for each kind of operation.
 ///
 /// # Errors
 /// The file is truncated, or contains no operation.
@@ -256,7 +257,8 @@ pub fn read_operations(text: &str, file: &str) -> Result<ToolResult, String> {
             of: vec![Figure::exact(sums.by_times_ns, "end - start")],
             slack: TIMES,
         });
-        // Thread numbers are not reliable: older versions use the same number for all uploads.
+        // The thread numbers are not reliable, because older versions use the same number for all
+        // uploads.
         let threads = sums.threads.len() as f64;
         let overlap = most_at_once(&mut sums.edges);
         let most = match overlap > threads {

@@ -1,7 +1,7 @@
-//! warp (MinIO): the text output of `warp analyze`.
+//! Text output of `warp analyze` (warp, MinIO).
 //!
-//! It contains the average of each operation, and the fastest, median and slowest segment of the
-//! run.
+//! It contains the average rate of each operation, and the rate in the fastest, median and slowest
+//! segment of the run.
 
 use plimsoll_evidence::tool_result::{
     Complaint, Figure, Kind, Operation, Part, SampleStatistics, ToolResult, Weight,
@@ -10,8 +10,8 @@ use plimsoll_evidence::tool_result::{
 use crate::number;
 use crate::parts::{Digits, figure, source};
 
-/// Maximum ratio of mean to median over the segments. If the ratio is larger, the mean describes no
-/// part of the run.
+/// Maximum ratio of the mean to the median of all segments. If the ratio is larger, the mean is not
+/// the rate of any part of the run.
 const MEAN_OVER_MEDIAN_MAX: f64 = 2.0;
 
 /// Returns true if the text is the output of `warp analyze`.
@@ -36,10 +36,10 @@ fn pair(text: &str, line: usize, name: &str) -> (Option<Figure>, Option<Figure>)
     (bandwidth, rate)
 }
 
-/// Reads the output: one part per kind of operation.
+/// Reads the output. The result has a part for each kind of operation.
 ///
 /// # Errors
-/// The text contains no average of an operation.
+/// The text contains no average rate.
 pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(source("warp", "warp text", file));
     let mut median: Option<Figure> = None;
@@ -81,7 +81,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
             reported.complaints.push(Complaint {
                 weight: Weight::Invalid,
                 says: format!(
-                    "{name}: the mean over the segments is {:.1} times their median, so a few \
+                    "{name}: the mean of all segments is {:.1} times their median, so a few \
                      segments dominate the mean",
                     mean.value / middle.value
                 ),
@@ -97,7 +97,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     reported.parts.retain(|part| part.operations.iter().any(|o| !o.bandwidth_per_s.is_empty()));
     if reported.parts.is_empty() {
-        Err("it contains no average of an operation".into())
+        Err("it contains no average rate of an operation".into())
     } else {
         Ok(reported)
     }

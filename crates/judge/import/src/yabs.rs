@@ -1,5 +1,5 @@
-//! YABS (M. Rowe, "Yet-Another-Bench-Script"): its table of fio's rates, with a column for each
-//! block size.
+//! Table of fio's rates that YABS prints (M. Rowe, "Yet-Another-Bench-Script"). It has a column for
+//! each block size.
 //!
 //! YABS shortens fio's KiB/s by powers of 1000, so `201.04 MB/s` is 201,040 KiB/s. Each block size
 //! is a separate run of fio with half reads and half writes.
@@ -17,13 +17,13 @@ pub fn is(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("fio Disk Speed Tests"))
 }
 
-/// Reads the table: one result per block size.
+/// Reads the table, and returns a result for each block size.
 ///
 /// # Errors
-/// The text contains no table of this kind.
+/// The text contains no such table.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all: Vec<ToolResult> = Vec::new();
-    // Indices of the results in the current rows.
+    // Indices of the results to which the current rows belong.
     let mut columns: Vec<usize> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let mut cells = line.split('|').map(str::trim);
@@ -53,7 +53,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             }
         }
     }
-    // The first operation contains only the size.
+    // The first operation is a placeholder that contains only the size.
     for part in all.iter_mut().flat_map(|result| &mut result.parts) {
         part.operations.remove(0);
     }

@@ -11,8 +11,8 @@ use plimsoll_plan::{Matrix, Pattern, Stream, Workload};
 
 /// Minimum share of the reference at which the load counts as using the whole capacity.
 const EVEN_SHARE_MIN: f64 = 0.5;
-/// The corresponding minimum share for a load that prefers some regions according to its plan, if
-/// the load also reaches all other regions.
+/// The same minimum share for a load whose plan prefers some regions. The load must also reach all
+/// other regions.
 const UNEVEN_SHARE_MIN: f64 = 0.05;
 /// Minimum share of the capacity that a load with preferred regions must reach.
 const REACH_SHARE_MIN: f64 = 0.9;
@@ -20,9 +20,10 @@ const REACH_SHARE_MIN: f64 = 0.9;
 const CORNER_SHARE_MAX: f64 = 0.05;
 /// Size of the blocks in which distinct bytes are counted.
 const BLOCK_BYTES: f64 = 4096.0;
-/// Maximum number of blocks that are counted exactly. Above it, only a sample is counted.
+/// Maximum number of blocks for an exact count. If there are more blocks, only a sample of them is
+/// counted.
 const BLOCKS_COUNTED: f64 = (1u64 << 21) as f64;
-/// Minimum number of expected blocks in a sample for a conclusion.
+/// A sample permits a conclusion only if it is expected to contain at least this number of blocks.
 const SAMPLE_MIN: f64 = 32.0;
 
 /// Bytes of the capacity that the load used.
@@ -92,8 +93,8 @@ fn only(bytes: u64) -> String {
     format!("; but the load used only {size} of it")
 }
 
-/// Returns the distinct bytes that were read or written. If only the separate numbers are recorded,
-/// the function returns the larger number, a lower bound.
+/// Returns the distinct bytes that were read or written. If the run recorded only one number for
+/// reads and one for writes, the function returns the larger number, which is a lower bound.
 fn touched_bytes(profile: &AccessProfile) -> Option<u64> {
     let larger = profile.working_set_read_bytes.max(profile.working_set_written_bytes);
     profile.working_set_bytes.or(larger)
@@ -103,8 +104,8 @@ fn io_streams(matrix: &Matrix) -> impl Iterator<Item = &Stream> {
     matrix.streams.iter().filter(|stream| stream.metadata_percent < 100.0)
 }
 
-/// Returns the number of bytes that the plan's operations may access; `None` if it is the whole
-/// device.
+/// Returns the number of bytes that the plan's operations may access; `None` if they may access the
+/// whole device.
 fn planned_bytes(matrix: &Matrix) -> Option<u64> {
     let of_stream = |stream: &Stream| {
         let files = &stream.files;

@@ -14,14 +14,15 @@ use crate::tail::Tail;
 use crate::verdict::{Check, Quantity};
 use crate::words::span;
 
-/// An open loop cannot exceed its target rate; a rate within this share of the target counts as
-/// reached. The pacing of the engine may cause an error of 0.5 %, and the target another 0.5 %.
+/// The rate of an open loop counts as reached if it is at most this share lower than its target
+/// rate. An open loop cannot exceed that rate. The engine's pacing may cause an error of 0.5 %, and
+/// the storage another 0.5 %.
 const OPEN_LOOP_SLACK: f64 = 0.01;
 
 /// Maximum number of intervals into which a measurement is divided for its statistics.
 const INTERVALS_MAX: u64 = 1_000;
 
-/// Name of the counter of page-fault stalls, and of its check.
+/// Name of the counter for page-fault stalls. The check of this counter has the same name.
 pub const STALLS: &str = "page_fault_stalls";
 
 const IOPS: &str = "achieved_iops";
@@ -30,10 +31,11 @@ const METADATA_OPS: &str = "achieved_metadata_ops";
 /// Name of the check for damaged pages.
 pub const CHECKSUMS: &str = "checksum_errors";
 
-/// Returns all checks of the requirement. For each field of the requirement, this function adds a
-/// check or names the check that includes it.
+/// Returns all checks of the requirement. Each field of the requirement has its own check, or a
+/// comment that says which check uses the field.
 pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: bool) -> Vec<Check> {
-    // There is no `..`, so that the compiler reports a new field that has no check.
+    // The pattern lists every field and has no `..`, so the compiler reports a new field without a
+    // check.
     let Requirement {
         iops_per_s,
         iops_from_workload: _, // source of `iops_per_s`
@@ -58,7 +60,7 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: b
             .map(|limit| latency(bundle, *latency_max_of_ns, limit, accepts_hidden_latency)),
     );
     checks.extend(page_fault_stalls_max_per_s.map(|limit| stalls(bundle, limit)));
-    // A model has no data that could be checked.
+    // A simulated storage system stores no data that could be checked.
     let has_data = bundle.run.driver != Driver::Model;
     if has_data && matches!(bundle.plan.workload, Workload::Mailbox(_)) {
         checks.push(checksum_errors(bundle));
@@ -149,14 +151,15 @@ const TIMES_LONGER_MAX: f64 = 1_000.0;
 /// with the square root of the time. The intervals of dependent samples shrink more slowly, hence
 /// "about".
 fn deciding_time_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
-    // The end of the interval that is past the limit must move back to the limit.
+    // One end of the interval is on the wrong side of the limit. A longer measurement must move it
+    // back to the limit.
     let half = if limit > mean { ends[1] - mean } else { mean - ends[0] };
     let times = (half / (limit - mean)).powi(2);
     (times > 1.0 && times <= TIMES_LONGER_MAX).then(|| (measured_ns as f64 * times).ceil() as u64)
 }
 
-/// Returns the measurement time for the number of I/Os that a percentile requires (ten above the
-/// percentile).
+/// Returns the measurement time that yields enough I/Os for a percentile. A percentile requires ten
+/// I/Os that are slower.
 fn enough_ns(bundle: &Bundle, count: u64, statistic: LatencyStatistic) -> Option<u64> {
     let needed = 10.0 / (1.0 - statistic.quantile()?);
     let measured_ns = measured(bundle)?.duration_ns;
@@ -225,7 +228,8 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     let verify = bundle.run.phases.iter().find(|p| p.kind == PhaseKind::Verify && p.reached);
     let whole = verify.filter(|_| checks.pages_checked.is_some() && checks.errors == 0);
     let held_bytes: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_final).sum();
-    // Streams share a device, so the sum can exceed its size.
+    // Several streams may share one device, so the sum of their sizes can exceed the size of the
+    // device.
     let kept_bytes = whole.map(|phase| phase.read_bytes.min(held_bytes));
     let used = capacity_use::used_capacity(bundle, limit_bytes, held_bytes);
     let measured_bytes = kept_bytes.zip(used.bytes).map(|(kept, used)| kept.min(used));
@@ -240,8 +244,8 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     Check::undecided("capacity", quantity, true).with_result(ok).with_note(note)
 }
 
-/// Returns the classes that must each meet the limit. In a common percentile, fast metadata
-/// operations or fast reads could hide slow writes.
+/// Returns the classes of operations that must each meet the limit. If one percentile included all
+/// classes, fast reads or metadata operations could hide slow writes.
 fn classes_of(class: LatencyClass) -> &'static [LatencyClass] {
     use LatencyClass::{All, DbRead, DbWrite, FirstByte, LogWrite, Metadata, Read, Sync, Write};
     match class {
@@ -279,14 +283,15 @@ struct InstanceResult {
     within: Option<bool>,
     interval: Option<[f64; 2]>,
     note: String,
-    /// Reason why the limit is undecided if stalls may have held back operations. The plan can
-    /// accept this.
+    /// Set if stalls may have held back operations: the reason why the limit is then undecided. The
+    /// plan can accept this doubt.
     hidden_latency: Option<String>,
 }
 
 impl InstanceResult {
-    /// Rank of the instance; the instance with the highest rank decides the check. Instances that
-    /// exceed the limit have the highest rank, then undecided instances, then the slowest instance.
+    /// Returns the rank of the instance. The instance with the highest rank decides the check.
+    /// Instances that exceed the limit have the highest rank, then undecided instances, then the
+    /// slowest instance.
     fn rank(&self) -> (u8, u64) {
         let rank = match (self.within, self.measured_ns) {
             (Some(false), _) => 3,
@@ -325,7 +330,7 @@ impl InstanceResult {
 
 /// Checks a latency limit for each database, as Jetstress does. The check shows the figure of the
 /// slowest database. It fails if any instance certainly exceeds the limit, and is undecided if any
-/// instance is undecided. Both apply even if another instance is slower.
+/// instance is undecided. Such an instance decides the check even if another instance is slower.
 fn latency(
     bundle: &Bundle,
     max_of_ns: u64,
@@ -353,8 +358,8 @@ fn latency(
     let mut results: Vec<InstanceResult> =
         classes_of(limit.class).iter().flat_map(of_class).collect();
     if limit.class == LatencyClass::All {
-        // Removes classes without operations if another class has operations: the mix may be 99.9 :
-        // 0.1.
+        // Removes classes without operations if at least one class has operations. In a mix of 99.9
+        // : 0.1, the rare class may have none.
         let some = results.iter().any(|result| result.count > 0);
         results.retain(|result| result.count > 0 || !some);
     }
@@ -445,8 +450,9 @@ fn instance(
     result
 }
 
-/// Returns true and sets the result to failed if so many operations exceed the limit that the
-/// percentile must exceed it too. There may be too few samples for the percentile itself.
+/// If enough operations exceed the limit, the percentile must exceed it too. In this case the
+/// function sets the result to failed and returns true, even if there are too few samples for the
+/// percentile itself.
 fn breaks_with_few_samples(
     bundle: &Bundle,
     pick: Pick,

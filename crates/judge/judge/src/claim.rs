@@ -1,9 +1,9 @@
-//! Support of a claim by the evidence. The plan's vocabulary defines the claims.
+//! Degree to which the evidence supports a claim. The plan's vocabulary defines the claims.
 
 pub use plimsoll_plan::Claim;
 use serde::{Deserialize, Serialize};
 
-/// Support of a claim by the evidence.
+/// Degree to which the evidence supports a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClaimStatus {
     /// All mandatory rules of the claim passed.

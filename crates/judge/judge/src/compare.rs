@@ -3,7 +3,7 @@
 //! The requirement is checked first: if both sides meet it with headroom, the difference between
 //! them should not decide. The conditions are checked next: if they differ, there is no winner,
 //! unless the user accepted each difference. There is also no winner if a rule that affects
-//! comparisons is failed or unknown in a run, unless the user accepted this rule by name. The last
+//! comparisons fails or is unknown in any run, unless the user accepted the rule by name. The last
 //! step is the ratio of the runs' means with its confidence interval (Welch's t-test on the
 //! logarithms, [`crate::stats::welch`]). The difference is significant if it exceeds the scatter of
 //! the runs. With fewer than four runs per side, no difference is significant.
@@ -42,11 +42,11 @@ use crate::sweep::PointPlace;
 use crate::verdict::{Verdict, VerdictKind};
 use crate::words::many;
 
-/// Confidence of the intervals. If there are more than two sides, their comparisons share the error
-/// probability.
+/// Confidence level of the intervals. If there are more than two sides, all comparisons together
+/// may err with the remaining probability.
 const CONFIDENCE: f64 = 0.95;
 
-/// One side: an experiment's runs with their verdicts.
+/// One side of the comparison: the runs of an experiment with their verdicts.
 #[derive(Clone, Debug)]
 pub struct Side<'a> {
     /// Display name.
@@ -55,7 +55,7 @@ pub struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Returns the runs that completed. The comparison lists the other runs but does not use them.
+    /// Returns the completed runs. The comparison lists incomplete runs but does not use them.
     fn completed(&self) -> impl Iterator<Item = &(&Bundle, &Verdict)> {
         self.runs.iter().filter(|(bundle, _)| bundle.run.end.kind == EndKind::Completed)
     }
@@ -68,7 +68,7 @@ pub struct SideFigure {
     pub mean: Option<f64>,
     /// 95 % confidence interval of the mean (Student's t).
     pub interval: Option<[f64; 2]>,
-    /// Difference between maximum and minimum, divided by the mean.
+    /// Relative spread of the runs: largest minus smallest value, divided by the mean.
     pub spread: Option<f64>,
     /// Mean of this side divided by the mean of the first side.
     pub ratio: Option<f64>,
@@ -105,8 +105,8 @@ pub struct Comparison {
     pub winner: Option<String>,
     /// Headline sentence.
     pub reason: String,
-    /// Reason why the runs cannot be compared, independent of their figures: different conditions,
-    /// a failed or unknown rule, or a run that did not complete.
+    /// Reason why the runs cannot be compared, whatever their figures are: different conditions, a
+    /// failed or unknown rule, or an incomplete run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// Key of the deciding figure: the rate, or the first latency in an open loop.
@@ -120,11 +120,11 @@ pub struct Comparison {
     /// Conditions that differ.
     #[serde(rename = "unlike")]
     pub differences: Vec<ConditionDifference>,
-    /// Where two sides diverge, and the components of their difference. `None` if there are more
-    /// than two sides, or if a side has no run.
+    /// Explains where the two sides diverge, and of which parts their difference consists. `None`
+    /// if there are more than two sides, or if a side has no run.
     #[serde(default, rename = "why", skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
-    /// Sentences about skipped runs and estimates.
+    /// Remarks on skipped runs and on estimated figures.
     pub remarks: Vec<String>,
     /// All runs of all sides, each with its plan, place and time. Empty in comparisons made by
     /// older versions, which did not record them.
@@ -161,8 +161,8 @@ impl ComparedRun {
 }
 
 /// Compares two or more sides that differ on purpose. The subject of the comparison is `factors`,
-/// together with the factors that the plans of all sides name. Only other differences count as
-/// unlike conditions.
+/// together with the factors that the plans of all sides name. Differences other than these factors
+/// count as unlike conditions.
 pub fn compare(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Comparison {
     let named = accepted;
     let mut factors = [factors, &conditions::factors_of_plans(sides)].concat();
@@ -283,7 +283,8 @@ fn metric_as(
                 let enough = first.len().min(values.len()) >= RUNS_MIN;
                 side.significant = enough.then_some(compared.significant);
             }
-            // With a single run there is a ratio, but no scatter with which it could be judged.
+            // Single runs yield a ratio, but no scatter that shows whether the ratio is
+            // significant.
             Err(_) => side.ratio = single_ratio(first, values),
         }
         side
@@ -351,8 +352,8 @@ fn remarks(
     // A remark that applies to several sides is listed only once.
     remarks
         .extend(of_sides.into_iter().map(|(says, names)| format!("{}: {says}", names.join(", "))));
-    // If the working sets have different sizes, both sides together may reveal a cache that neither
-    // side shows alone.
+    // If the sides' working sets differ in size, the runs of both sides together may reveal a cache
+    // that the runs of one side do not show.
     let all: Vec<&Bundle> = sides.iter().flat_map(|s| &s.runs).map(|(bundle, _)| *bundle).collect();
     let together = (rules::experiment::working_set_grows::RULE.check)(&all).filter(is_problem);
     remarks.extend(together.map(|f| format!("All sides together: {} ({}).", f.says, f.rule)));
@@ -366,8 +367,8 @@ fn remarks(
     }
     if best_practice(sides) {
         remarks.push(
-            "Both plans declare best practice: each side was configured separately, so the \
-             settings may differ."
+            "Both plans declare best practice: each side was tuned for its own system, so \
+             differences in settings are permitted."
                 .to_owned(),
         );
     }

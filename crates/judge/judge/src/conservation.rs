@@ -27,7 +27,7 @@ pub use headline::{Headline, headline};
 pub use span::Span;
 pub use verdict::{Audit, Credibility, UncheckedRule, audit};
 
-/// Facts about the system that the user declares because the result does not contain them.
+/// Facts about the system that the result does not contain and the user therefore states.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeclaredFacts {
     /// Rate of the slowest link between the load and the storage, in bytes per second in each
@@ -37,7 +37,7 @@ pub struct DeclaredFacts {
     pub drives: Option<f64>,
     /// Class of the drives.
     pub media: Option<MediaClass>,
-    /// Operations in flight, all clients together.
+    /// Number of operations in flight, summed over all clients.
     pub outstanding: Option<f64>,
     /// Total size of the storage system's caches in bytes.
     pub cache_bytes: Option<f64>,
@@ -64,7 +64,7 @@ pub struct Finding {
     pub rule: String,
     #[serde(rename = "gravity")]
     pub severity: Severity,
-    /// Sentence with the arithmetic.
+    /// Sentence that contains the equation with its numbers.
     pub says: String,
     /// Names of the fields that the finding uses. The first field is the most likely to be wrong.
     pub fields: Vec<String>,
@@ -100,23 +100,24 @@ impl Finding {
     }
 }
 
-/// Outcome of one rule: the number of its checks, and its findings.
+/// Outcome of one rule: how many checks it made, and its findings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RuleResult {
-    /// Number of checks: how often the required figures were present.
+    /// Number of checks. The rule makes one check for each place of the result that contains the
+    /// required figures.
     pub checked: usize,
     pub findings: Vec<Finding>,
 }
 
 impl RuleResult {
-    /// Counts one check and stores its finding.
+    /// Counts one check, and adds its finding if there is one.
     pub fn check(&mut self, finding: Option<Finding>) {
         self.checked += 1;
         self.findings.extend(finding);
     }
 }
 
-/// Rule of conservation.
+/// Rule that checks one conservation law.
 pub struct Rule {
     /// Identifier.
     pub id: &'static str,

@@ -14,7 +14,7 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Name of the check for a run's durability phase.
 pub const CUTS: &str = "cuts_with_losses";
 
-/// Minimum length of a stall which shows that a manual cut took effect.
+/// A stall of at least this length shows that a manual cut took effect.
 const GAP_NS_MIN: u64 = 1_000_000_000;
 
 /// Verdict on a durability test.
@@ -32,7 +32,7 @@ pub struct DurabilityVerdict {
     pub acknowledged: u64,
     /// Number of damaged blocks in the counted cuts.
     pub damaged_blocks: u64,
-    /// Number of damaged blocks although a write after them survived.
+    /// Number of damaged blocks whose write was lost although a later write survived.
     pub reordered_blocks: u64,
     /// Upper bound of the probability that a cut loses an acknowledged write, at a confidence of 95
     /// %. `None` if there are no counted cuts.
@@ -95,7 +95,7 @@ fn objection(cut: &TargetCut, by_hand: bool, drops_writes: bool) -> Option<Strin
     }
     if cut.acknowledged_after > 0 && !drops_writes {
         return Some(format!(
-            "the target still acknowledged {} writes after the cut command had ended",
+            "the target still acknowledged {} writes after the end of the cut command",
             cut.acknowledged_after
         ));
     }
@@ -185,7 +185,7 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
     }
     if settings.sync == SyncMethod::DirectOnly {
         reasons.push(
-            "O_DIRECT without a flush does not promise durability, so a loss is not a defect of \
+            "O_DIRECT without a flush does not guarantee durability, so a loss is not a defect of \
              the target."
                 .to_owned(),
         );
@@ -211,12 +211,12 @@ pub(crate) fn check(bundle: &Bundle) -> Option<Check> {
         Check::undecided(CUTS, Quantity::Count { limit_count: 0, measured_count }, false)
     };
     let Some(test) = &bundle.run.durability else {
-        let note = "the target was not cut off, because the load did not complete";
+        let note = "no cut was made, because the load did not complete";
         return Some(undecided(None).with_note(note));
     };
     if !has_settings_of(test, phase) {
         return Some(
-            undecided(None).with_note("the settings of the test are not those of the plan"),
+            undecided(None).with_note("the settings of the test differ from those of the plan"),
         );
     }
     let verdict = judge(test);
@@ -452,7 +452,7 @@ mod tests {
             assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
             assert!(verdict.reason.contains(says), "{says:?} is not in: {}", verdict.reason);
         };
-        inconclusive(None, "the target was not cut off");
+        inconclusive(None, "no cut was made");
         inconclusive(Some(evidence(honest(2))), "2 of 3 required cuts count");
         let failed = DurabilityTest { failure: Some("no ssh".into()), ..evidence(honest(3)) };
         inconclusive(Some(failed), "The test ended early: no ssh");
@@ -469,7 +469,7 @@ mod tests {
         for change in changes {
             let mut test = evidence(honest(3));
             change(&mut test.settings);
-            inconclusive(Some(test), "not those of the plan");
+            inconclusive(Some(test), "differ from those of the plan");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Windows of a run with events (before, during and after them), and the recovery.
 //!
 //! *Before* ends with the first event. *During* lasts until the load has recovered ([`recovery`]),
-//! and at least until the last undo and for the hold time. *After* is the remaining time. Each
-//! whole interval belongs to one window; the interval of an event belongs to *during*.
+//! but at least until the last undo and at least for the hold time. *After* is the remaining time.
+//! Each whole interval belongs to one window; the interval of an event belongs to *during*.
 
 pub mod checks;
 mod figures;
@@ -33,18 +33,19 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the length.
+    /// Returns the length of the part.
     pub fn duration_ns(&self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }
 }
 
-/// Longest time without a completion.
+/// Longest time in which no operation completed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outage {
-    /// Best estimate of the longest time; 0 if every whole interval has completions.
+    /// Best estimate of the longest time without a completion. Zero if at least one operation
+    /// completed in every whole interval.
     pub duration_ns: u64,
-    /// Lower and upper bound that follow from the intervals.
+    /// Lower bound of the longest time, computed from the intervals. `high_ns` is the upper bound.
     pub low_ns: u64,
     pub high_ns: u64,
 }
@@ -52,13 +53,13 @@ pub struct Outage {
 /// Windows of a run with events.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Windows {
-    /// The parts that exist, in order.
+    /// Windows that exist in this run, in chronological order.
     pub parts: Vec<Part>,
     /// Start of the last action, which is an event or its undo. The recovery time is measured from
     /// here.
     pub action_ns: u64,
     pub action: String,
-    /// Length of the intervals that were searched for the recovery.
+    /// Length of the intervals in which the recovery was searched.
     pub interval_ns: u64,
     /// Time from the last action to the recovery.
     pub recovery_ns: Result<u64, NoRecovery>,
@@ -67,9 +68,10 @@ pub struct Windows {
 /// Reason why there is no recovery time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoRecovery {
-    /// The run ended this time after the action, before the load had recovered.
+    /// The load had not recovered when the run ended. The value is the time from the action to the
+    /// end of the run.
     NotWithinRun(u64),
-    /// The series is not sufficient for a decision.
+    /// The series does not contain enough data for a decision.
     Unknown(String),
 }
 
@@ -120,13 +122,13 @@ impl Windows {
         })
     }
 
-    /// Returns a window; `None` if it is empty.
+    /// Returns one window of the run. `None` if the window is empty.
     pub fn part(&self, window: Window) -> Option<Part> {
         self.parts.iter().copied().find(|part| part.window == window)
     }
 }
 
-/// Returns the end of the disturbance: the last undo, or the end of the streams that events
+/// Returns the end of the disturbance. This is the last undo, or the end of the streams that events
 /// started.
 fn disturbance_end_ns(plan: &ResolvedPlan, events: &[EventRecord], end_ns: u64) -> u64 {
     let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
@@ -181,19 +183,19 @@ fn end_ns(phase: &Phase) -> u64 {
     phase.start_ns.saturating_add(phase.duration_ns)
 }
 
-/// Returns the width of intervals for which both a rate and a histogram exist.
+/// Returns the length of intervals for which the run recorded both a rate and a histogram.
 fn width_ns(bundle: &Bundle) -> u64 {
     let interval_ns = interval_ns(bundle);
     // The last span of a run also includes operations that completed after its end.
     let mut spans_ns: Vec<u64> = bundle.latency_spans.iter().map(|span| span.duration_ns).collect();
     spans_ns.sort_unstable();
     let usual_ns = spans_ns.get(spans_ns.len() / 2).copied().unwrap_or(0);
-    // The log rounds to milliseconds.
+    // Times in the log are rounded to milliseconds.
     let intervals = usual_ns.saturating_add(interval_ns / 2) / interval_ns;
     interval_ns.saturating_mul(intervals.max(1))
 }
 
-/// Returns true for operations of the load that ran before the events.
+/// Returns true if the operations belong to a stream that already ran before the events.
 pub(crate) fn is_of_load(plan: &ResolvedPlan, class: &ClassTotals) -> bool {
     let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
     let stream = streams.get(class.instance as usize);
@@ -208,7 +210,7 @@ fn search(bundle: &Bundle, grid: &Grid, first_ns: u64, action_ns: u64) -> Recove
     recovery::find(&samples[..first], &samples[action..], grid.width_ns)
 }
 
-/// Returns the samples of the load in each interval; the first `before` samples define the
+/// Returns one sample of the load for each interval. The first `before` samples define the
 /// baseline.
 fn samples(bundle: &Bundle, grid: &Grid, before: usize) -> Vec<Sample> {
     let of_load = |name: &str| {
@@ -256,7 +258,7 @@ fn samples(bundle: &Bundle, grid: &Grid, before: usize) -> Vec<Sample> {
     counts.into_iter().zip(slow).map(sample).collect()
 }
 
-/// Returns the rows of the measured phase: name, start, length, data.
+/// Returns the rows of the measured phase, each with its name, start, length and data.
 fn class_rows(bundle: &Bundle) -> impl Iterator<Item = (&str, u64, u64, Data)> {
     let measure = measured(bundle);
     let index = bundle.run.phases.iter().position(|phase| Some(phase) == measure);
@@ -295,8 +297,8 @@ pub fn outage(bundle: &Bundle, part: Part) -> Option<Outage> {
             }
             continue;
         }
-        // The latency of an operation that waited through the outage shows the length of the
-        // outage.
+        // An operation that waited during the whole outage has a latency of at least the length of
+        // the outage.
         if silent > 0 && silent * width_ns == longest.low_ns {
             longest.duration_ns = (*max_ns).clamp(longest.low_ns, longest.high_ns);
         }
@@ -343,8 +345,8 @@ pub(crate) fn errors_judged_by_windows(bundle: &Bundle) -> u64 {
     parts.map(|part| errors(bundle, part)).fold(0, u64::saturating_add)
 }
 
-/// Returns one window in the form of a run, without the streams that events start. `None` if the
-/// window is empty.
+/// Returns one window as if it were a separate run, without the streams that events started. `None`
+/// if the window is empty.
 pub(crate) fn slice_window(bundle: &Bundle, window: Window) -> Option<Bundle> {
     let part = Windows::of(bundle)?.part(window)?;
     Some(slice(bundle, part, |stream| stream.start_event.is_none()))

@@ -1,5 +1,5 @@
-//! Several runs of one plan: mean, confidence interval and spread of each figure. The best run is
-//! never the headline, and a single run does not show repeatability.
+//! Several runs of one plan: mean, confidence interval and spread of each figure. The main figure
+//! is never that of the best run. A single run does not show repeatability.
 
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,8 @@ pub struct Experiment {
     pub runs: Vec<ExperimentRun>,
     /// Summary of each figure over the runs that measured it.
     pub metrics: Vec<Metric>,
-    /// Findings of the rules that judge several runs, except `pass`, worst first.
+    /// Findings of the rules that judge several runs together, with the worst first. Results with
+    /// `pass` are left out.
     pub findings: Vec<Finding>,
     /// Identifiers of the rules that passed.
     pub passed: Vec<String>,
@@ -47,7 +48,7 @@ pub struct Metric {
     pub mean: Option<f64>,
     /// 95 % confidence interval of the mean (Student's t); `None` if there are fewer than two runs.
     pub interval: Option<[f64; 2]>,
-    /// Difference between maximum and minimum, divided by the mean.
+    /// Relative spread of the runs: largest minus smallest value, divided by the mean.
     pub spread: Option<f64>,
 }
 

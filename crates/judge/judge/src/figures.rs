@@ -1,5 +1,5 @@
-//! Figures derived from the evidence: rates, mean latencies, and the largest mean of an interval.
-//! Every mean is computed from sums and counts, never from means.
+//! Figures derived from the evidence, such as rates, mean latencies and the largest mean latency of
+//! an interval. Every mean is computed from sums and counts, never from other means.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Driver, Phase, PhaseKind};
@@ -42,7 +42,7 @@ pub enum Pick {
     /// Reads from an object store, timed until their first byte; if a stream is given, only those
     /// of this stream.
     FirstBytes(Option<u32>),
-    /// All operations of streams that flush, with writes timed until the end of their flush.
+    /// All operations of streams that flush. Each write is timed until the end of its flush.
     AllDurable(Option<u32>),
 }
 
@@ -76,24 +76,24 @@ impl Pick {
     }
 }
 
-/// Group of writes timed until the end of their flush. The same writes are also in the
-/// transactional group, with their bytes and the time of the call.
+/// Group of writes timed until the end of their flush. The transactional group also contains these
+/// writes, with their bytes and the time of the write call only.
 pub const DURABLE: &str = "durable";
 
-/// Group of reads timed until their first byte. The same reads are also in the transactional group,
+/// Group of reads timed until their first byte. The transactional group also contains these reads,
 /// with their bytes and the time until the last byte.
 pub const FIRST_BYTE: &str = "first_byte";
 
-/// Returns true if the operations of a class are already counted in other classes, because this
-/// class only times them until a different end.
+/// Returns true if other classes already count the operations of this class. Such a class only uses
+/// a different end for the latency of these operations.
 pub fn is_counted_elsewhere(class: &ClassTotals) -> bool {
     matches!(class.group.as_str(), DURABLE | FIRST_BYTE)
 }
 
 /// Returns the classes that a latency of `pick` includes. If a write waits for a flush, its latency
-/// lasts until the end of that flush. Bundles of older versions have no class for this; there, the
-/// latency of a write ends with its call. This also applies to all streams together if only some of
-/// them flush.
+/// lasts until the end of that flush. Bundles of older versions have no class for such writes, so
+/// the latency of a write ends with its call. The same applies to all streams together if only some
+/// of them flush.
 pub fn latency_pick(bundle: &Bundle, pick: Pick) -> Pick {
     let classes = &bundle.run.classes;
     if matches!(bundle.plan.workload, Workload::Mailbox(_)) {
@@ -134,7 +134,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Returns the mean latency; `None` without I/Os.
+    /// Returns the mean latency. `None` if there were no I/Os.
     pub fn mean_ns(self) -> Option<u64> {
         (self.count > 0).then(|| self.latency_ns / self.count)
     }
@@ -174,7 +174,8 @@ pub fn bytes_per_s(bundle: &Bundle, pick: Pick) -> Option<f64> {
     Some(totals(bundle, pick).bytes_within() as f64 * NS_PER_S / measure.duration_ns as f64)
 }
 
-/// Returns false if the operations were not counted: another tool ran, and its result is missing.
+/// Returns false if the operations were not counted. This is the case if another tool issued them
+/// and its result is missing.
 pub fn has_figures(bundle: &Bundle) -> bool {
     bundle.run.driver != Driver::Foreign || !bundle.run.classes.is_empty()
 }
@@ -204,7 +205,8 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
         if !pick.includes(class) {
             continue;
         }
-        // The middle of the interval decides, so rounding at its ends does not matter.
+        // An interval belongs to the place that contains its middle, so rounding at its ends does
+        // not matter.
         let middle_ns = (row.start_ns + row.duration_ns / 2).saturating_sub(measure.start_ns);
         let at = ((middle_ns / width_ns) as usize).min(count - 1);
         sums[at].count += rows;
@@ -214,8 +216,8 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     sums
 }
 
-/// Returns the bytes of the measured phase before `at_ns`. An interval that contains that time
-/// counts in proportion.
+/// Returns the bytes transferred in the measured phase before `at_ns`. If this time is inside an
+/// interval, a proportional part of the interval's bytes counts.
 pub fn bytes_before(bundle: &Bundle, pick: Pick, at_ns: u64) -> f64 {
     let Some(measure) = measured(bundle) else { return 0.0 };
     let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
@@ -243,9 +245,9 @@ pub fn count_since(bundle: &Bundle, class: &str, from_ns: u64) -> u64 {
     counts.sum()
 }
 
-/// Returns [`intervals`] plus the operations that were in flight or due at the end. They are
-/// included in the last interval. If they took at least half of `width_ns` to complete, they form a
-/// separate interval.
+/// Returns [`intervals`] plus the operations that were in flight or due at the end. These
+/// operations are included in the last interval. If they took at least half of `width_ns` to
+/// complete, they form a separate interval.
 fn intervals_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let mut sums = intervals(bundle, pick, width_ns);
     let all = totals(bundle, pick);
@@ -268,13 +270,13 @@ fn intervals_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums
 }
 
 /// Returns the largest of the mean latencies in intervals of `width_ns`, including completions
-/// after the end. Jetstress calls this value the maximum.
+/// after the end. Jetstress calls this value the maximum latency.
 pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Option<u64> {
     intervals_and_drained(bundle, pick, width_ns).into_iter().filter_map(Sums::mean_ns).max()
 }
 
-/// Returns the duration of the phase after the measurement: the time until the last operation in
-/// flight at the end had completed.
+/// Returns the time from the end of the measurement until the last operation in flight had
+/// completed.
 pub(crate) fn drain_ns(bundle: &Bundle) -> u64 {
     let mut after = bundle.run.phases.iter().skip_while(|phase| phase.kind != PhaseKind::Measure);
     after.nth(1).filter(|phase| phase.kind == PhaseKind::Close).map_or(0, |p| p.duration_ns)
@@ -320,8 +322,8 @@ pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
     picked.map(|class| class.latency_ns_max).max()
 }
 
-/// Returns the instances to which a limit on this latency applies: all instances that have such
-/// operations in the plan, and all other instances that executed such operations.
+/// Returns the instances to which a limit on this latency applies. These are the instances whose
+/// plan contains such operations, and all others that executed such operations.
 pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
     use LatencyClass::{All, DbRead, DbWrite, FirstByte, LogWrite, Metadata, Read, Sync, Write};
     let pick = |instance| match class {
@@ -434,7 +436,7 @@ mod tests {
         bundle.run.classes.push(durable);
         assert_eq!(latency_pick(&bundle, log), Pick::Durable(None));
         assert_eq!(latency_pick(&bundle, database), database);
-        // A log without flushes leaves the class empty.
+        // If the log is never flushed, the class remains empty.
         bundle.run.classes.last_mut().unwrap().count = 0;
         assert_eq!(latency_pick(&bundle, log), log);
     }

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Outcome of a rule. A check that was not made must never look like a check that passed.
+/// Outcome of a rule. If a check was not made, its outcome must never look like a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The rule refutes the figure.
+    /// The rule failed and refutes the figure.
     Fail,
     /// The evidence is not sufficient for a decision.
     Unknown,
     /// A remark that the reader should know. It never changes a verdict.
     Warn,
-    /// Checked and correct.
+    /// The rule checked the figure and found no error.
     Pass,
 }
 

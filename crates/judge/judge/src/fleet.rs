@@ -34,7 +34,7 @@ use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 pub const COMPLETE: &str = "fleet-complete";
 /// Rule: all hosts measured at the same time.
 pub const TOGETHER: &str = "fleet-together";
-/// Rule: the total is the sum of the hosts' own evidence.
+/// Rule: the total equals the sum over the evidence of all hosts.
 pub const SUMS: &str = "fleet-sums";
 /// Rule: all agents have the same build.
 pub const ALIKE: &str = "fleet-alike";
@@ -45,13 +45,13 @@ pub const NETWORK: &str = "fleet-network";
 /// Rule: the storage system's own counters include the I/O of all hosts.
 pub const SYSTEM: &str = "fleet-system";
 
-/// Rule: the hosts that an event should stop were lost.
+/// Rule: if an event should stop a host, this host was lost.
 pub const LOSSES: &str = "fleet-losses";
 
-/// Start skew above which the fleet gets a warning. Phases of storage loads take at least some
+/// A start skew above this limit causes a warning. The phases of a storage load take at least a few
 /// seconds. A hypervisor's scheduler routinely pauses a host for a few milliseconds.
 const SKEW_NS_TOLD: u64 = 5_000_000;
-/// Minimum share of the planned time in which all hosts must have measured at the same time.
+/// All hosts must have measured at the same time for at least this share of the planned time.
 const COMMON_SHARE_MIN: f64 = 0.9;
 /// A host is reported if its rate is below this share of the average rate.
 const BALANCE_SHARE_MIN: f64 = 0.9;
@@ -69,27 +69,28 @@ pub struct FleetVerdict {
     /// True if the run of at least one host was a short demonstration.
     #[serde(default)]
     pub demonstration: bool,
-    /// Total of all hosts, within the time in which all of them measured. `None` if there is no
-    /// such time, or if a host is missing.
+    /// Total of all hosts over the time in which all of them measured. `None` if there is no such
+    /// time, or if a host is missing.
     pub total: Option<Total>,
-    /// Checks, one per limit. Each check is that of the host with the smallest margin. Each host
-    /// must meet the requirement.
+    /// One check for each limit. Every host must meet the limit, so the check shows the host with
+    /// the smallest margin.
     #[serde(default)]
     pub checks: Vec<Check>,
     /// Support of each claim about the sum. It equals the support on the host with the weakest
-    /// support.
+    /// evidence.
     #[serde(default)]
     pub claims: BTreeMap<String, ClaimStatus>,
-    /// All requested hosts.
+    /// All hosts that the plan requested.
     pub hosts: Vec<HostLine>,
-    /// Findings of the fleet rules, except `pass`, worst first.
+    /// Findings of the fleet rules, with the worst first. Results with `pass` are left out.
     pub findings: Vec<Finding>,
-    /// Findings of the rules for single runs, worst first, each with the names of the hosts.
+    /// Findings of the rules for single runs, with the worst first. Each finding contains the names
+    /// of the hosts.
     #[serde(default)]
     pub host_findings: Vec<Finding>,
     /// Identifiers of the fleet rules that passed.
     pub passed: Vec<String>,
-    /// Rules whose outcome is unknown on a host and accepted by the plan.
+    /// Rules whose outcome is unknown on at least one host, but which the plan accepts as unknown.
     #[serde(default)]
     pub accepted: Vec<String>,
     /// Declarations that the verdict on a host relies on.
@@ -104,13 +105,13 @@ pub struct FleetVerdict {
 /// Figures of all hosts together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Total {
-    /// I/Os per second of all hosts that count for the achieved rate.
+    /// I/Os per second that count for the achieved rate, summed over all hosts.
     pub ops_per_s: f64,
-    /// Bytes per second of all hosts.
+    /// Bytes per second, summed over all hosts.
     pub bytes_per_s: f64,
     /// Mean of the hosts' I/Os per second.
     pub host_ops_per_s_avg: f64,
-    /// Difference between the largest and the smallest rate, divided by the average.
+    /// Relative spread of the hosts' rates: largest minus smallest rate, divided by the average.
     pub host_ops_spread: f64,
     /// Host with the lowest rate.
     pub slowest_host: String,
@@ -118,7 +119,8 @@ pub struct Total {
     pub classes: Vec<ClassLine>,
 }
 
-/// Latencies of a class over all hosts: percentiles of the summed histograms.
+/// Latencies of one class of operations over all hosts. Percentiles come from the summed
+/// histograms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassLine {
     pub name: String,
@@ -147,9 +149,10 @@ pub struct ClassLine {
 pub struct HostLine {
     /// Name of the agent.
     pub name: String,
-    /// Verdict on the host's own bundle; `None` without a bundle.
+    /// Verdict on the host's own bundle. `None` if the host sent no bundle.
     pub verdict: Option<VerdictKind>,
-    /// Reason of the verdict; for a host without a bundle, what happened to the host.
+    /// Reason of the verdict. If the host sent no bundle, a description of what happened to the
+    /// host.
     pub reason: String,
     /// I/Os per second within the window that count for the achieved rate. For mail stores, these
     /// are the I/Os of the databases, not of the logs.
@@ -160,20 +163,20 @@ pub struct HostLine {
     pub latency_ns_avg: Option<u64>,
     /// Largest latency of an I/O on this host.
     pub latency_ns_max: Option<u64>,
-    /// Time by which its measured phase started later than that of the first host.
+    /// Delay of the start of this host's measured phase, relative to the first host.
     pub start_late_ns: Option<u64>,
-    /// Uncertainty of its clock's offset.
+    /// Uncertainty of the offset of this host's clock.
     pub clock_error_ns: Option<u64>,
     /// Phases of the host with their durations.
     pub phases: Vec<(PhaseKind, u64)>,
-    /// For a host that an event stopped: its figures until then. `None` for all other hosts.
+    /// Figures of a host that an event stopped, up to that event. `None` for all other hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until_lost: Option<UntilLost>,
 }
 
-/// Judges a fleet's evidence. `verdicts` contains the verdicts on the hosts' own bundles, and
-/// `bundles` the bundles that arrived, both by agent name. `merged` is the sum of the bundles, if
-/// they can be added. `sum` is this sum in the form of a single run.
+/// Judges a fleet's evidence. `verdicts` contains the verdicts on the hosts' own bundles. `bundles`
+/// contains the bundles that arrived. The key of each is the agent's name. `merged` is the sum of
+/// the bundles, if they can be added. `sum` is this sum in the form of a single run.
 #[must_use]
 pub fn judge_fleet(
     fleet: &Fleet,
@@ -225,8 +228,8 @@ pub fn judge_fleet(
     host_verdicts::add(judged, fleet, verdicts)
 }
 
-/// Returns the worst result of the fleet's rules and the hosts' verdicts: INVALID before FAIL
-/// before INCONCLUSIVE before PASS.
+/// Returns the worst result of the fleet's rules and the hosts' verdicts. INVALID is worst, then
+/// FAIL, INCONCLUSIVE and PASS.
 fn worst_result(
     fleet: &Fleet,
     findings: &[Finding],
@@ -340,7 +343,7 @@ fn check_complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Findin
         return Finding::new(COMPLETE, Outcome::Fail, "no host took part");
     }
     if missing.is_empty() {
-        // `fleet-losses` reports hosts that an event stopped.
+        // The rule `fleet-losses` reports hosts that an event stopped.
         let says = format!("all {requested} hosts sent their evidence");
         return Finding::new(COMPLETE, Outcome::Pass, says).with("hosts", requested);
     }
@@ -352,8 +355,8 @@ fn check_complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Findin
         .with("hosts", requested)
         .with("hosts_missing", count)
         .advise(
-            "repair the host and run again; if it measured anything, the evidence is in the \
-            catalogue of its agent",
+            "repair the host and run again; if the host measured anything, its evidence is in the \
+             catalogue of its agent",
         )
 }
 
@@ -378,8 +381,8 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
     let CommonWindow { duration_ns, start_skew_ns, start_skew_error_ns, end_skew_ns, .. } = window;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
     let apart = format!(
-        "the starts of the measured phases differ by {} (accurate to {}); the last to start was \
-         {late}",
+        "the starts of the measured phases differ by {} (accurate to {}); the last host to start \
+         was {late}",
         ms(start_skew_ns),
         ms(start_skew_error_ns)
     );
@@ -400,8 +403,7 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
             planned_ns as f64 / 1e9
         );
         return finding(Outcome::Fail, says).advise(
-            "find out why an earlier phase took longer on \
-            that host than on the others",
+            "find out why an earlier phase took longer on that host than on the other hosts",
         );
     }
     if window.cut {
@@ -416,11 +418,11 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
     }
     if start_skew_ns.saturating_sub(start_skew_error_ns) > SKEW_NS_TOLD {
         return finding(Outcome::Warn, apart)
-            .advise("check that this host has free CPUs and a steady clock");
+            .advise("check that the host that started last has free CPUs and a steady clock");
     }
     if start_skew_error_ns > SKEW_NS_TOLD {
         return finding(Outcome::Warn, apart).advise(
-            "the connection to that agent is slow or busy, so the clock of its host cannot be \
+            "the connection to an agent is slow or busy, so the clock of its host cannot be \
              compared more exactly",
         );
     }
@@ -530,7 +532,8 @@ fn check_balance(
     let is_alone = fleet.hosts.iter().filter(|known| Some(&known.boot_id) == boot).count() <= 1;
     let shown = bundles.get(&host.name).map(|own| slow::causes(own, &others, is_alone));
     let shown = shown.unwrap_or_default();
-    // If no value of the host is unusual, findings that only this host has may show the cause.
+    // If no value of the slow host is unusual, findings that exist only on this host may show the
+    // cause.
     let findings_of = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
     let elsewhere = |rule: &str| {
         let others = hosts.iter().filter(|other| other.name != host.name);

@@ -1,11 +1,11 @@
 //! Latency that a closed loop hides, because it issues few operations while the storage stalls.
 //!
-//! While a client waits for a slow operation, it issues no other operations. In a percentile over
-//! all operations, a stall of seconds is therefore only a few samples (coordinated omission). Two
+//! While a client waits for a slow operation, it issues no other operations. A stall of several
+//! seconds therefore adds only a few samples to a percentile (coordinated omission). Two
 //! corrections estimate the latency for an application with an even load:
 //!
 //! - In the percentile over time, each interval of the evidence has the same weight, regardless of
-//!   its number of operations. If the share of slow operations is clearly larger than the
+//!   its number of operations. If the mean share of slow operations is clearly larger than the
 //!   percentile allows, the limit is exceeded.
 //! - Gil Tene's correction ([`crate::stats::omission`]), an estimate that also includes stalls
 //!   shorter than an interval. It cannot distinguish a stall from a slow path of the storage (a
@@ -19,14 +19,14 @@ use crate::stats;
 use crate::stats::omission::{Bin, corrected, quantile};
 use crate::tail::Tail;
 
-/// Latency that is hidden although the recorded percentile meets its limit.
+/// Hidden latency of an instance whose recorded percentile meets its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum HiddenLatency {
     /// The limit was exceeded for a larger share of the time than the percentile allows.
     BreaksLimit {
-        /// Percentile if each interval has the same weight.
+        /// Percentile over time, in which each interval has the same weight.
         percentile_ns: u64,
-        /// Share of slow operations, averaged over the intervals.
+        /// Share of operations that exceed the limit, averaged over the intervals.
         interval_share: f64,
     },
     /// The limit may be exceeded: the percentile with Tene's correction exceeds it.
@@ -37,8 +37,8 @@ pub(crate) enum HiddenLatency {
 }
 
 /// Returns the hidden latency of an instance whose recorded percentile meets its limit. `None` if
-/// nothing is hidden, or in an open loop, because its latencies are measured from the intended
-/// start.
+/// no latency is hidden. Also `None` for an open loop, because its latencies are measured from the
+/// intended start.
 pub(crate) fn find(
     bundle: &Bundle,
     instance: u32,
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn an_outage_counts_in_the_seconds_that_it_lasted() {
-        // Nothing completes in two of every ten seconds. In the third, the waiting operation
-        // completes.
+        // In two of every ten seconds, no operation completes. The waiting operation completes in
+        // the third second.
         let outages = run(|second| match second % 10 {
             7 | 8 => Some((0, 0)),
             9 => Some((2_900 * MS, 1)),

@@ -1,4 +1,5 @@
-//! Verdict on a run: rules, checks, claims, and their precedence. A pure function of the bundle.
+//! Computes the verdict on a run from rules, checks and claims, in this order of precedence. The
+//! verdict is a pure function of the bundle.
 
 mod claims;
 
@@ -23,15 +24,15 @@ pub fn judge(bundle: &Bundle) -> Verdict {
     judge_run(bundle, bundle.plan.requirement.as_ref(), &[])
 }
 
-/// Judges one host's part of a fleet run. Events and the windows around them are left out: these
-/// are judged on the sum of all hosts.
+/// Judges one host's part of a fleet run. Events and the windows around them are left out, because
+/// they are judged on the sum of all hosts.
 pub fn judge_host(bundle: &Bundle) -> Verdict {
     let requirement = bundle.plan.requirement.as_ref().filter(|one| !one.has_only_windows());
     let requirement = requirement.map(|one| Requirement { windows: Vec::new(), ..one.clone() });
     judge_run(bundle, requirement.as_ref(), &rules::OF_EVENTS)
 }
 
-/// Judges a run against this requirement. Some rules are left out.
+/// Judges a run against this requirement, without the rules in `left_out`.
 fn judge_run(bundle: &Bundle, requirement: Option<&Requirement>, left_out: &[&Rule]) -> Verdict {
     let [before, after] = [Window::Before, Window::After].map(|w| events::slice_window(bundle, w));
     let mut findings: Vec<Finding> = rules::ALL
@@ -83,12 +84,13 @@ fn judge_run(bundle: &Bundle, requirement: Option<&Requirement>, left_out: &[&Ru
         declared: &declared,
     };
     let (verdict, reason) = case.decide();
-    // The reason must identify a model, so that no reader mistakes its figure for that of real
-    // storage.
+    // The reason must say that the storage is a model, so that no reader mistakes its figure for a
+    // measurement of real storage.
     let modelled = bundle.run.driver == Driver::Model;
     let reason = if modelled { format!("modelled: {reason}") } else { reason };
     let reason = match verdict {
-        // The network can hide caches, so the reason mentions the network even for a PASS.
+        // Caches on the other side of a network are not visible, so the reason mentions the network
+        // even if the verdict is PASS.
         VerdictKind::Pass if evidence::is_real(bundle) && evidence::is_remote(bundle) => {
             format!("{reason}, as seen by the client; the storage behind it is unknown")
         }
@@ -139,7 +141,8 @@ pub(crate) fn is_accepted(bundle: &Bundle, rule: &str) -> bool {
     !NOT_ACCEPTED.contains(&rule) && bundle.plan.evidence.accept_unknown.iter().any(names)
 }
 
-/// Returns the mandatory rules of the claims whose outcome is unknown and accepted by the plan.
+/// Returns those mandatory rules of the claims whose outcome is unknown, and which the plan accepts
+/// as unknown.
 fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
     let mandatory = claimed.iter().flat_map(|&claim| mandatory(findings, claim));
     let unknown = mandatory.filter(|(_, finding)| finding.outcome == Outcome::Unknown);
@@ -152,7 +155,7 @@ fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<Str
     accepted
 }
 
-/// Rules that judge only the time before the first event and the time after the recovery, because
+/// These rules judge only the time before the first event and the time after the recovery, because
 /// an event may change the rate.
 const OUTSIDE_EVENTS: [&str; 6] = [
     rules::not_steady::RULE.id,
@@ -163,8 +166,9 @@ const OUTSIDE_EVENTS: [&str; 6] = [
     rules::percentile_samples::RULE.id,
 ];
 
-/// Returns the finding on the time before the first event, unless the rule fails for the time after
-/// the recovery. Other findings on that time are not used, because it may be too short.
+/// Returns the finding on the time before the first event. If the rule fails for the time after the
+/// recovery, that failure is returned instead. Other findings on the time after the recovery are
+/// ignored, because this time may be too short.
 fn check_outside_events(rule: &Rule, before: &Bundle, after: Option<&Bundle>) -> Option<Finding> {
     let finding = (rule.check)(before);
     let failed = |finding: &Finding| finding.outcome == Outcome::Fail;
@@ -191,13 +195,13 @@ const ALWAYS_DECIDE: [&str; 6] = [
 ];
 
 /// Rules of [`ALWAYS_DECIDE`] that affect another tool's result only if a claim or a requirement is
-/// stated. The tool itself determined the length of the run, and its result format may not name the
-/// files.
+/// stated. The other tool determined the length of the run, and its result format may not contain
+/// the names of the files.
 const ONLY_WITH_CLAIM: [&str; 2] =
     [rules::measured_too_short::RULE.id, rules::observation_gaps::RULE.id];
 
-/// Rules that invalidate a run if they fail, regardless of the claims. A failure means that the
-/// evidence is not from a run, or does not describe the observed system.
+/// Rules that invalidate a run if they fail, regardless of the claims. If such a rule fails, the
+/// evidence does not come from a real run, or does not describe the observed system.
 const ALWAYS_REFUTE: [&str; 3] =
     [rules::evidence_consistent::RULE.id, rules::events::RULE.id, rules::observation_gaps::RULE.id];
 
@@ -217,7 +221,7 @@ struct Case<'a> {
 impl Case<'_> {
     fn decide(&self) -> (VerdictKind, String) {
         if let Some(says) = self.find_refutation() {
-            // Lost data is a fact, even if the figures of the load are invalid.
+            // Lost data decides the verdict even if the figures of the load are invalid.
             let losses =
                 self.checks.iter().find(|c| c.name == durability::CUTS && c.ok == Some(false));
             let losses = losses.map(|check| format!("; and {}", describe_failed(check)));
@@ -273,7 +277,7 @@ impl Case<'_> {
         if reason.is_empty() {
             return None;
         }
-        // Damaged or lost data is not caused by a slow load generator.
+        // A slow load generator cannot cause damaged or lost data.
         let has_damage = self.checks.iter().any(|check| {
             check.ok == Some(false) && [checks::CHECKSUMS, durability::CUTS].contains(&&*check.name)
         });
@@ -285,10 +289,10 @@ impl Case<'_> {
     }
 
     /// Returns the reason why the run is undecided: an unknown mandatory rule, an undecided limit,
-    /// or a claim (other than the requirement) without support.
+    /// or an unsupported claim other than the requirement.
     fn find_undecided(&self) -> Option<String> {
-        // The order of the reasons: a run that was not executed as planned, undecided limits, other
-        // unknown rules.
+        // The reasons are checked in this order: a run that was not executed as planned, undecided
+        // limits, other unknown rules.
         let of_claims = |rule: &Rule| ONLY_WITH_CLAIM.contains(&rule.id) && self.claims_nothing();
         let decides = |rule: &Rule| ALWAYS_DECIDE.contains(&rule.id) && !of_claims(rule);
         if let Some(finding) = self.find_unknown(decides) {
@@ -303,8 +307,8 @@ impl Case<'_> {
         if !undecided.is_empty() {
             return Some(undecided.join("; "));
         }
-        // A plan with claims must support them. For a plan without claims, the verdict only lists
-        // the open points.
+        // A plan with claims must support them. If a plan has no claims, the verdict only lists the
+        // open points.
         if let Some(finding) = self.find_unknown(|_| !self.bundle.plan.claims_assumed) {
             return Some(self.with_acceptance(finding));
         }
@@ -326,8 +330,8 @@ impl Case<'_> {
             && !self.bundle.run.classes.is_empty()
     }
 
-    /// Returns the first mandatory rule of the claims that is unknown, not accepted, and selected
-    /// by `decides`.
+    /// Returns the first mandatory rule of the claims that is unknown, is not accepted by the plan,
+    /// and is selected by `decides`.
     fn find_unknown(&self, decides: impl Fn(&Rule) -> bool) -> Option<&Finding> {
         let mut mandatory = self.claimed.iter().flat_map(|&claim| mandatory(self.findings, claim));
         let unknown = mandatory.find(|(rule, finding)| {
@@ -336,8 +340,8 @@ impl Case<'_> {
         unknown.map(|(_, finding)| finding)
     }
 
-    /// Returns the finding's text. If nothing else is undecided, the text includes the line of the
-    /// plan that accepts this rule as unknown.
+    /// Returns the finding's text. If no other rule or limit is undecided, the text shows the line
+    /// with which a plan can accept this rule as unknown.
     fn with_acceptance(&self, finding: &Finding) -> String {
         let alone = self.find_unknown(|rule| rule.id != finding.rule).is_none();
         let accepted = &self.bundle.plan.evidence.accept_unknown;
@@ -370,8 +374,8 @@ impl Case<'_> {
         unknown.peek().is_some() && unknown.all(|(rule, _)| self.accepts(rule.id))
     }
 
-    /// Returns true if a check is undecided. The check of the checksums does not count if the plan
-    /// accepts `unknown` from the corresponding rule.
+    /// Returns true if a check is undecided. The check for checksum errors does not count if the
+    /// plan accepts `unknown` from the corresponding rule.
     fn is_open(&self, check: &Check) -> bool {
         let accepted =
             check.name == checks::CHECKSUMS && self.accepts(rules::check_failed::RULE.id);
@@ -442,8 +446,9 @@ pub(crate) fn describe_failed(check: &Check) -> String {
 /// Largest headroom that is shown as a number: ten times the required rate.
 pub const HEADROOM_SHOWN_MAX: f64 = 9.0;
 
-/// Returns the limit divided by the measured value, or the inverse for a lower limit. The result is
-/// 1 at the limit, and larger if the limit is met with a margin. Infinite for a count of zero.
+/// Returns the limit divided by the measured value. For a lower limit, returns the measured value
+/// divided by the limit. The result is 1 at the limit, larger than 1 if the limit is met with a
+/// margin, and infinite for a count of zero.
 fn slack(check: &Check) -> f64 {
     use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
     let (limit, measured) = match check.quantity {
@@ -464,11 +469,11 @@ fn slack(check: &Check) -> f64 {
         Some(measured) => limit / measured,
         None => f64::INFINITY,
     };
-    // A limit of zero on a count of zero.
+    // Limit and count are both zero.
     if slack.is_nan() { f64::INFINITY } else { slack }
 }
 
-/// Formats a limit that is met: `write p99 1.4 ms (limit 10 ms)`.
+/// Formats a limit that is met, such as `write p99 1.4 ms (limit 10 ms)`.
 fn figure_with_limit(check: &Check) -> String {
     use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
     let name = check.name.replace("_latency_", " ").replace('_', " ");

@@ -1,8 +1,8 @@
 //! Judgement: statistics, steady state, audit rules, checks, claims, verdict and comparison.
 //!
-//! Pure functions of evidence. No code in this crate does I/O, reads a clock or draws a random
-//! number; callers pass seeds. The same evidence therefore gives the same verdict, byte for byte,
-//! on any machine and a year later.
+//! This crate consists of pure functions of the evidence. It does no I/O, reads no clock and
+//! generates no random numbers except from seeds that callers pass. The same evidence therefore
+//! yields the same verdict, byte for byte, on any machine and at any later time.
 //!
 //! # Where to change what
 //!
@@ -26,7 +26,8 @@
 //! - stages: `stages.rs`; replays: `rules/replay`; contradictory evidence:
 //!   `rules/evidence_consistent`
 
-// Only other crates of this workspace use this crate. Names and types document most of its items.
+// Only other crates of this workspace use this crate. Most items have no documentation except their
+// names and types.
 
 mod capacity_use;
 pub mod checks;

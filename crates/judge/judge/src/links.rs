@@ -9,34 +9,35 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
 
 use crate::figures::NS_PER_S;
 
-/// An interface counts as used if it has at least this share of the traffic of all interfaces of
-/// its kind.
+/// An interface counts as used if it transferred at least this share of the traffic of all
+/// interfaces of its kind.
 const USED_SHARE_MIN: f64 = 0.1;
 /// Minimum utilisation at which a link counts as full (`generator-limit` has the same threshold for
 /// CPUs).
 pub(crate) const FULL_SHARE: f64 = 0.9;
-/// If the utilisation is higher than this, the speed that the kernel reports cannot be correct.
+/// If the utilisation is higher than this limit, the kernel reports a wrong link speed.
 const NOMINAL_SHARE: f64 = 1.1;
 
 /// Minimum observation time for a link's utilisation, in seconds. Network cards update their
 /// counters once a second.
 const SECONDS_MIN: f64 = 10.0;
 
-/// Returns the interfaces without an underlying interface in the namespace.
+/// Returns the interfaces that have no underlying interface in the namespace, such as hardware
+/// interfaces.
 pub(crate) fn lowest_interfaces(links: &Links) -> impl Iterator<Item = &Interface> {
     let lies_on_none = |one: &&Interface| one.below.as_ref().is_none_or(Vec::is_empty);
     links.interfaces.iter().filter(|one| !one.loopback).filter(lies_on_none)
 }
 
-/// Returns the interfaces that are not under another interface of the namespace.
+/// Returns the interfaces on which no other interface of the namespace is built.
 pub(crate) fn highest_interfaces(links: &Links) -> impl Iterator<Item = &Interface> {
     let below: BTreeSet<&String> =
         links.interfaces.iter().filter_map(|one| one.below.as_ref()).flatten().collect();
     links.interfaces.iter().filter(move |one| !one.loopback && !below.contains(&one.name))
 }
 
-/// Returns the interfaces that the host used for its traffic: hardware interfaces, or others if no
-/// hardware is visible.
+/// Returns the interfaces that the host used for its traffic. These are hardware interfaces, or
+/// virtual interfaces if no hardware is visible.
 pub(crate) fn active_interfaces(links: &Links) -> Vec<(&Interface, &LinkCounters)> {
     let counted = || lowest_interfaces(links).filter_map(|one| Some((one, one.counters.as_ref()?)));
     let moved = |one: &(&Interface, &LinkCounters)| bytes(one.1) > 0;
@@ -47,7 +48,7 @@ pub(crate) fn active_interfaces(links: &Links) -> Vec<(&Interface, &LinkCounters
     of_kind().filter(|one| bytes(one.1) as f64 >= all as f64 * USED_SHARE_MIN).collect()
 }
 
-/// Speed of the links that the host used.
+/// Speed and utilisation of the links that the host used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Speed {
     /// Sum of the speeds of all used links, in one direction.
@@ -56,9 +57,8 @@ pub(crate) struct Speed {
     pub(crate) used_share: f64,
 }
 
-/// Returns the speed of the used links. `None` if the kernel does not report the speed of each
-/// link, if the traffic exceeded the reported speed, if the traffic of a link is unknown, or if the
-/// observation was too short.
+/// Returns the speed of the used links. `None` if the speed or the traffic of a link is unknown, if
+/// the traffic exceeded the speed that the kernel reports, or if the observation was too short.
 pub(crate) fn speed(bundle: &Bundle) -> Option<Speed> {
     let links = bundle.observed.links.as_ref()?;
     let is_lost = |one: &Interface| one.hardware != Some(false) && one.counters.is_none();
@@ -88,7 +88,7 @@ pub(crate) fn seconds(links: &Links) -> f64 {
     links.to_ns.saturating_sub(links.from_ns).max(1) as f64 / NS_PER_S
 }
 
-/// Returns the bytes of both directions.
+/// Returns the number of bytes received plus the number of bytes sent.
 pub(crate) fn bytes(counters: &LinkCounters) -> u64 {
     counters.received_bytes.saturating_add(counters.sent_bytes)
 }

@@ -1,5 +1,5 @@
 //! Location of a device: this host, a hypervisor, a network, or memory. A device counts as this
-//! host's own only if the evidence proves this. Otherwise the location is unknown.
+//! host's own disk only if the evidence proves this. Without such proof, its location is unknown.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -66,7 +66,7 @@ impl Location {
     }
 }
 
-/// Returns the location of `device`. Only devices without an underlying device have a location.
+/// Returns the location of `device`. A device has a location only if it has no underlying device.
 #[must_use]
 pub fn locate(device: &Device, environment: &Environment) -> Location {
     use Transport as T;
@@ -116,8 +116,8 @@ pub fn locate(device: &Device, environment: &Environment) -> Location {
     }
 }
 
-/// Returns true if the name is one that memory drivers use. Needed for bundles that record only the
-/// name of a device.
+/// Returns true if the driver of a device with this name keeps data in memory. Needed for bundles
+/// that record only the name of a device.
 fn is_memory_by_name(name: &str) -> bool {
     ["zram", "ram", "pmem"].iter().any(|stem| {
         name.strip_prefix(stem).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -149,13 +149,13 @@ pub(crate) fn undetermined(bundle: &Bundle) -> Option<&Device> {
     disks(bundle).into_iter().map(|(device, _)| device).find(is_veiled)
 }
 
-/// Returns true if a network disk has an address of this host.
+/// Returns true if the address of a network disk is an address of this host.
 fn is_served_here(bundle: &Bundle, device: &Device) -> bool {
     let Some(address) = device.address.as_deref() else { return false };
     let at = address.split([';', ',', ' ']).filter_map(|word| word.strip_prefix("traddr="));
     let at: Vec<IpAddr> = at.filter_map(|word| word.parse().ok()).collect();
     let own = bundle.observed.servers.iter().filter(|server| server.local == Some(true));
-    // Parses an address; an address from a connection includes a port.
+    // Parses an address. If it comes from a connection, it includes a port, which is removed.
     let ip = |text: &str| {
         let with_port = text.parse::<SocketAddr>().map(|address| address.ip().to_canonical());
         with_port.or_else(|_| text.parse::<IpAddr>()).ok()
@@ -163,7 +163,7 @@ fn is_served_here(bundle: &Bundle, device: &Device) -> bool {
     own.filter_map(|server| ip(&server.serves)).any(|ip| at.contains(&ip))
 }
 
-/// Returns the kind of memory in which the target is: a file system or a device. `None` if the
+/// Describes the in-memory file system or memory device that contains the target. `None` if the
 /// target is not known to be in memory.
 pub(crate) fn memory(bundle: &Bundle) -> Option<String> {
     let environment = &bundle.environment;

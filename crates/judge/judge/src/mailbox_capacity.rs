@@ -1,7 +1,7 @@
 //! Estimates from a quickstart run of one minute how many mail users of three profiles a storage
-//! can serve. The result contains rate, space, the limiting factor, the uncertainty, and the next
-//! run to start. This is a pure function of the bundle: the free space is that at the start of the
-//! run.
+//! can serve. The result contains the rate, the free space, the limiting factor, the uncertainty,
+//! and the next run to start. It depends only on the bundle: the free space was recorded at the
+//! start of the run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Change, Plan, ResolvedPlan, TargetKind, gallery_plan, overlay};
@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::verdict::{Check, Quantity, Verdict, VerdictKind};
 
-/// Gallery plans, the users that they model, and the I/Os per second of each mailbox.
+/// One row for each gallery plan: its name, the users that it models, and the I/Os per second of
+/// each mailbox.
 const PROFILES: [(&str, &str, f64); 3] = [
     ("exchange-1000-light", "light", 0.13),
     ("exchange-1000-medium", "medium", 0.17),
@@ -20,7 +21,7 @@ const MAILBOX_BYTES: u64 = 1 << 30;
 /// Name of the plan to which this estimate applies.
 const QUICKSTART: &str = "quickstart";
 
-/// Number of users that a storage can serve.
+/// Estimated number of users that the storage can serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MailboxEstimate {
     /// Measured rate: transactional I/Os per second.
@@ -38,10 +39,10 @@ pub struct MailboxEstimate {
     pub limits_broken: Vec<String>,
     /// False if the run is INVALID: the figures are then not reliable.
     pub can_be_relied_on: bool,
-    /// Number of heavy mailboxes for which rate and space are sufficient; `None` if they are not
-    /// sufficient for any.
+    /// Number of heavy mailboxes for which the rate and the space are sufficient. `None` if they
+    /// are not sufficient for a single mailbox.
     pub promised: Option<u64>,
-    /// Command line that tests this number; `None` if no run can test it.
+    /// Command line that tests this number of mailboxes. `None` if no run can test it.
     pub next: Option<String>,
 }
 
@@ -63,8 +64,7 @@ pub struct ProfileEstimate {
     pub limited_by: String,
 }
 
-/// Estimates the users from a quickstart run. `None` for any other run, and if no rate was
-/// measured.
+/// Estimates the users from a quickstart run. `None` for other plans, and if no rate was measured.
 #[must_use]
 pub fn estimate(bundle: &Bundle, verdict: &Verdict) -> Option<MailboxEstimate> {
     let plan = &bundle.plan;
@@ -135,8 +135,8 @@ fn estimate_profile(
     }
 }
 
-/// Returns the number of mailboxes for which the space and the lower end of the rate are
-/// sufficient.
+/// Returns the number of mailboxes for which the free space and the lower end of the rate's
+/// interval are sufficient.
 fn promised(heavy: &ProfileEstimate) -> u64 {
     let surely = heavy.by_rate_interval.map_or(heavy.by_rate, |[low, _]| low);
     heavy.by_space.map_or(surely, |space| space.min(surely))

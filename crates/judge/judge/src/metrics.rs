@@ -13,13 +13,13 @@ pub enum FigureUnit {
     /// Bytes per second.
     BytesPerSecond,
     Nanoseconds,
-    /// Fraction of one.
+    /// Share between 0 and 1.
     Share,
 }
 
 impl FigureUnit {
     /// Clips an interval to possible values: no value is negative, and no share exceeds one. With
-    /// few runs, the interval from Student's t can be wider than this.
+    /// few runs, Student's t can yield an interval that contains impossible values.
     #[must_use]
     pub fn possible(self, [low, high]: [f64; 2]) -> [f64; 2] {
         let most = if self == Self::Share { 1.0 } else { f64::INFINITY };
@@ -36,24 +36,24 @@ pub struct Figure {
     pub unit: FigureUnit,
     /// True if higher values are better.
     pub higher_is_better: bool,
-    /// How the figure depends on the speed of one CPU core, all else being equal.
+    /// Dependence of the figure on the speed of one CPU core, all else being equal.
     pub by_cpu: ByCpu,
     /// Function that returns the value in a run; `None` if not measured.
     pub of: fn(&Bundle) -> Option<f64>,
 }
 
-/// How a figure depends on the speed of one core.
+/// Dependence of a figure on the speed of one CPU core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByCpu {
-    /// The figure grows with the speed.
+    /// The figure grows with the speed of the core.
     Grows,
-    /// The figure shrinks with the speed.
+    /// The figure shrinks with the speed of the core.
     Shrinks,
     /// The dependence is unknown.
     Unknown,
 }
 
-/// Throughput, first in every comparison.
+/// Throughput, which is the first figure in every comparison.
 const RATE: Figure = Figure {
     key: "achieved_iops_per_s",
     name: "achieved I/Os",
@@ -108,9 +108,9 @@ const READS: Pick = Pick::DatabaseReads(None);
 const FIRST_BYTES: Pick = Pick::FirstBytes(None);
 const WRITES: Pick = Pick::DatabaseWrites(None);
 
-/// Figures of the windows around the events of a plan, without the streams that start at events.
-/// Times that are shorter than an interval of the series are replaced by one interval, so that a
-/// ratio can be computed.
+/// Figures of the windows around the events of a plan, without the streams that start at events. A
+/// time that is shorter than an interval of the series is set to one interval, so that a ratio can
+/// be computed.
 const BEFORE_RATE: Figure =
     window_rate("before_iops_per_s", "rate before the event", |b| rate_of(b, Window::Before));
 const BEFORE_P99: Figure =

@@ -1,5 +1,6 @@
 //! Figures from a modelled system's own statistics: sources of reads, utilisation, the bottleneck,
-//! and each station's contribution to latency. Means are computed from the sums in the evidence.
+//! and each station's contribution to latency. All means are computed from the sums in the
+//! evidence.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +9,19 @@ use plimsoll_evidence::model_statistics::{ModelStatistics, Path, Station, Tally,
 /// Group of similar stations on all nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stations {
-    /// Common name, in which a star replaces each number.
+    /// Common name of the stations: a star replaces each number in their names.
     pub name: String,
     pub stations: u64,
-    /// Servers per station.
+    /// Number of servers in each station.
     pub servers: u32,
     /// Mean busy share; `None` for delays, gates and buckets.
     pub utilisation: Option<f64>,
     /// Busy share of the busiest station.
     pub utilisation_max: Option<f64>,
     pub busiest: String,
-    /// Mean number of customers waiting or in service, over all stations.
+    /// Mean number of customers that wait or are in service, summed over all stations.
     pub customers: f64,
-    /// Visits per second, over all stations.
+    /// Visits per second, summed over all stations.
     pub visits_per_s: f64,
     /// Mean time per visit.
     pub time_ns: Option<f64>,
@@ -34,7 +35,7 @@ pub fn utilisation(station: &Station, window_ns: u64) -> Option<f64> {
     (station.queues && window_ns > 0).then(|| station.busy_ns as f64 / capacity_ns)
 }
 
-/// Returns all visited stations, in groups of similar stations, the busiest first.
+/// Returns all visited stations in groups of similar stations. The busiest group comes first.
 pub fn stations(inside: &ModelStatistics, window_ns: u64) -> Vec<Stations> {
     let mut groups: BTreeMap<String, Vec<&Station>> = BTreeMap::new();
     for station in inside.stations.iter().filter(|s| s.visits > 0 || s.customers_ns > 0) {
@@ -77,7 +78,7 @@ pub fn bottleneck(inside: &ModelStatistics, window_ns: u64) -> Option<Stations> 
 }
 
 /// Returns the sources of the reads (or the destinations of the writes) of all nodes, with counts
-/// and shares, the largest first.
+/// and shares. The largest comes first.
 pub fn shares(inside: &ModelStatistics, writes: bool) -> Vec<(String, Tally, f64)> {
     let mut sums: BTreeMap<&str, Tally> = BTreeMap::new();
     for node in &inside.nodes {
@@ -98,11 +99,11 @@ pub fn shares(inside: &ModelStatistics, writes: bool) -> Vec<(String, Tally, f64
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contribution {
     pub station: String,
-    /// Mean queueing time at these stations, per operation.
+    /// Mean time that an operation waits in queues at these stations.
     pub waited_ns: f64,
-    /// Mean service time at these stations, per operation.
+    /// Mean time that these stations serve an operation.
     pub served_ns: f64,
-    /// Share of the latency.
+    /// Share of the mean latency that these stations cause.
     pub share: f64,
 }
 

@@ -1,9 +1,9 @@
 //! The audit. Each rule is a pure function of the evidence, in a separate file.
 //!
-//! A rule has an identifier, a list of the claims that it affects, and its weight for each claim.
-//! It also has the text that `plimsoll audit --explain` prints. Its outcome is pass, warn, fail or
-//! unknown, together with the numbers that support it. A rule that does not apply to a run returns
-//! no finding.
+//! A rule has an identifier, a list of the claims that it affects, and a weight for each of these
+//! claims. It also has the text that `plimsoll audit --explain` prints. Its outcome is pass, warn,
+//! fail or unknown, together with the numbers that support it. A rule that does not apply to a run
+//! returns no finding.
 
 use plimsoll_evidence::Bundle;
 
@@ -91,8 +91,8 @@ pub enum Weight {
     Advisory,
 }
 
-/// All claims about storage; used by rules that are mandatory for each of them. The claim
-/// `in-memory` is not included, because it is about the host.
+/// All claims about storage. A rule that is mandatory for each of them uses this list. The list
+/// excludes the claim `in-memory`, which is about the host.
 const ALL_OF_STORAGE: &[(Claim, Weight)] = &[
     (Claim::Requirement, Weight::Mandatory),
     (Claim::MediaRead, Weight::Mandatory),
@@ -137,7 +137,7 @@ impl Rule {
     }
 }
 
-/// Rules on the events of a plan. For a fleet, they judge the sum of all hosts.
+/// Rules on the events of a plan. For a fleet, these rules judge the sum of all hosts.
 pub(crate) const OF_EVENTS: [&Rule; 3] =
     [&events::RULE, &before_steady::RULE, &event_without_effect::RULE];
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Plot`] is data: two [`Axis`]es, [`Mark`]s, shaded [`Band`]s (phases) and [`Rule`]s (limits).
 //! [`Plot::svg`] draws it. Colours are CSS classes from [`CSS`], so one drawing serves light, dark
-//! and print. [`Plot::figure`] adds the series as JSON, with which the script [`JS`] shows values
+//! and print. [`Plot::figure`] adds the series as JSON for the script [`JS`], which shows values
 //! and zooms. Charts are complete without scripts.
 //!
 //! Long series are reduced ([`decimate`]) to the first, smallest, largest and last value of each

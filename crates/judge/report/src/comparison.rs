@@ -36,7 +36,8 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     }
 }
 
-/// Returns the plans, dates, hosts, file systems, kernels and devices of all runs.
+/// Returns the plans, dates, hosts, file systems, kernels and devices of all runs, for the head of
+/// the report.
 fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     let measured = &comparison.runs;
     let mut pairs = Vec::new();
@@ -89,8 +90,8 @@ fn explain(explanation: &Explanation) -> Option<Section> {
         let shown = Unit::Latency.show(ns.abs(), Letters::Unicode);
         let more = if ns < 0.0 { "less" } else { "more" };
         table.note = format!(
-            "an operation takes on average {shown} {more} on the second side than on the first; a \
-             row that accounts for a share of this difference is not necessarily its cause"
+            "on average, an operation takes {shown} {more} on the second side than on the first; \
+             a row can account for part of this difference without being its cause"
         );
         section = section.with(Block::Table(table));
     }

@@ -12,7 +12,8 @@ pub struct Document {
     pub description: String,
     /// Run, time, host, version and similar facts.
     pub identity: Vec<(String, String)>,
-    /// Banner of a demonstration: why the run is only a demonstration, and what it cannot show.
+    /// Banner if the run is only a demonstration. It explains why, and lists what the run cannot
+    /// show.
     pub demonstration: Option<String>,
     /// Verdict with its main figures.
     pub headline: Headline,
@@ -25,7 +26,7 @@ pub struct Headline {
     /// `PASS`, `FAIL`…
     pub word: String,
     pub tone: Tone,
-    /// Reason, in one sentence.
+    /// Reason for the verdict, in one sentence.
     pub reason: String,
     /// Main figures.
     pub figures: Vec<Fact>,
@@ -35,7 +36,7 @@ pub struct Headline {
 pub struct Fact {
     pub name: String,
     pub cell: Cell,
-    /// Remark; may be empty.
+    /// Remark about the figure; may be empty.
     pub note: String,
 }
 
@@ -59,7 +60,7 @@ pub enum Depth {
     Brief,
     /// All outputs except the terminal's summary.
     Full,
-    /// Shown only in the terminal's summary: a short form of other sections.
+    /// Only the terminal's summary. Such a section is a short form of other sections.
     Terminal,
 }
 
@@ -116,7 +117,7 @@ pub enum Block {
         name: String,
         /// Values; `None` is a gap.
         values: Vec<Option<f64>>,
-        /// Text after the line: smallest and largest value.
+        /// Text after the sparkline: its smallest and largest value.
         note: String,
     },
     Facts(Vec<Fact>),

@@ -79,7 +79,7 @@ impl DurabilityResult<'_> {
         facts
     }
 
-    /// Returns a line for each listed damaged block.
+    /// Returns one line of text for each damaged block in the evidence.
     fn damage(&self) -> impl Iterator<Item = String> {
         let damaged = self.evidence.cuts.iter().flat_map(|cut| {
             let listed = cut.check.iter().flat_map(|check| &check.damage);
@@ -87,7 +87,7 @@ impl DurabilityResult<'_> {
         });
         damaged.map(|(cut, block)| {
             format!(
-                "cut {cut}, byte {}: {}; generation {} was acknowledged",
+                "cut {cut}, byte {}: {}; generation {} had been acknowledged",
                 block.offset_bytes, block.says, block.acknowledged_generation
             )
         })

@@ -1,6 +1,6 @@
 //! Errors of rendering.
 
-/// An error of rendering.
+/// An error while a report is rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// Defect in the page's template.

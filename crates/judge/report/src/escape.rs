@@ -1,7 +1,7 @@
 //! Escaping of text for HTML, SVG, Markdown and CSV.
 //!
 //! Names are chosen by users and by bundles of other machines, so every name is escaped before it
-//! is put into a page. All escaping is in this module, where a single test can attack it.
+//! is put into a page. All escaping is in this module, so that one test can try all attacks.
 
 use plimsoll_plan::is_unprintable;
 
@@ -81,9 +81,9 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// Quotes a CSV field as RFC 4180 requires. A text that a spreadsheet would take for a formula (it
-/// begins with `=`, `+`, `-`, `@`, tab or carriage return) gets a leading apostrophe. Numbers are
-/// not quoted here.
+/// Quotes a CSV field as RFC 4180 requires. A spreadsheet treats a text as a formula if it begins
+/// with `=`, `+`, `-`, `@`, tab or carriage return. Such a text gets a leading apostrophe. Numbers
+/// are not quoted here.
 pub fn csv_text(text: &str) -> String {
     let guarded = match text.chars().next() {
         Some('=' | '+' | '-' | '@' | '\t' | '\r') => format!("'{text}"),
@@ -96,7 +96,8 @@ pub fn csv_text(text: &str) -> String {
     }
 }
 
-/// Maximum length of one text on a terminal, in characters. Our own sentences are shorter.
+/// Maximum length of one text on a terminal, in characters. All texts that Plimsoll writes itself
+/// are shorter.
 const TERMINAL_TEXT_MAX: usize = 4_000;
 
 /// Makes text safe for a terminal: control characters become U+FFFD, or `?` for ASCII output, and

@@ -1,11 +1,11 @@
 //! The result in the format of `fio --output-format=json`, for tools that read it.
 //!
-//! There is a job for each kind of I/O (`database`, `log`, `maintenance`…), as in the output of a
-//! fio job file with a section for each kind. `lat_ns` is the latency from the intended start,
-//! `clat_ns` the service time. Percentiles without enough samples are missing, unlike in fio's own
-//! output. Names and units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). The
-//! export has the fields that fio-plot needs: `job options` with `rw`, `bs`, `iodepth` and
-//! `numjobs`, the deviation of the rate, and the distribution of latency.
+//! Each kind of I/O (`database`, `log`, `maintenance`…) is one job, as if it had its own section in
+//! a fio job file. `lat_ns` is the latency from the intended start, `clat_ns` the service time.
+//! Unlike fio's own output, the export omits percentiles that have too few samples. Names and units
+//! are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). The export has the fields that
+//! fio-plot needs: `job options` with `rw`, `bs`, `iodepth` and `numjobs`, the deviation of the
+//! rate, and the distribution of latency.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,7 @@ pub fn json(bundle: &Bundle) -> Value {
     let run = &bundle.run;
     let kinds = kinds(bundle);
     let mut groups: Vec<&str> = Vec::new();
-    // As in fio, the flushes are in the job of the writes, but no figure includes flushes and
-    // writes together.
+    // As in fio, flushes are listed in the job that wrote the data, but with separate figures.
     for kind in kinds
         .iter()
         .filter(|kind| !matches!(kind.group.as_str(), "sync" | "durable" | "first_byte"))
@@ -86,7 +85,7 @@ fn job(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
     })
 }
 
-/// Returns the options of an equivalent fio job, without options that differ between streams.
+/// Returns the options of an equivalent fio job. Options that differ between streams are omitted.
 fn options(bundle: &Bundle, group: &str, name: &str) -> Map<String, Value> {
     let mut options = Map::new();
     options.insert("name".into(), json!(name));
@@ -141,7 +140,7 @@ fn cpu_percent(bundle: &Bundle, ns: Option<u64>) -> Value {
     json!(ns.and_then(of))
 }
 
-/// Returns the percentage of operations in each of fio's latency ranges for a unit.
+/// Returns the percentage of operations in each latency range that fio prints for this time unit.
 fn shares(bundle: &Bundle, kinds: &[Kind], group: &str, unit: f64, open: bool) -> Value {
     const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let of_group = kinds.iter().filter(|k| k.group == group && k.operation != Operation::Flush);
@@ -173,7 +172,7 @@ fn shares(bundle: &Bundle, kinds: &[Kind], group: &str, unit: f64, open: bool) -
     json!(shares)
 }
 
-/// Returns flushes, which fio reports as `sync`.
+/// Returns the figures of flushes, which fio calls `sync`.
 fn flushes(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
     let group = if group == "transactional" { "sync" } else { group };
     let is_flush = |kind: &&Kind| kind.group == group && kind.operation == Operation::Flush;
@@ -248,7 +247,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Returns the standard deviation of a sample, as fio does.
+/// Returns the standard deviation of a sample (divisor n − 1), as fio computes it.
 fn deviation(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

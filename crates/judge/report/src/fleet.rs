@@ -17,15 +17,16 @@ use crate::run::{
 };
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Phases that each host runs independently. The report has a column for the duration of each.
+/// Phases that each host runs independently. The report has one column for the duration of each
+/// phase.
 const TIMED: [PhaseKind; 4] =
     [PhaseKind::Create, PhaseKind::Duplicate, PhaseKind::FormatLogs, PhaseKind::Verify];
 
-/// Maximum number of lines in a chart; each line is a host.
+/// Maximum number of hosts in a chart. Each host is one line.
 const LINES_MAX: usize = 8;
 
-/// Returns the report of a fleet's run. `one`: all hosts combined. `hosts`: the bundles that hosts
-/// wrote.
+/// Returns the report of a fleet's run. `one` is the combined run of all hosts, and `hosts` the
+/// bundles that the hosts wrote.
 #[must_use]
 pub fn fleet_document(
     fleet: &Fleet,
@@ -61,7 +62,8 @@ pub fn fleet_document(
             reason: verdict.reason.clone(),
             figures,
         },
-        // Without a common measured phase, the verdict's reason explains that.
+        // Without a common measured phase there is no banner: the verdict's reason already explains
+        // it.
         demonstration: (verdict.demonstration && measured(&one.0).is_some())
             .then(|| demonstration(&one.0)),
         sections: [
@@ -143,7 +145,8 @@ fn table(verdict: &FleetVerdict) -> Section {
         ]);
     }
     let Some(total) = &verdict.total else {
-        table.note = "There is no total: not every host ran its part.".to_owned();
+        table.note =
+            "There is no total, because at least one host did not run its part.".to_owned();
         return Section::brief("hosts", "Hosts").with(Block::Table(table));
     };
     let row = |name: &str, ops: f64, bytes: f64| {
@@ -170,7 +173,8 @@ fn table(verdict: &FleetVerdict) -> Section {
     Section::brief("hosts", "Hosts").with(Block::Table(table))
 }
 
-/// Draws the rate of each host during its measured phase, over the time on the fleet's clock.
+/// Draws the rate of each host during its measured phase. The x axis is the time on the fleet's
+/// clock.
 fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
     let section = Section::full("each", "Each host over time");
     let width_ns = fleet.interval_ns.max(1);

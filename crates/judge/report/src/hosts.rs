@@ -25,7 +25,7 @@ pub struct HostRow {
     pub is_drained: bool,
     /// Labels by which plans select agents.
     pub labels: Vec<String>,
-    /// Targets that the agent's operator allows.
+    /// Targets that the agent's operator allows plans to use.
     pub allows: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ pub struct AcceptanceRow {
     pub name: String,
     /// True if the agent would accept the plan.
     pub takes: bool,
-    /// Reason for refusing.
+    /// Reason why the agent would refuse the plan.
     pub says: String,
     /// Part of the load that the agent generates.
     pub carries: String,

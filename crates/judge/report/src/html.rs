@@ -1,6 +1,6 @@
-//! Renders a report as one self-contained page: style, script and charts are inside. The page
-//! requests nothing from other servers, and its content policy forbids it. It opens from disk and
-//! prints.
+//! Renders a report as one self-contained page, which contains its style sheet, script and charts.
+//! The page loads nothing from servers, and its content policy forbids such requests. It can be
+//! opened from disk and printed.
 
 mod view;
 
@@ -16,7 +16,7 @@ const PAGE: &str = include_str!("html/page.html");
 const BODY: &str = include_str!("html/body.html");
 const PAGE_CSS: &str = include_str!("html/page.css");
 
-/// Open everything for printing, so that a collapsed plan is not missing on paper.
+/// Collapsed parts, such as the plan, are opened before printing, so that they are on paper.
 const PRINT_JS: &str = "addEventListener('beforeprint',()=>{for(const d of \
                         document.querySelectorAll('details'))d.open=true});";
 

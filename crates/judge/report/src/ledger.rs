@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::time;
 
-/// Result of checking the ledger's chain and all statements about it.
+/// Result of checking the ledger's hash chain and all signed statements about the ledger.
 #[derive(Clone, Debug, Serialize)]
 pub struct LedgerCheck {
     /// Path of the ledger.
@@ -13,7 +13,7 @@ pub struct LedgerCheck {
     /// Time of the first line.
     pub began_unix_ns: Option<u64>,
     pub runs: u64,
-    /// Changes of the ledger between two lines, detected by later runs.
+    /// Places in the ledger where a later run detected that someone had changed the ledger.
     pub changed_before: Vec<HeadChange>,
     /// Signed statements.
     pub statements: Vec<StatementCheck>,
@@ -25,9 +25,9 @@ pub struct LedgerCheck {
 /// A change of the ledger that a later run detected.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeadChange {
-    /// Line that the later run wrote.
+    /// Number of the line that the later run wrote.
     pub line: u64,
-    /// Description.
+    /// Description of the change.
     pub says: String,
 }
 
@@ -63,8 +63,8 @@ impl LedgerCheck {
     pub fn text(&self) -> String {
         let mut text = match (self.is_signed(), self.statements.is_empty()) {
             _ if !self.changed_before.is_empty() => {
-                "CHANGED: a later run detected that the last line was no longer the one that the \
-                 previous run had written\n\n"
+                "CHANGED: a later run detected that the ledger's last line was not the line that \
+                 the previous run had written\n\n"
                     .to_owned()
             }
             (false, _) => {
@@ -73,7 +73,7 @@ impl LedgerCheck {
             }
             (true, true) => {
                 "WHOLE: each line contains the hash of the previous line, and the head contains \
-                 the hash of the last line; there is no signed statement\n\n"
+                 the hash of the last line. No statement about this ledger is signed.\n\n"
                     .to_owned()
             }
             (true, false) => {

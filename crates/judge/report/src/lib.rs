@@ -1,5 +1,5 @@
-//! Reports as text, HTML, charts, CSV and other exports of evidence and verdict. This crate only
-//! renders: it computes no figures except sums and quotients of totals in the evidence.
+//! Renders evidence and verdict as text, HTML, charts, CSV and other exports. This crate computes
+//! no figures except sums and quotients of totals in the evidence.
 //!
 //! A report is built in two steps. [`run::run_document`] turns evidence and verdict into a
 //! [`document::Document`]: headings, tables, charts and sentences as data. The terminal
@@ -7,16 +7,16 @@
 //!
 //! # Where to change what
 //!
-//! - a report section: a file in `run` and an entry in `run.rs`; a chart is a `Plot` in the file of
-//!   its section
-//! - the page's layout: `html`, `chart` (each chart drawn wide and narrow); Chromium checks it in
-//!   `tests/browser.rs`
+//! - a section of the report: a file in `run` and an entry in `run.rs`. The file also builds the
+//!   section's charts, each as a `Plot`.
+//! - the page's layout: `html`, `chart` (each chart is drawn wide and narrow); `tests/browser.rs`
+//!   checks the layout with Chromium
 //! - exports: `exports` (JUnit, Prometheus), `fio.rs`
 //! - charts of searches, sweeps and comparisons: `study`; comparisons of sweeps: `sweeps.rs`
 //! - output of `verify`, `ledger` and `audit`: `verified.rs`, `ledger.rs`, `reported.rs`,
 //!   `rows.rs`, `rules.rs`; spread of repeats: `reported/spread.rs`
-//! - plan facts in the head: `run.rs`; network: `run/links.rs`; quickstart: `run/carried.rs`;
-//!   stages: `stages.rs`; fleets: `fleet.rs`
+//! - facts about the plan in the head of the report: `run.rs`; network interfaces: `run/links.rs`;
+//!   quickstart: `run/carried.rs`; stages: `stages.rs`; fleets: `fleet.rs`
 
 pub mod chart;
 pub mod comparison;
@@ -68,11 +68,11 @@ pub use sweeps::sweeps_document;
 pub use text::Style;
 pub use tuning::{tuning_csv, tuning_document};
 
-/// Id of this build: a digest of all sources that determine the derived files. The same build
-/// always derives the same files from a bundle, byte for byte.
+/// Id of this build: a digest of all sources that determine the derived files. From the same
+/// bundle, builds with the same id derive files that are identical byte for byte.
 pub const BUILD: &str = env!("PLIMSOLL_BUILD");
 
-/// Returns the summary for a terminal, verdict first. Ends with a line feed.
+/// Returns the summary for a terminal. It starts with the verdict and ends with a line feed.
 pub fn text(bundle: &Bundle, verdict: &Verdict, style: &Style) -> String {
     text::document(&run_document(bundle, verdict), style)
 }
@@ -96,17 +96,17 @@ pub fn csv(bundle: &Bundle, verdict: &Verdict) -> String {
     csv::classes(bundle, verdict)
 }
 
-/// Returns the result in the format of `fio --output-format=json`. Ends with a line feed.
+/// Returns the result in the format of `fio --output-format=json`, with a line feed at the end.
 pub fn fio_json(bundle: &Bundle) -> String {
     format!("{:#}\n", fio::json(bundle))
 }
 
-/// Returns the verdict as JUnit XML. Ends with a line feed.
+/// Returns the verdict as JUnit XML, with a line feed at the end.
 pub fn junit(bundle: &Bundle, verdict: &Verdict) -> String {
     exports::junit::xml(bundle, verdict)
 }
 
-/// Returns the result in Prometheus' text format. Ends with a line feed.
+/// Returns the result in Prometheus' text format, with a line feed at the end.
 pub fn prometheus(bundle: &Bundle, verdict: &Verdict) -> String {
     exports::prometheus::text(bundle, verdict)
 }

@@ -54,7 +54,7 @@ fn block(block: &Block, out: &mut String) {
         Block::Findings(list) => list.iter().for_each(|f| finding(f, out)),
         Block::Listing { caption, text } => {
             let _ = writeln!(out, "{}:\n", escape(caption));
-            // Unlike a fenced block, an indented code block cannot be ended by its content.
+            // The content is indented, not fenced: a fence in the content would end a fenced block.
             text.lines().for_each(|line| {
                 let _ = writeln!(out, "    {}", crate::escape::terminal(line, true));
             });

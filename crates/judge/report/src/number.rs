@@ -1,7 +1,7 @@
 //! Formatting of numbers: three to four significant digits with a unit, `n/a` if there is no value.
 //!
-//! Values have a kind and are in base units (nanoseconds, bytes, per second), as in a bundle. The
-//! same value prints as `8.57 ms` for people and as `8570000` in CSV.
+//! Each value has a [`Unit`] and is in base units (nanoseconds, bytes, per second), as in a bundle.
+//! For example, a latency of 8,570,000 ns is `8.57 ms` in a report and `8570000` in CSV.
 
 /// Kind of a number, which determines its base unit, scaling and display unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,9 +18,9 @@ pub enum Unit {
     Size,
     /// A fraction, printed in percent.
     Share,
-    /// A number of things.
+    /// A count, printed as a whole number.
     Count,
-    /// A bare number.
+    /// A number without a unit.
     Plain,
 }
 
@@ -77,8 +77,8 @@ impl Unit {
         format!("{}{unit}", trim_zeros(number.to_owned()))
     }
 
-    /// Formats the number without its unit for a table column. `divisor` is from
-    /// [`Unit::scale_for`], the number of decimals from [`Unit::places_for`].
+    /// Formats the number without its unit for a table column. `divisor` is a result of
+    /// [`Unit::scale_for`], and `places` (the number of decimals) a result of [`Unit::places_for`].
     pub fn show_scaled(self, base: f64, divisor: f64, places: Option<usize>) -> String {
         match places {
             _ if !base.is_finite() => "n/a".to_owned(),
@@ -87,9 +87,10 @@ impl Unit {
         }
     }
 
-    /// Returns the number of decimals for a column. The arguments are its smallest non-zero and its
-    /// largest number, already divided. The largest number gets four digits, the smallest at least
-    /// two. `None` if no number of decimals suits both.
+    /// Returns the number of decimals for a column. The arguments are the column's smallest
+    /// non-zero and its largest number, already divided. With these decimals, the largest number
+    /// has four digits, and the smallest has at least two. Returns `None` if no number of decimals
+    /// achieves this.
     pub fn places_for(self, least: f64, largest: f64) -> Option<usize> {
         if self == Self::Count {
             return Some(0);
@@ -198,17 +199,17 @@ pub fn group_thousands(number: &str) -> String {
     if zero { out } else { format!("{sign}{out}") }
 }
 
-/// Words after which a number is an identifier.
+/// If one of these words precedes a number, the number is an identifier.
 const NAMES: [&str; 9] =
     ["process", "pid", "port", "run", "no.", "line", "seed", "user", "version"];
 
-/// Words that name counted things after a number.
+/// If one of these words follows a number, the number is a count.
 const COUNTED: [&str; 6] = ["I/Os", "reads", "writes", "operations", "pages", "blocks"];
 
 /// Separates groups of three digits in a sentence: in rates, and in whole numbers of five or more
-/// digits. A number of four digits may be a year, so its digits are grouped only if a counted thing
-/// follows. Identifiers do not change: numbers after `process`, `port` and the like, and numbers in
-/// brackets after a name.
+/// digits. A number of four digits may be a year, so its digits are grouped only if one of the
+/// words in `COUNTED` follows. Identifiers do not change: numbers after `process`, `port` and the
+/// like, and numbers in brackets after a name.
 pub fn group_counts(sentence: &str) -> String {
     let mut out = String::with_capacity(sentence.len() + 8);
     let mut before = "";
@@ -278,8 +279,8 @@ pub fn elapsed(ns: f64) -> String {
 }
 
 /// Formats a measured value so that it differs from its limit: a read latency of 20.004 ms must not
-/// print as `20.0 ms` next to a ceiling of 20 ms and FAIL. It uses up to six digits, unless both
-/// numbers are equal.
+/// print as `20.0 ms` next to a ceiling of 20 ms and FAIL. Unless both values are equal, up to six
+/// digits are used.
 pub fn show_against(unit: Unit, base: f64, limit: f64, letters: Letters) -> String {
     let plain = unit.show(base, letters);
     if base == limit || !base.is_finite() || plain != unit.show(limit, letters) {

@@ -1,14 +1,15 @@
-//! Hosts, storage and dates of several runs, for the head of their report.
+//! Lists the hosts, storage and dates of several runs, for the head of a report about them.
 
 use plimsoll_judge::sweep::PointPlace;
 
 use crate::time::utc;
 
-/// Maximum number of listed names. If there are more names, the list ends with the number of
-/// omitted names.
+/// Maximum number of names in a list. A longer list is cut and ends with the number of omitted
+/// names.
 const LISTED_MAX: usize = 6;
 
-/// Returns date, host, file system, kernel, device and version; empty if no run has recorded them.
+/// Returns date, host, file system, kernel, device and version. A fact that no run has recorded is
+/// `unknown`.
 pub(crate) fn facts<'a>(places: impl Iterator<Item = &'a PointPlace>) -> Vec<(String, String)> {
     let places: Vec<&PointPlace> = places.collect();
     let mut pairs = Vec::new();

@@ -1,4 +1,5 @@
-//! Reports of audited results of other tools: one in detail, or a study as rows.
+//! Reports of audited results of other tools: a single result in detail, or a study with one row
+//! for each result.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ pub use spread::{sides_document, sides_json};
 const REQUESTS_MAX: usize = 6;
 /// Maximum number of findings that are shown for one result.
 const FINDINGS_MAX: usize = 20;
-/// Maximum number of findings that a terminal shows below the table of a study.
+/// Maximum number of findings that the terminal shows after the table of a study.
 const EXAMPLES_MAX: usize = 40;
 
 pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
@@ -49,16 +50,16 @@ pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
     }
 }
 
-/// Returns the sections about the consistency of a result's figures, which follow the report of the
-/// result as a run.
+/// Returns the report about the consistency of a result's figures. It is shown after the report
+/// that treats the result as a run.
 pub fn figures_document(audit: &Audit) -> Document {
     let headline = headline_of(audit);
-    let title = "consistency of its figures".to_owned();
+    let title = "consistency of the result's figures".to_owned();
     Document { title, headline, sections: figures(audit), ..Document::default() }
 }
 
-/// Combines two reports of a result (as a run, and about the consistency of its figures). The
-/// report with the worse verdict is first.
+/// Returns the two reports of a result: the report that treats it as a run, and the report about
+/// the consistency of its figures. The report with the worse verdict is first.
 pub fn run_and_figures(
     bundle: &Bundle,
     verdict: &Verdict,
@@ -118,7 +119,8 @@ pub fn verdict_json(
     Ok(json)
 }
 
-/// Returns the severity of a verdict, on a scale for both kinds of verdicts.
+/// Returns the severity of a verdict on the figures. [`verdict_severity`] uses the same scale for a
+/// verdict on a run.
 fn severity(verdict: Credibility) -> u8 {
     match verdict {
         Credibility::Consistent => 0,
@@ -229,7 +231,7 @@ fn figures(audit: &Audit) -> Vec<Section> {
         let needs =
             |u: &plimsoll_judge::conservation::UncheckedRule| format!("{}: {}", u.rule, u.needs);
         let list = Block::List(audit.unknown.iter().map(needs).collect());
-        sections.push(Section::full("needs", "Facts that these rules need").with(list));
+        sections.push(Section::full("needs", "Facts that are missing for these rules").with(list));
     }
     sections
 }
@@ -267,8 +269,8 @@ fn supports(audit: &Audit) -> Vec<Section> {
     sections
 }
 
-/// Returns the report of a study: a row for each result, the number of findings of each rule, and
-/// the findings.
+/// Returns the report of a study. It has a table with a row for each result, the number of findings
+/// of each rule, and the findings.
 pub fn study_document(
     judged: &[(&ToolResult, Audit)],
     unreadable: &[String],
@@ -349,7 +351,7 @@ pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
     table
 }
 
-/// Counts verdicts by format.
+/// Counts the verdicts for each format of result files.
 fn verdicts(judged: &[(&ToolResult, Audit)]) -> Section {
     let mut forms: BTreeMap<&str, [u64; 4]> = BTreeMap::new();
     for (reported, audit) in judged {
@@ -377,7 +379,7 @@ fn verdicts(judged: &[(&ToolResult, Audit)]) -> Section {
     Section::brief("verdicts", "Verdicts by format").with(Block::Table(table))
 }
 
-/// Counts for each rule the results about which it has a finding.
+/// Counts, for each rule, the results that the rule has a finding about.
 fn hits(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     let mut rules: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for (_, audit) in judged {
@@ -402,7 +404,8 @@ fn hits(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     (!rules.is_empty()).then(|| section.with(Block::Table(table)))
 }
 
-/// Lists the first finding of each rule about each result; the page lists all findings.
+/// Lists findings. The terminal shows the first finding of each rule about each result; the page
+/// shows up to [`FINDINGS_MAX`] findings of each result.
 fn arithmetic(judged: &[(&ToolResult, Audit)]) -> Vec<Section> {
     let told = |reported: &ToolResult, finding: &Finding| {
         let mut line = line(finding);

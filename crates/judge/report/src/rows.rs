@@ -1,4 +1,4 @@
-//! Report of a table of results, each row judged as a run.
+//! Report of a table of results. Each row of the table is judged as a run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;

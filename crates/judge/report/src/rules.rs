@@ -44,7 +44,7 @@ pub fn all() -> Vec<RuleInfo> {
         explains: r.explains,
         bears_on: &[],
     });
-    // Some laws apply to runs and reported results. They are explained once, for runs.
+    // Some rules apply to runs and also to reported results. They are explained only for runs.
     let mut all: Vec<RuleInfo> = single.chain(several).collect();
     for rule in reported.chain(of_studies) {
         if all.iter().all(|known| known.id != rule.id) {

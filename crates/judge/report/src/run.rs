@@ -3,7 +3,7 @@
 //! Checks, charts and the verdict's reasons are first. Then follow the tables, in the order of
 //! Jetstress reports (summary, sizing, parameters, database configuration, transactional,
 //! maintenance, replication, total, host), and the method. Figures are those of the verdict and of
-//! `plimsoll_judge::figures`; this module only sums and divides totals of the evidence.
+//! `plimsoll_judge::figures`; this module only adds and divides totals in the evidence.
 
 mod carried;
 pub(crate) mod checks;
@@ -126,7 +126,8 @@ pub(crate) fn tier_words(tier: Tier, driver: Driver) -> &'static str {
 pub(crate) fn demonstration(bundle: &Bundle) -> String {
     let lasted = measured(bundle).filter(|phase| phase.duration_ns > 0);
     let Some(measured) = lasted.map(|phase| elapsed(phase.duration_ns as f64)) else {
-        return "This run ended before its measurement and shows nothing about this storage."
+        return "This run ended before its measurement started, so it shows nothing about this \
+         storage."
             .to_owned();
     };
     let bytes: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();
@@ -152,7 +153,8 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
     if let Some(required) = verdict.required_iops_per_s {
         figures.push(Fact::new("required I/Os", Cell::number(Unit::Rate, required)));
         let headroom = headroom(verdict.headroom);
-        // An open loop runs at the rate of the plan and cannot exceed it.
+        // An open loop issues operations at the rate of the plan, so the headroom cannot be
+        // measured.
         let set = verdict.headroom.is_none() && verdict.achieved_iops_per_s.is_some();
         let note = if set { "the plan sets the rate" } else { "" };
         figures.push(Fact::new("headroom", headroom).note(note));
@@ -176,8 +178,8 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
     };
     let modelled = bundle.run.driver == Driver::Model;
     Headline {
-        // A verdict on a model has a different word and is never green, because no storage was
-        // tested.
+        // The word for a verdict on a model begins with MODELLED and is never green, because no
+        // storage was tested.
         word: match modelled {
             true => format!("MODELLED {}", verdict.verdict.label()),
             false => verdict.verdict.label().to_owned(),
@@ -199,13 +201,13 @@ pub(crate) fn sentence(text: &str) -> String {
     out
 }
 
-/// Returns a section without blocks, which reports omit.
+/// Returns a section without blocks. Reports omit such a section.
 pub(crate) fn empty_section() -> Section {
     Section::default()
 }
 
-/// Formats the headroom. If it is more than ten times the required rate, the exact figure is not
-/// useful.
+/// Formats the headroom. If the achieved rate is more than ten times the required rate, the exact
+/// figure is not shown, because it is not useful.
 pub(crate) fn headroom(share: Option<f64>) -> Cell {
     match share {
         Some(share) if share > plimsoll_judge::judge::HEADROOM_SHOWN_MAX => {

@@ -9,7 +9,8 @@ pub struct RunRow {
     /// Number of the run in the ledger; `None` if the run is not in the ledger.
     pub position: Option<u64>,
     pub run_id: String,
-    /// Verdict in capitals, after `MODELLED` or `UNVERIFIED` if the run is modelled or unverified.
+    /// Verdict in capitals. For a modelled or unverified run, `MODELLED` or `UNVERIFIED` precedes
+    /// it.
     pub verdict: String,
     /// Transactional I/Os per second.
     pub achieved_iops_per_s: Option<f64>,
@@ -26,7 +27,8 @@ pub struct RunRow {
 pub fn runs_table(runs: impl Iterator<Item = RunRow>) -> Table {
     let columns = vec![
         Column::numbers("no.", "position"),
-        // A number column is not wrapped, so that the name can be copied.
+        // This is a number column because such columns are not wrapped, so that the name can be
+        // copied.
         Column::numbers("run", "run_id"),
         Column::words("verdict", "verdict"),
         Column::of(Unit::Rate, "I/Os per second", "achieved_iops_per_s"),

@@ -8,8 +8,8 @@ use crate::number::Unit;
 use crate::run::{sentence, verdict_tone};
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Returns the report: the worst verdict, then each stage with its figures and the reason for its
-/// verdict.
+/// Returns the report. It begins with the worst verdict; then each stage follows, with its figures
+/// and the reason for its verdict.
 pub fn stages_document(stages: &Stages) -> Document {
     let worst = stages.worst();
     Document {

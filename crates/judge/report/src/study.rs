@@ -1,5 +1,5 @@
-//! Charts and tables of several runs: the throughput-latency curve of a search, the table and maps
-//! of a sweep, the figures of a comparison.
+//! Charts and tables of several runs: the throughput-latency curve of a search, the table and heat
+//! maps of a sweep, and the figures of a comparison.
 
 mod compare;
 mod curve;

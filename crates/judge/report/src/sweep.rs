@@ -1,4 +1,4 @@
-//! Report of a sweep, created from its judged points.
+//! Report of a sweep. It is created from the sweep's points and their verdicts.
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::finding::Outcome;
@@ -11,7 +11,8 @@ use crate::run::{sentence, verdict_tone};
 use crate::study::SweepDrawing;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Returns the report: key figures, maps and lines for each pattern and depth, and all points.
+/// Returns the report. It shows key figures, heat maps and line charts for each pattern and queue
+/// depth, and a table of all points.
 pub fn sweep_document(sweep: &Sweep) -> Document {
     let mut document = SweepDrawing(sweep).document();
     let (planned, done) = (sweep.points_planned, sweep.points.len());
@@ -43,7 +44,7 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
     document
 }
 
-/// Describes the bend of each curve over the queue depth, and draws the curves.
+/// Draws curves over the queue depth, and describes where each of them bends.
 fn bends(sweep: &Sweep) -> Section {
     let said: Vec<String> = depth_bends(&sweep.points)
         .into_iter()
@@ -65,19 +66,19 @@ fn bends(sweep: &Sweep) -> Section {
     section
 }
 
-/// Minimum duration of a point for reliable figures. Caches, burst credit and background work of
-/// flash last longer than this.
+/// If every point was measured for less than this, the report has a banner. Effects of caches,
+/// burst credit and background work of flash last longer.
 const SHORT_NS: u64 = 60_000_000_000;
 
-/// Returns the text of a banner if points were measured for a short time.
+/// Returns the text of a banner if every point was measured only for a short time.
 fn short(sweep: &Sweep) -> Option<String> {
     let lengths =
         sweep.points.iter().filter_map(|point| point.place.as_ref()).map(|p| p.measured_ns);
     let longest = lengths.max().filter(|ns| *ns < SHORT_NS)?;
     Some(format!(
         "No point was measured for more than {}. This is only a first look: it shows neither the \
-         sustained rate nor rare slow operations, and two points may differ by chance. Measure \
-         each point for ten minutes for reliable figures.",
+         sustained rate nor rare slow operations, and a difference between two points may be \
+         chance. For reliable figures, measure each point for ten minutes.",
         elapsed(longest as f64)
     ))
 }
@@ -100,8 +101,8 @@ fn list_points(labels: &[&str], points: usize) -> String {
     }
 }
 
-/// Lists the findings: each pair of rule and outcome once, with its points and the first
-/// explanation.
+/// Lists the findings. Findings with the same rule and outcome share a row, which shows their
+/// points and the explanation for the first point.
 fn findings(sweep: &Sweep) -> Section {
     let mut found: Vec<(&PointFinding, Vec<&str>)> = Vec::new();
     for point in &sweep.points {
@@ -142,7 +143,8 @@ fn findings(sweep: &Sweep) -> Section {
     Section::brief("findings", "Findings").with(Block::Table(table))
 }
 
-/// Returns the claims on which the verdicts are based. Points with the same claims share a row.
+/// Returns the claims on which the verdicts are based. Points with the same verdict and claims
+/// share a row.
 fn verdict_basis(sweep: &Sweep) -> Section {
     let mut groups: Vec<(VerdictKind, String, Vec<&str>)> = Vec::new();
     for point in sweep.points.iter().filter(|point| !point.claims.is_empty()) {

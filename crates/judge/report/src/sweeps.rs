@@ -1,5 +1,5 @@
-//! Report of a comparison of two sweeps: conclusion, maps of ratios for each pattern and depth, all
-//! cells, and the conditions that differ.
+//! Report of a comparison of two sweeps. It shows the conclusion, heat maps of ratios for each
+//! pattern and queue depth, all cells, and the conditions that differ.
 
 use plimsoll_judge::compare::{
     CellFigure, CellOutcome, Outcome, Overall, SweepCell, SweepComparison,
@@ -55,7 +55,7 @@ pub fn sweeps_document(compared: &SweepComparison) -> Document {
         sections.push(Section::brief("remarks", "Remarks").with(list));
     }
     let (word, tone) = match (compared.outcome, &compared.winner) {
-        // Each sweep has many runs, so the word is `sweeps`, not `runs`.
+        // The headline counts sweeps instead of runs, because each sweep consists of many runs.
         (Outcome::TooFewRuns, _) if !compared.cells.is_empty() => {
             ("TOO FEW SWEEPS".to_owned(), Tone::Warn)
         }
@@ -169,15 +169,15 @@ fn row(cell: &SweepCell) -> Vec<Cell> {
     cells
 }
 
-/// Returns a map of ratios over I/O size and read share. The middle of the colours is 1.
+/// Returns a heat map of ratios over I/O size and read share. The middle of the colour scale is 1.
 fn map(group: &ShapeGroup<'_, SweepCell>, key: &str, of: fn(&SweepCell) -> CellFigure) -> Plot {
     let figure = if key == "rate" { "operations per second" } else { "average latency" };
     let title = format!("ratio of {figure}");
     group.map(&format!("ratio-{key}"), &title, (Unit::Plain, "ratio", Some(1.0)), |c| of(c).ratio)
 }
 
-/// Returns a chart of the ratio of the rates over I/O size, with intervals, and a line for each
-/// read share.
+/// Returns a chart that shows the ratio of the rates, with its intervals, over I/O size. Each read
+/// share is one line.
 fn lines(group: &ShapeGroup<'_, SweepCell>) -> Plot {
     let mut plot = Plot::new(
         &group.id("ratio-lines"),

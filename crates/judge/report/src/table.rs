@@ -1,8 +1,8 @@
 //! A table as data, which the terminal, the page, Markdown and CSV render.
 //!
-//! A cell contains a value in base units and its kind; the renderer chooses digits and unit. `n/a`
-//! (no such figure) and `unknown` (not observed) are different values, and neither is ever printed
-//! as zero.
+//! A cell contains a value in base units and its [`Unit`]. The renderer chooses the number of
+//! digits and the display unit. `n/a` (the figure does not exist) and `unknown` (not observed) are
+//! different values. Neither is ever printed as zero.
 
 use crate::number::{Letters, Unit, show_against};
 
@@ -11,22 +11,23 @@ use crate::number::{Letters, Unit, show_against};
 pub enum Value {
     /// Creates a text cell.
     Text(String),
-    /// Number in the base unit of its kind.
+    /// A number in its base unit.
     Number(Unit, f64),
-    /// A number with its limit, printed with enough digits to differ from it.
+    /// A number and its limit. The number is printed with enough digits to show that it differs
+    /// from the limit.
     Against(Unit, f64, f64),
-    /// A limit; true for a minimum, false for a maximum.
+    /// A limit. The flag is true for a minimum and false for a maximum.
     Limit(Unit, f64, bool),
     /// The two ends of a 95 % interval.
     Interval(Unit, f64, f64),
-    /// The figure does not exist, or has too few samples.
+    /// `n/a`: the figure does not exist, or has too few samples.
     NotApplicable,
     /// Not observed.
     Unknown,
     Empty,
 }
 
-/// Emphasis of a cell. It is never the only sign: the text contains the same information.
+/// Emphasis of a cell. The text of the cell always contains the same information.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Normal.
@@ -40,7 +41,7 @@ pub enum Tone {
     Warn,
     /// Less important.
     Faint,
-    /// Important: a total.
+    /// Important, such as a total.
     Strong,
 }
 
@@ -57,7 +58,7 @@ impl Cell {
         Self { value: Value::Text(text.into()), tone: Tone::Plain }
     }
 
-    /// A number in the base unit of its kind.
+    /// Creates a cell with a number, which is in its base unit.
     pub fn number(unit: Unit, base: f64) -> Self {
         Self { value: Value::Number(unit, base), tone: Tone::Plain }
     }
@@ -66,17 +67,17 @@ impl Cell {
         Self::number(Unit::Count, count as f64)
     }
 
-    /// Creates a number. `None` becomes `n/a`.
+    /// Creates a cell with a number. `None` becomes `n/a`.
     pub fn maybe(unit: Unit, base: Option<f64>) -> Self {
         base.map_or(Self::not_applicable(), |base| Self::number(unit, base))
     }
 
-    /// Creates a number. `None` becomes `unknown`.
+    /// Creates a cell with a number. `None` becomes `unknown`.
     pub fn observed(unit: Unit, base: Option<f64>) -> Self {
         base.map_or(Self::unknown(), |base| Self::number(unit, base))
     }
 
-    /// Creates an interval from its two ends. `None` becomes `n/a`.
+    /// Creates a cell with the two ends of an interval. `None` becomes `n/a`.
     pub fn interval(unit: Unit, ends: Option<[f64; 2]>) -> Self {
         ends.map_or(Self::not_applicable(), |[low, high]| Self {
             value: Value::Interval(unit, low, high),
@@ -105,7 +106,7 @@ impl Cell {
         self
     }
 
-    /// Formats the cell. `scale`: common unit of the column, if any.
+    /// Formats the cell. `scale` is the common unit of the column; `None` if the column has none.
     pub fn show(&self, scale: Option<Scale>, letters: Letters) -> String {
         let one = |unit: Unit, base: f64| match scale {
             Some(scale) if scale.unit == unit => {
@@ -150,11 +151,11 @@ impl Cell {
 pub struct Scale {
     /// Kind of numbers.
     pub unit: Unit,
-    /// Number of base units in a display unit.
+    /// Number of base units in one display unit.
     pub divisor: f64,
     /// Name of the display unit.
     pub name: &'static str,
-    /// Number of decimals, if there is one that suits the whole column.
+    /// Number of decimals; `None` if no number suits the whole column.
     pub places: Option<usize>,
 }
 
@@ -177,13 +178,14 @@ pub struct Column {
     pub key: String,
     /// Alignment.
     pub align: Align,
-    /// Kind of the numbers if all share a unit. The unit is chosen for the largest number, and is
-    /// part of the heading.
+    /// Kind of the column's numbers; `None` if each number has its own unit. The display unit is
+    /// chosen for the largest number, and is part of the heading.
     pub common: Option<Unit>,
-    /// True for remarks: a terminal prints each cell on a separate line below the row.
+    /// True if the column contains remarks. A terminal prints each remark on a separate line after
+    /// the row.
     pub below: bool,
-    /// Order of omission on a narrow terminal: the highest rank is dropped first; rank 0 is never
-    /// dropped.
+    /// Order in which a narrow terminal omits columns. Columns with the highest rank are omitted
+    /// first, and columns with rank 0 never.
     pub rank: u8,
 }
 
@@ -207,7 +209,8 @@ impl Column {
         self
     }
 
-    /// Returns group, heading and unit in one line, for output without spanning headings.
+    /// Returns shared heading, own heading and unit in one line, for output in which a heading
+    /// cannot span columns.
     pub fn heading(&self, scale: Option<Scale>) -> String {
         let mut heading = match (self.group.is_empty(), self.title.is_empty()) {
             (true, _) => self.title.clone(),
@@ -252,12 +255,12 @@ impl Column {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     pub caption: String,
-    /// Note below the table; may be empty.
+    /// Note that is printed after the table; may be empty.
     pub note: String,
     pub columns: Vec<Column>,
-    /// Rows, each with a cell per column.
+    /// Rows. Each row has one cell for each column.
     pub rows: Vec<Vec<Cell>>,
-    /// Rows below the closing line: totals and means.
+    /// Rows with totals and means, after the line that ends the table.
     pub totals: Vec<Vec<Cell>>,
 }
 
@@ -272,8 +275,7 @@ impl Table {
         self.rows.iter().chain(&self.totals)
     }
 
-    /// Returns the table without columns that are empty in all rows, but always with the first
-    /// column.
+    /// Removes columns that are empty in all rows. The first column is always kept.
     #[must_use]
     pub fn without_empty_columns(&self) -> Self {
         let says = |cell: &Cell| match &cell.value {
@@ -362,7 +364,7 @@ fn csv_fields(cell: &Cell, two: bool) -> Vec<String> {
     if two { vec![one, String::new()] } else { vec![one] }
 }
 
-/// Formats a number for machines: the shortest text that parses to the same number.
+/// Formats a number for machines. The result is the shortest text that parses to the same number.
 fn plain(base: f64) -> String {
     if base.is_finite() { format!("{base}") } else { String::new() }
 }

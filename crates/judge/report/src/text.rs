@@ -23,7 +23,7 @@ use crate::table::Tone;
 /// Style of text output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Columns of the terminal.
+    /// Number of columns of the terminal.
     pub width: usize,
     /// True to use escape sequences for colour and weight.
     pub colour: bool,
@@ -41,7 +41,8 @@ impl Default for Style {
 
 /// Minimum width for tables.
 const WIDTH_MIN: usize = 40;
-/// Minimum width of a value next to its name. With less space, the value is printed below the name.
+/// Minimum width of a value next to its name. If there is less space, the value is printed on the
+/// next line.
 const FACT_MIN: usize = 20;
 /// Minimum width of a sparkline.
 const SPARK_MIN: usize = 16;
@@ -183,7 +184,7 @@ fn block(block: &Block, style: &Style) -> String {
     out
 }
 
-/// Prints as many pairs side by side as fit on a line.
+/// Prints pairs of name and value. Each line contains as many pairs as fit.
 fn line(pairs: &[(String, String)], style: &Style, out: &mut String) {
     let mut used = 0;
     for (name, text) in pairs {

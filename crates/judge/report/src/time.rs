@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 /// Formats nanoseconds since 1970 as `2026-11-21 00:44:11 UTC`.
 pub fn utc(unix_ns: u64) -> String {
-    // Nanoseconds in 64 bits end in 2554, within the range of a `Timestamp`.
+    // The largest 64-bit count of nanoseconds is a time in 2554, which a `Timestamp` can represent.
     let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }

@@ -11,7 +11,8 @@ use crate::run::verdict_tone;
 use crate::study::Curve;
 use crate::table::{Cell, Tone};
 
-/// Returns the report of a search: curve with load line, steps and conclusions.
+/// Returns the report of a search. It shows the curve with the load line, the steps and the
+/// conclusions.
 pub fn tuning_document(tuning: &Tuning) -> Document {
     let curve = Curve::of(tuning);
     let mut identity = Vec::new();
@@ -61,14 +62,14 @@ fn reason(tuning: &Tuning) -> String {
     let rate = |per_s: f64| Unit::Rate.show(per_s, Letters::Unicode);
     let carried = match tuning.load_line {
         None if tuning.steps.iter().all(|step| step.steady != Some(true)) => {
-            "No step was steady, so it is unknown which load can be sustained: measure each step \
-             for longer (--for 10m), after a longer warm-up."
+            "No step was steady, so it is unknown which load can be sustained: use a longer \
+             warm-up, and measure each step for longer (--for 10m)."
                 .to_owned()
         }
-        None if tuning.complete => "No load stays within every ceiling.".to_owned(),
-        None => "No step has stayed within every ceiling yet.".to_owned(),
+        None if tuning.complete => "No load meets every ceiling.".to_owned(),
+        None => "No step has met every ceiling yet.".to_owned(),
         Some(line) => format!(
-            "The highest load within every ceiling is {}, at {name} {}.",
+            "The highest load that meets every ceiling is {}, at {name} {}.",
             rate(line.rate_per_s),
             line.load
         ),
@@ -81,13 +82,13 @@ fn reason(tuning: &Tuning) -> String {
                 "A load that meets"
             };
             format!(
-                " {fewest} the required {}: {name} {load}, with {}.",
+                " {fewest} the required {} is {name} {load}, with {}.",
                 rate(required),
                 rate(rate_per_s)
             )
         }
         (Some(required), Some(line), None) if line.rate_per_s >= required => {
-            format!("This meets the required {}.", rate(required))
+            format!(" This meets the required {}.", rate(required))
         }
         (Some(required), ..) => format!(" The required {} is not reached.", rate(required)),
         _ => String::new(),
@@ -123,7 +124,10 @@ fn neighbour_reason(tuning: &Tuning, neighbour: &Neighbour) -> String {
         (None, _) => {
             let open = tuning.steps.iter().find(|step| step.within.is_none());
             let why = open.map_or_else(String::new, |step| format!(": {}", reason(step)));
-            format!("It is unknown alongside which load {who} {meet} {its} requirement{why}.")
+            format!(
+                "It is unknown up to which additional load {who} {meet} {its} \
+             requirement{why}."
+            )
         }
     }
 }

@@ -10,32 +10,33 @@ pub use evidence::{EvidenceVerification, RunVerification};
 /// Result of verifying a mail store.
 #[derive(Clone, Debug, Serialize)]
 pub struct StoreVerification {
-    /// True if the store is intact. `None` if nothing is damaged, but the expected contents of some
-    /// pages are unknown, or the witness has no commit of the store.
+    /// True if the store is intact. `None` if nothing is damaged, but not everything is proved: the
+    /// expected contents of some pages are unknown, or the witness contains no commit of the store.
     pub intact: Option<bool>,
     /// True if the run closed the store.
     pub closed_cleanly: bool,
     pub pages_checked: u64,
     pub pages_proved_by_log: u64,
-    /// Pages whose contents the generation map proves.
+    /// Number of pages whose contents the generation map proves.
     pub pages_proved_by_map: u64,
-    /// Pages whose contents cannot be proved.
+    /// Number of pages whose contents cannot be proved.
     pub pages_unknown: u64,
-    /// Checked log blocks that contain acknowledged data.
+    /// Number of checked log blocks that contain acknowledged data.
     pub log_blocks_checked: u64,
-    /// Logged changes after the checkpoint.
+    /// Number of logged changes after the checkpoint.
     pub log_changes_to_replay: u64,
-    /// Damaged pages that can be recovered from the log.
+    /// Number of damaged pages that can be recovered from the log.
     pub pages_recoverable_from_log: u64,
-    /// Acknowledged commits of the store in the witness file. `None` without a witness.
+    /// Number of acknowledged commits of this store in the witness file. `None` if there is no
+    /// witness.
     pub commits_witnessed: Option<u64>,
-    /// Number of all damaged pages, log blocks and files.
+    /// Number of damaged pages, log blocks and files together.
     pub damage_count: u64,
-    /// The first damages.
+    /// The first damaged pages, log blocks or files.
     pub damage: Vec<Damage>,
     /// Descriptions of the parts that could not be checked, as sentences.
     pub unknown: Vec<String>,
-    /// Everything was read.
+    /// True if the whole store was read.
     #[serde(skip)]
     pub complete: bool,
     /// State of the store, in words.
@@ -51,9 +52,9 @@ pub struct DataVerification {
     pub blocks_checked: u64,
     /// Number of damaged blocks and files.
     pub damage_count: u64,
-    /// The first damages.
+    /// The first damaged blocks or files.
     pub damage: Vec<Damage>,
-    /// Everything was read.
+    /// True if the whole data set was read.
     #[serde(skip)]
     pub complete: bool,
 }
@@ -77,20 +78,19 @@ impl StoreVerification {
             text.push('\n');
         } else if self.complete && self.pages_unknown > 0 {
             text.push_str(
-                "NOT DAMAGED, NOT ALL KNOWN: nothing is damaged, but the contents of some pages \
+                "NOT DAMAGED, NOT ALL KNOWN: no damage was found, but the contents of some pages \
                  cannot be proved\n\n",
             );
         } else if self.complete && self.commits_witnessed == Some(0) {
             text.push_str(
-                "NOT DAMAGED, NOT ALL KNOWN: nothing is damaged, but the witness has no commit of \
-                 this store\n\n",
+                "NOT DAMAGED, NOT ALL KNOWN: no damage was found, but the witness contains no \
+                 commit of this store\n\n",
             );
         } else if self.complete {
             text.push_str("INTACT: every durably committed change is present\n\n");
         } else {
             text.push_str(
-                "NOT COMPLETE: no damage in the data that was checked, but some data \
-                was not checked\n\n",
+                "NOT COMPLETE: the checked data is not damaged, but some data was not checked\n\n",
             );
         }
         let counts = [
@@ -124,8 +124,8 @@ impl DataVerification {
             (0, true) => {
                 "INTACT: every block contains the data that was last written to it\n\n".to_owned()
             }
-            (0, false) => "NOT COMPLETE: no damage in the data that was checked, but some data \
-                was not checked\n\n"
+            (0, false) => "NOT COMPLETE: the checked data is not damaged, but some data was not \
+             checked\n\n"
                 .to_owned(),
             (damaged, _) => format!("DAMAGED: {damaged} blocks or files\n\n"),
         };

@@ -1,10 +1,10 @@
 //! Analysis of a published experiment: compares the results of its arms with the published results.
 //!
-//! Published figures are data of the experiment ([`PublishedFigure`]); measured and modelled
-//! figures are only from bundles. Each published figure records whether a model was fitted to it. A
-//! fitted figure shows only the quality of the fit. All other figures are predictions. They are
-//! compared with two alternatives without a model: copying the nearest row, and interpolating
-//! between rows.
+//! Published figures are part of the experiment's files ([`PublishedFigure`]). Measured and
+//! modelled figures are taken only from bundles. Each published figure records whether a model was
+//! fitted to it. A fitted figure shows only the quality of the fit. All other figures are
+//! predictions. The predictions are compared with two alternatives that need no model: copying the
+//! nearest row, and interpolating between rows.
 
 mod answer;
 mod arm;
@@ -40,14 +40,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Input of the fit, so it is not a prediction.
+    /// The figure was an input of the fit, so it is not a prediction.
     Input,
-    /// Published with the experiment, but not used for the fit.
+    /// The figure was published with the experiment, but not used for the fit.
     Given,
-    /// Published, but withheld until the model had predicted it. Neither the fit nor the naive
-    /// alternatives used this figure.
+    /// The figure was published, but withheld until the model had predicted it. Neither the fit nor
+    /// the naive alternatives used it.
     Blind,
-    /// Added by the operator. Neither the fit nor the naive alternatives used this figure.
+    /// The operator added the figure. Neither the fit nor the naive alternatives used it.
     Kept,
 }
 
@@ -62,8 +62,8 @@ impl Role {
         }
     }
 
-    /// Returns true if a naive alternative could have used a figure of this role at the time of the
-    /// prediction.
+    /// Returns true if figures of this role were available to a naive alternative at the time of
+    /// the prediction.
     pub fn was_known(self) -> bool {
         matches!(self, Self::Input | Self::Given)
     }
@@ -82,10 +82,10 @@ pub struct PublishedFigure {
     pub source: String,
 }
 
-/// A planned arm, with its runs so far.
+/// A planned arm, with the runs that it has completed so far.
 #[derive(Clone, Debug)]
 pub struct Arm<'a> {
-    /// Short name, as in the published figures.
+    /// Short name of the arm, as in the published figures.
     pub name: String,
     /// Descriptive title.
     pub title: String,
@@ -114,13 +114,13 @@ pub struct Input<'a> {
     pub title: String,
     /// True if the arms run on models.
     pub modelled: bool,
-    /// Maximum deviation of a ratio to a published figure from 1.
+    /// Maximum relative deviation from a published figure, such as 0.15.
     pub tolerance: f64,
     /// Keys of the judged figures. The first figure also determines the order of the arms.
     pub judged: Vec<String>,
     /// Name of the arm that is the denominator of ratios between arms.
     pub reference: Option<String>,
-    /// True if each arm inherits the changes of the previous arms, so that it differs from the
+    /// True if each arm inherits the changes of the previous arms. Each arm then differs from the
     /// previous arm by one step.
     pub cumulative: bool,
     /// The arms in their order.
@@ -128,16 +128,17 @@ pub struct Input<'a> {
     pub given: Vec<PublishedFigure>,
     /// Questions that the analysis answers.
     pub questions: Vec<Question>,
-    /// Published arithmetic to check.
+    /// Published claims whose arithmetic is checked.
     pub claims: Vec<Claim>,
-    /// Goals for the model's errors on whole tables. If there are goals, they decide the result.
+    /// Goals for the model's errors on whole tables. If the experiment has goals, they decide the
+    /// result.
     pub goals: Vec<Goal>,
-    /// Results of checks whether the published tables are consistent.
+    /// Results of the checks for contradictions in the published tables.
     pub arithmetic: Vec<Arithmetic>,
-    /// Parameters fitted before the arms ran.
+    /// Parameters that were fitted before the arms ran.
     pub fitted: Vec<FittedParameter>,
-    /// Sentences about other inputs that were fitted, or chosen after results were known. Figures
-    /// that depend on them are not predictions.
+    /// Sentences about other inputs that were fitted, or that were chosen when results were already
+    /// known. Figures that depend on these inputs are not predictions.
     pub inputs: Vec<String>,
     /// Model parameters that the experiment sets for all of its arms, instead of the model's own
     /// values.
@@ -158,13 +159,13 @@ pub struct OwnParameter {
     pub values: Vec<String>,
 }
 
-/// Result of checking the arithmetic of a published table.
+/// Result of checking whether a published table contradicts itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Arithmetic {
     /// The table.
     pub group: String,
-    /// Sentences that state whether the columns agree with each other and are within the limits of
-    /// the hardware.
+    /// Sentences that state whether the columns of the table agree with each other, and whether the
+    /// hardware can reach the values.
     pub says: Vec<String>,
 }
 
@@ -195,7 +196,7 @@ pub struct SearchAnalysis {
     pub found: Option<Tuning>,
 }
 
-/// Arms that are shown together: as a table of one figure, or as a line over an increasing
+/// Arms that are shown together, either as a table of one figure or as a line over an increasing
 /// quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -208,7 +209,7 @@ pub struct Panel {
     /// Name of a quantity that increases from arm to arm, such as `nodes`.
     #[serde(default)]
     pub along: String,
-    /// Value of the quantity for each arm.
+    /// Value of this quantity for each arm.
     #[serde(default)]
     pub at: Vec<f64>,
 }
@@ -225,13 +226,14 @@ impl SearchAnalysis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// Every published figure is matched within the tolerance, but all of them were inputs of the
+    /// Every published figure is matched within the tolerance, but all figures were inputs of the
     /// fit. The fit is good, but nothing was predicted.
     #[serde(alias = "as-published")]
     Fitted,
-    /// Every published figure is matched within the tolerance, and some of them were not inputs.
+    /// Every published figure is matched within the tolerance, and some figures were not inputs of
+    /// the fit.
     Predicted,
-    /// Some published figures are not matched.
+    /// Some published figures are not matched within the tolerance.
     #[serde(alias = "not-as-published")]
     Missed,
     /// Every arm has its expected verdict.
@@ -261,7 +263,7 @@ impl Ending {
     }
 }
 
-/// Comparison of the order of the arms with the published order.
+/// Order of the arms by their results, compared with the published order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     pub figure: String,
@@ -290,34 +292,34 @@ pub struct Analysis {
     pub ending: Ending,
     /// Headline sentence.
     pub reason: String,
-    /// Maximum deviation of a ratio to a published figure from 1.
+    /// Maximum relative deviation from a published figure, such as 0.15.
     pub tolerance: f64,
     /// Keys of the judged figures.
     pub judged: Vec<String>,
     /// Name of the arm that is the denominator of ratios between arms.
     pub reference: Option<String>,
     pub arms: Vec<ArmAnalysis>,
-    /// Comparison of the order of the arms with the published order; `None` if there are fewer than
-    /// two published figures.
+    /// Order of the arms, compared with the published order; `None` if there are fewer than two
+    /// published figures.
     pub order: Option<Order>,
     /// Comparison of the predictions with naive alternatives; `None` if no published figure is a
     /// prediction.
     pub score: Option<Score>,
     /// Questions and their answers.
     pub answers: Vec<Answer>,
-    /// Whole tables, if groups of arms form them.
+    /// Analyses of whole tables, if groups of arms form tables.
     #[serde(default)]
     pub tables: Vec<TableAnalysis>,
-    /// For tables with the same load: ratios of their rates to those of the first table.
+    /// Ratios of the rates of tables with the same load to the rates of the first of these tables.
     #[serde(default)]
     pub layouts_over: Vec<Layout>,
     /// Goals with their results.
     #[serde(default)]
     pub goals: Vec<GoalAnalysis>,
-    /// Results of checks whether the published tables are consistent.
+    /// Results of the checks for contradictions in the published tables.
     #[serde(default)]
     pub arithmetic: Vec<Arithmetic>,
-    /// Parameters fitted before the arms ran.
+    /// Parameters that were fitted before the arms ran.
     #[serde(default)]
     pub fitted: Vec<FittedParameter>,
     /// Sentences about other inputs that were fitted or chosen for this experiment.
@@ -376,7 +378,7 @@ pub fn analyse(input: &Input<'_>) -> Analysis {
 fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
     let figure = input.judged.first()?;
     if !input.goals.is_empty() {
-        // The rows of whole tables have no published order.
+        // The rows of whole tables have no published order, so they are not ordered.
         return None;
     }
     let mut known: Vec<(&str, f64, f64)> = arms
@@ -392,7 +394,7 @@ fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
     let names = |all: &[(&str, f64, f64)]| all.iter().map(|one| one.0.to_owned()).collect();
     known.sort_by(|a, b| a.1.total_cmp(&b.1));
     let published = names(&known);
-    // The sort is stable: equal arms stay in the published order.
+    // The sort is stable, so arms with equal results stay in the published order.
     known.sort_by(|a, b| a.2.total_cmp(&b.2));
     Some(Order { figure: figure.clone(), published, found: names(&known) })
 }
@@ -435,7 +437,7 @@ fn ending(
             count => format!("{count} arms"),
         };
         let runs = if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
-        let says = format!("{arms} in {runs}, {says}; no figures were published.");
+        let says = format!("{arms} with {runs}, {says}; no figures were published.");
         return (Ending::Reported, says);
     }
     let ordered = order.is_none_or(Order::holds);
@@ -467,7 +469,7 @@ fn by_goals(goals: &[GoalAnalysis], missed: &[String], roles: &[Role]) -> (Endin
         .map(|goal| {
             let name = metrics::all().find(|figure| figure.key == goal.goal.figure);
             let name = name.map_or(goal.goal.figure.as_str(), |figure| figure.name);
-            format!(" Not reached: {}, {name}: {}.", goal.goal.group, goal.says)
+            format!(" Goal not reached: {}, {name}: {}.", goal.goal.group, goal.says)
         })
         .collect();
     let free = roles.iter().filter(|role| **role != Role::Input).count();

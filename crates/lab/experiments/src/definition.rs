@@ -1,6 +1,6 @@
 //! `experiment.toml`: the method, the arms with their settings, and the questions. The plan of an
 //! arm is one of the experiment's plan files, merged with the changes of the arm. Each difference
-//! is therefore specified only once, and each arm can run separately.
+//! between arms is therefore specified only once, and each arm can run separately.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::published_figures::parse_figures;
 /// Version of `experiment.toml` that this build reads.
 const VERSION: u32 = 1;
 
-/// Kind of storage on which the arms run.
+/// Kind of storage (a model or real storage) on which the arms run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageKind {
-    /// On the experiment's model, in virtual time.
+    /// The arms run on the experiment's model, in virtual time.
     #[default]
     Model,
     Real,
@@ -35,20 +35,20 @@ pub struct Definition {
     pub given: Vec<PublishedFigure>,
 }
 
-/// Changes that the user makes to an experiment.
+/// Changes that the user makes to an experiment for this run.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// Fields of every arm's plan: dotted name and TOML value.
+    /// Fields that are set in every arm's plan, as dotted names and TOML values.
     pub set: Vec<(String, String)>,
     /// Directories, devices or exports, with the names of the places as keys.
     pub places: BTreeMap<String, String>,
     /// True if the places are on the hosts of a fleet. The hosts then check the places.
     pub on_hosts: bool,
-    /// Runs of each arm.
+    /// Number of runs of each arm; `None` for the number in the experiment.
     pub repeats: Option<u32>,
-    /// Only these arms.
+    /// Names of the arms that are run; empty for all arms.
     pub arms: Vec<String>,
-    /// Fitted values of parameters, with the paths of the parameters as keys.
+    /// Fitted values of model parameters, with the paths of the parameters as keys.
     pub fitted: BTreeMap<String, f64>,
 }
 
@@ -137,7 +137,11 @@ impl Definition {
         let uneven = |p: &&Panel| !p.along.is_empty() && p.at.len() != p.arms.len();
         if let Some(panel) = text.panel.iter().find(uneven) {
             let (at, arms) = (panel.at.len(), panel.arms.len());
-            return Err(format!("[[panel]] {}: `at` has {at} values for {arms} arms", panel.title));
+            return Err(format!(
+                "[[panel]] {}: `at` must have one value for each arm, but has {at} \
+             values for {arms} arms",
+                panel.title
+            ));
         }
         if !(text.tolerance > 0.0 && text.tolerance < 1.0) {
             return Err("`tolerance` must be a share between 0 and 1".to_owned());
@@ -148,7 +152,7 @@ impl Definition {
     /// Returns the arms that are runs, each with its plan.
     ///
     /// # Errors
-    /// There are no arms of this kind, an arm or place is unknown, or a plan is invalid.
+    /// The experiment has no arms of this kind, an arm or place is unknown, or a plan is invalid.
     pub fn arms(
         &self,
         on: StorageKind,
@@ -183,8 +187,11 @@ impl Definition {
             StorageKind::Real => &self.text.real,
         };
         if arms.is_empty() {
-            let says = format!("{} has no arms on real storage", self.files.name);
-            return Err(RunnerError::usage(says).hint("omit --on to run it on its model"));
+            let says = format!("{} has no arms that run on real storage", self.files.name);
+            return Err(RunnerError::usage(says).hint(
+                "omit --on to run the experiment on its \
+             model",
+            ));
         }
         if let Some(unknown) =
             overrides.arms.iter().find(|name| !arms.iter().any(|a| a.name == **name))
@@ -293,7 +300,7 @@ impl Definition {
     }
 }
 
-/// Returns the target that consists of the places given by the operator.
+/// Returns the target that consists of the operator's places.
 fn target(places: &[String], overrides: &Overrides) -> Option<Table> {
     let mut of: Vec<String> = Vec::new();
     for place in places {

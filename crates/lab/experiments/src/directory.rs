@@ -1,5 +1,5 @@
-//! Layout of an experiment's directory. It contains the experiment's files next to the bundles, so
-//! that the experiment can be analysed again.
+//! Layout of an experiment's directory. The directory contains the experiment's files next to the
+//! bundles, so that the results can be analysed again.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub const FILES: &str = "published";
 /// Name of the file that contains the experiment's name.
 const NAME: &str = "name.toml";
 
-/// An experiment's directory, analysed again.
+/// Result of analysing an experiment's directory again.
 pub struct Reanalysis {
     /// Analysis of the runs.
     pub analysis: Analysis,
@@ -39,7 +39,7 @@ pub fn analyse_again(directory: &Path) -> Result<Reanalysis, RunnerError> {
     let together = Reader::new().load_all(directory)?;
     let real = together.runs.iter().any(|run| run.bundle.observed.inside.is_none());
     let on = if real { StorageKind::Real } else { StorageKind::Model };
-    // The bundles contain the actual location, so any value can be used here.
+    // The bundles record the location that was used, so any value can be used here.
     let arms = match on {
         StorageKind::Model => &definition.text.arm,
         StorageKind::Real => &definition.text.real,
@@ -76,7 +76,7 @@ pub(crate) fn searched(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchA
 /// Returns the files and the name of an experiment that was run.
 ///
 /// # Errors
-/// The directory does not contain them.
+/// The directory does not contain an experiment's files.
 pub(crate) fn files_of(directory: &Path) -> Result<Files, RunnerError> {
     let mut files = Files::read(&directory.join(FILES))?;
     if let Some(name) = files.texts.remove(NAME)

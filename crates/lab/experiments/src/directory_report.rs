@@ -1,5 +1,5 @@
-//! Builds the report of a directory of related runs: repeats, compared arms, a search, a sweep, a
-//! published experiment, or the hosts of a fleet. The bundles are judged again.
+//! Builds the report of a directory of related runs, and judges their bundles again. The runs are
+//! repeats, compared arms, a search, a sweep, a published experiment, or the hosts of a fleet.
 
 use std::path::Path;
 

@@ -23,10 +23,10 @@ pub struct ExperimentFile {
     /// Number of servers; reports show the achieved rate per server.
     #[serde(default = "one")]
     pub servers: u32,
-    /// Runs of each arm.
+    /// Number of runs of each arm.
     #[serde(default = "three")]
     pub repeats: u32,
-    /// Maximum deviation of a ratio to a published figure from 1.
+    /// Maximum relative deviation from a published figure, such as 0.15.
     #[serde(default = "tolerance")]
     pub tolerance: f64,
     /// Keys of the judged figures. The first figure also determines the order of the arms.
@@ -40,8 +40,8 @@ pub struct ExperimentFile {
     /// Lessons from the published experiment.
     #[serde(default)]
     pub taught: Vec<String>,
-    /// Sentences about inputs, besides published figures, that were fitted or chosen after results
-    /// were known.
+    /// Sentences about inputs that were fitted, or that were chosen when results were already
+    /// known. Published figures are not listed.
     #[serde(default)]
     pub inputs: Vec<String>,
     /// Notes on the figures.
@@ -67,9 +67,9 @@ pub struct ExperimentFile {
     /// Panels: groups of arms that are shown together.
     #[serde(default)]
     pub panel: Vec<Panel>,
-    /// The arms on a model.
+    /// Arms that run on a model.
     pub arm: Vec<Arm>,
-    /// The arms on real storage.
+    /// Arms that run on real storage.
     #[serde(default)]
     pub real: Vec<Arm>,
 }
@@ -98,24 +98,24 @@ pub struct Arm {
     /// Rules that must detect the arm's trick.
     #[serde(default)]
     pub caught_by: Vec<String>,
-    /// Changes to the plan. If the experiment is cumulative, they are relative to the previous arm.
-    /// Later arms do not inherit the changes of a search.
+    /// Changes to the plan. In a cumulative experiment, the changes apply to the plan of the
+    /// previous arm. Later arms do not inherit the changes of a search.
     #[serde(default)]
     pub change: Table,
     /// If present, the arm is a search for the load line and for the smallest number of threads.
     pub search: Option<SearchText>,
 }
 
-/// Options of a search.
+/// Options of an arm that is a search.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchText {
-    /// The smallest load.
+    /// Smallest load that the search tries.
     #[serde(default = "least")]
     pub min: u64,
-    /// The largest load.
+    /// Largest load that the search tries.
     pub max: u64,
-    /// Maximum number of steps.
+    /// Maximum number of steps of the search.
     pub steps: Option<usize>,
     /// Unit of the load, such as `threads`, if it differs from the unit in the plan.
     pub load: Option<String>,
@@ -157,7 +157,7 @@ pub struct TableText {
     /// Bytes that the drives write for each byte of data: the number of copies, or the ratio of
     /// data and parity to data.
     pub written_per_byte: Option<f64>,
-    /// Record size. A smaller write rewrites a whole record.
+    /// Record size in bytes. A write that is smaller than a record rewrites the whole record.
     pub record_bytes: Option<f64>,
 }
 
@@ -166,17 +166,17 @@ pub struct TableText {
 pub struct FitText {
     /// Model whose free parameters are fitted.
     pub model: String,
-    /// The parameters are fitted to the table of this arm.
+    /// Arm to whose table the parameters are fitted.
     pub arm: String,
-    /// Start values of the search: the result of an earlier fit.
+    /// Start values for the search of parameter values, from an earlier fit.
     #[serde(default)]
     pub from: BTreeMap<String, f64>,
-    /// Plan fields that are set to the value of a parameter, if the plan states them.
+    /// Plan fields that are set to a parameter's value, if the plan contains them.
     #[serde(default)]
     pub also: BTreeMap<String, String>,
 }
 
-/// Merges tables field by field. All other values are replaced.
+/// Merges tables field by field. A value that is not a table replaces the earlier value.
 pub(crate) fn merge(base: &mut Table, changes: Table) {
     for (name, change) in changes {
         match (base.get_mut(&name), change) {

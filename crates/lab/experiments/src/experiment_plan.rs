@@ -37,7 +37,8 @@ pub struct CompletedRun {
 pub struct ExtraFigures {
     /// A file in the format of `published.csv`.
     pub figures: Option<PathBuf>,
-    /// Tables of arms that are sweeps: the arm's name, and a file with the columns of a fit.
+    /// Tables for arms that are sweeps. Each consists of the arm's name and a file with the columns
+    /// that a fit requires.
     pub tables: Vec<(String, String)>,
 }
 
@@ -51,12 +52,12 @@ pub struct ExperimentPlan {
     pub searches: Vec<PlannedArm>,
     /// Published figures, including those that the operator supplied.
     pub given: Vec<PublishedFigure>,
-    /// Parameters fitted before the arms ran.
+    /// Parameters that were fitted before the arms ran.
     pub fitted: Vec<FittedParameter>,
 }
 
 impl ExperimentPlan {
-    /// Plans the arms. First reports all errors of arms, tables and locations, then makes the
+    /// Plans the arms. Checks all arms, tables and locations for errors before it makes the
     /// requested fit.
     ///
     /// # Errors An invalid plan, place or published figure, or a model that cannot be fitted.
@@ -118,7 +119,8 @@ impl ExperimentPlan {
         })
     }
 
-    /// Returns the parameters that all arms on a model set, except those fitted before the runs.
+    /// Returns the parameters that all arms on a model set. Parameters that were fitted before the
+    /// runs are omitted.
     fn own_parameters(&self) -> Vec<OwnParameter> {
         let mut sets: BTreeMap<&str, Vec<&BTreeMap<String, String>>> = BTreeMap::new();
         for arm in self.arms.iter().chain(&self.searches) {
@@ -207,8 +209,8 @@ fn model_of(arm: &PlannedArm) -> Option<String> {
     }
 }
 
-/// Returns the parameters of a model that were fitted, or are assumed because they are not
-/// documented.
+/// Returns the parameters of a model that were fitted, and those that are assumed because they are
+/// not documented.
 fn fitted(model: &str) -> Vec<(String, String)> {
     let Ok(spec) = Spec::load(model) else { return Vec::new() };
     let facts = spec.facts();
@@ -240,8 +242,8 @@ fn fit(
     definition.fit()
 }
 
-/// Checks before the first run that all locations on this host exist, so that a missing path does
-/// not stop a later arm.
+/// Checks before the first run that all locations on this host exist. Otherwise a missing path
+/// would stop a later arm.
 fn are_there(overrides: &Overrides) -> Result<(), RunnerError> {
     if overrides.on_hosts {
         return Ok(());
@@ -255,7 +257,7 @@ fn are_there(overrides: &Overrides) -> Result<(), RunnerError> {
     Ok(())
 }
 
-/// Returns the published figures of the experiment and of the operator.
+/// Returns the published figures, including those that the operator supplied.
 fn published(
     definition: &Definition,
     planned: &[PlannedArm],

@@ -1,4 +1,4 @@
-//! The files of an experiment, which are built into the program or in a directory.
+//! The files of an experiment. They are either built into the program or in a directory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ const FILE_MAX_BYTES: u64 = 1 << 20;
 /// The files of one experiment, with their names as keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
-    /// Name of the experiment, which is the name of its directory.
+    /// Name of the experiment. It is also the name of its directory.
     pub name: String,
     pub texts: BTreeMap<String, String>,
 }
@@ -25,7 +25,7 @@ macro_rules! experiments {
     };
 }
 
-/// Name of each experiment, with the names and texts of its files.
+/// Names of the shipped experiments, with the names and texts of their files.
 type BuiltinFiles = (&'static str, &'static [(&'static str, &'static str)]);
 
 const SHIPPED: &[BuiltinFiles] = experiments![

@@ -1,5 +1,5 @@
-//! Published experiments: a directory with `experiment.toml`, the plans that it names and
-//! `published.csv`. Those below `plans/experiments` are built into the program.
+//! Published experiments. Each is a directory with `experiment.toml`, the plans to which it refers,
+//! and `published.csv`. The experiments in `plans/experiments` are built into the program.
 //!
 //! - [`files`], [`experiment_file`], [`definition`], [`published_figures`], [`tables`]: the
 //!   definition of an experiment, its published figures, and the fit to them.
@@ -13,7 +13,7 @@
 //!
 //! # Where to change what
 //!
-//! - a published experiment: a directory in `plans/experiments` and its line in `files.rs`
+//! - to add a published experiment: a directory in `plans/experiments` and a line in `files.rs`
 //! - analysis: `analysis`, whole tables `analysis/points.rs`; display: `report`; published tables
 //!   and fit: `tables.rs`; execution: `run.rs`
 

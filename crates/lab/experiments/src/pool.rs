@@ -1,5 +1,5 @@
-//! Worker pool for runs of several plans and searches. Each result is passed to the caller as soon
-//! as its run has finished, so that no finished runs are lost if the experiment is interrupted.
+//! Worker pool for runs of several plans and searches. The caller receives each result as soon as
+//! the run has finished. An interrupted experiment therefore loses no finished runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,26 +51,26 @@ pub struct PoolContext<'a> {
     pub listener: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
-/// Work for a worker.
+/// A piece of work for a worker.
 pub enum Work<'a> {
     Run(Job<'a>),
-    /// A search, step after step.
+    /// A search with all its steps.
     Search(&'a PlannedArm),
 }
 
 pub enum WorkResult {
-    /// A run of the arm.
+    /// A finished run of the arm.
     Run(usize, Box<FinishedRun>),
-    /// A search; `None` if it was interrupted.
+    /// A finished search; `None` if it was interrupted.
     Search(Option<Box<SearchAnalysis>>),
 }
 
-/// Work that has not started. Searches come first, because each is a long sequence of runs. Then
-/// follow one run of each arm, in order, and the remaining runs, those of the slowest arms first,
-/// so that all workers are busy until the end.
+/// Work that has not started. Searches come first, because each is a long sequence of runs. One run
+/// of each arm follows, in order. The remaining runs of the slowest arms come next, so that all
+/// workers are busy until the end.
 struct Queue<'a, 'b> {
     left: Vec<&'b Work<'a>>,
-    /// For each arm of which a run has ended: the duration of the run, in nanoseconds.
+    /// Duration of a run in nanoseconds, for each arm of which a run has ended.
     took_ns: BTreeMap<usize, u64>,
     in_order: bool,
 }

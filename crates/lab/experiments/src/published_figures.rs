@@ -1,5 +1,5 @@
 //! Reads `published.csv`, which has the columns `arm,figure,value,role,source`. Values are in the
-//! base unit at the end of the figure's name. Lines that begin with `#` are comments.
+//! base unit that the figure's name ends with. Lines that begin with `#` are comments.
 
 use plimsoll_judge::metrics;
 use plimsoll_runner::error::RunnerError;

@@ -1,5 +1,5 @@
-//! Report of the analysis of a published experiment: the answers, the published figures and the
-//! results, the explanation, and the errors of the predictions.
+//! Report of the analysis of a published experiment. It contains the answers, the published figures
+//! and the results, the explanation, and the errors of the predictions.
 
 mod arms;
 mod definition;
@@ -23,10 +23,10 @@ use plimsoll_report::table::{Cell, Column, Table, Tone, Value};
 
 use crate::analysis::{Analysis, ArmAnalysis, Ending, FigureAnalysis, Role};
 
-/// The rate of transactional I/Os of one server.
+/// Key of the rate of transactional I/Os of one server.
 const RATE: &str = "achieved_iops_per_s";
-/// If there are more arms than this, the terminal shows tables for groups of arms, without a
-/// sentence for each arm.
+/// Number of arms above which the terminal shows tables for groups of arms, without a sentence for
+/// each arm.
 const ARMS_FEW: usize = 16;
 
 /// Texts of the report, in addition to the figures.
@@ -38,7 +38,7 @@ pub struct Surroundings {
     pub source: String,
     /// Lessons from the published experiment.
     pub taught: Vec<String>,
-    /// Fitted parameters of the model, with the figures to which they were fitted.
+    /// Fitted parameters of the model, and the figures to which they were fitted.
     pub fitted: Vec<(String, String)>,
     /// Sentences about effects that are not modelled, and notes on the figures.
     pub remarks: Vec<String>,
@@ -67,7 +67,7 @@ pub fn analysis_document(analysis: &Analysis, around: &Surroundings) -> Document
     sections.extend(searches::searches(analysis));
     sections.push(panels::failures(analysis));
     sections.push(why(analysis));
-    // Inflated results are not goals: a model does not have to reproduce their figures.
+    // Inflated results are not goals, because a model does not have to reproduce their figures.
     let made = analysis.arms.iter().any(|arm| arm.expects.is_some());
     if let Some(score) = analysis.score.as_ref().filter(|_| analysis.tables.is_empty() && !made) {
         sections.push(predictions::predictions(analysis, score));
@@ -97,7 +97,7 @@ fn tone(ending: Ending) -> Tone {
         Ending::Predicted | Ending::Caught => Tone::Good,
         Ending::Missed | Ending::NotCaught => Tone::Bad,
         Ending::Incomplete => Tone::Warn,
-        // If all figures were inputs of the fit, agreement with them is no evidence for the model.
+        // If all figures were inputs of the fit, a match with them is not evidence for the model.
         Ending::Fitted | Ending::Reported => Tone::Plain,
     }
 }
@@ -117,7 +117,7 @@ fn in_tables(analysis: &Analysis) -> Vec<&ArmAnalysis> {
     analysis.arms.iter().filter(|arm| !apart(arm)).collect()
 }
 
-/// Returns the figures that any of the arms has, in the order of their first occurrence.
+/// Returns the figures that at least one of the arms has, in the order of their first occurrence.
 fn keys(analysis: &Analysis) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for figure in in_tables(analysis).into_iter().flat_map(|arm| &arm.figures) {
@@ -129,7 +129,7 @@ fn keys(analysis: &Analysis) -> Vec<String> {
     keys
 }
 
-/// Returns the figures that the tables show: judged figures and published figures.
+/// Returns the figures that the tables show, which are judged and published figures.
 fn shown_keys(analysis: &Analysis) -> Vec<String> {
     let all = keys(analysis);
     let shown: Vec<String> = all
@@ -242,8 +242,7 @@ fn two(value: f64) -> String {
     format!("{value:.2}")
 }
 
-/// Formats a ratio with two decimals, which is more than the precision of runs and published
-/// figures.
+/// Formats a ratio with two decimals. Runs and published figures are less precise than that.
 fn ratio(value: Option<f64>) -> Cell {
     value.map_or(Cell::not_applicable(), |value| Cell::text(two(value)))
 }
@@ -367,7 +366,7 @@ fn provenance(around: &Surroundings) -> Section {
     }
     if !around.fitted.is_empty() {
         let mut table = Table::new(
-            "Parameters of the models that are not from a datasheet or documentation",
+            "Model parameters that are not from a datasheet or other documentation",
             vec![Column::words("parameter", "parameter"), Column::words("from", "from")],
         );
         for (name, from) in &around.fitted {

@@ -36,7 +36,7 @@ pub enum Directory<'a> {
     Resumed(&'a Path),
 }
 
-/// Parameters for running an experiment, besides its plans.
+/// Parameters for running an experiment, in addition to its plans.
 pub struct RunOptions<'a> {
     /// Location of the experiment's directory.
     pub directory: Directory<'a>,
@@ -107,7 +107,7 @@ pub fn carry_out(
     Ok(Outcome { analysis, surroundings, directory, report, exit })
 }
 
-/// A running experiment, with the runs and searches that have completed.
+/// A running experiment, with its completed runs and searches.
 struct ActiveExperiment<'a> {
     planned: &'a ExperimentPlan,
     experiment: Experiment,
@@ -234,7 +234,7 @@ fn begin(
         ));
     }
     let mut experiment = Experiment::resume(KIND, name, directory, requested.places)?;
-    // If the experiment was interrupted before its first run, it has no bundle yet.
+    // An experiment that was interrupted before its first run has no bundle yet.
     let together = Reader::new().load_any(directory)?;
     let mut ran = directory::of_bundles(&planned.arms, &together.runs);
     // A run with the same number and arm does not count if it has another plan.
@@ -243,8 +243,8 @@ fn begin(
     Ok((experiment, ran))
 }
 
-/// Returns the missing runs. The number of a run in the whole experiment determines its seed, so
-/// that omitting arms does not change the other arms.
+/// Returns the missing runs. The seed of a run depends on its number in the whole experiment.
+/// Omitting arms therefore does not change the other arms.
 fn jobs<'a>(
     planned: &'a ExperimentPlan,
     experiment: &Experiment,
@@ -267,8 +267,8 @@ fn jobs<'a>(
             continue;
         }
         position += 1;
-        // All arms of a round have the same number, and therefore the same seed. On a model, these
-        // arms then differ only in their settings, not in random choices.
+        // All arms of a round have the same run number, and therefore the same seed. On a model,
+        // they differ only in their settings, not in random choices.
         let number = match planned.on {
             StorageKind::Model => repeat + 1,
             StorageKind::Real => position,

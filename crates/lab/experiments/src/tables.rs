@@ -2,7 +2,7 @@
 //! to one of these tables.
 //!
 //! A table has the columns that `model fit` reads. Its rows become published figures of the points
-//! of its arm. Checks find contradictions in the table's arithmetic, and values that exceed the
+//! of its arm. Checks detect contradictions between the table's columns, and values that exceed the
 //! limits of the hardware.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::analysis::{Arithmetic, FittedParameter, PublishedFigure, Role};
 use crate::definition::{Definition, PlannedArm};
 use crate::experiment_file::{TableText, merge};
 
-/// Number of rounds of a fit whose start values are already good.
+/// Number of rounds of a fit that starts with values from an earlier fit.
 const ROUNDS: usize = 2;
 
 impl Definition {
@@ -59,7 +59,7 @@ impl Definition {
         all
     }
 
-    /// Returns the rows of published tables as figures of the points that ran.
+    /// Returns the rows of published tables as published figures of the points that were run.
     fn given_by_tables(&self, arms: &[PlannedArm]) -> Vec<PublishedFigure> {
         let mut all = Vec::new();
         for table in &self.text.table {
@@ -106,7 +106,7 @@ impl Definition {
         Ok(found.parameters.into_iter().map(one).collect())
     }
 
-    /// Returns the changes of an arm with the fitted values of its model.
+    /// Returns the changes of an arm, including the fitted values of its model.
     pub(crate) fn with_fitted(
         &self,
         plan: &str,
@@ -134,7 +134,7 @@ impl Definition {
     }
 }
 
-/// Returns true if a plan states a field.
+/// Returns true if a plan contains a field.
 fn states(plan: &Table, field: &str) -> bool {
     let mut parts = field.split('.');
     let first = parts.next().and_then(|name| plan.get(name));
@@ -186,7 +186,8 @@ fn gigabytes(bytes_per_s: f64) -> String {
     format!("{:.2} GB/s", bytes_per_s / 1e9)
 }
 
-/// Checks the identities between the columns of a table, and the bandwidth that its ports need.
+/// Checks whether the columns of a table agree with each other, and the bandwidth that its rows
+/// need at the ports.
 fn arithmetic(table: &TableText, measured: &Measured) -> Vec<String> {
     let checks = fit::check(measured, |_| table.outstanding);
     let mut says = identities(&checks, table);
@@ -195,7 +196,7 @@ fn arithmetic(table: &TableText, measured: &Measured) -> Vec<String> {
         let word = if most > limit { "of it, which is IMPOSSIBLE" } else { "of it" };
         says.push(format!(
             "The busiest row transfers {} in one direction. The bandwidth of the ports is {}, and \
-             the row needs {:.1} % {word}.",
+             the row uses {:.1} % {word}.",
             gigabytes(most),
             gigabytes(limit),
             100.0 * most / limit
@@ -266,8 +267,8 @@ fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     let mut says = Vec::new();
     if let Some((bytes, row)) = most(0.0) {
         says.push(format!(
-            "If data arrives in full records, the drives write at most {} ({}), which is {:.0} \
-             MB/s for each drive.",
+            "If data arrives in full records, the drives write at most {} (in the row {}), which \
+             is {:.0} MB/s for each drive.",
             gigabytes(bytes),
             row.label(),
             bytes / 1e6 / f64::from(drives)
@@ -282,8 +283,8 @@ fn written(table: &TableText, measured: &Measured) -> Vec<String> {
             "the ports can sustain this"
         };
         says.push(format!(
-            "If every write rewrote its record of {:.0} KiB, the drives would write {} ({}), \
-             which is {} for each drive through a port of {}: {judged}.",
+            "If every write rewrote a whole record of {:.0} KiB, the drives would write {} (in \
+             the row {}). Each drive would write {} through a port of {}: {judged}.",
             table.record_bytes.unwrap_or(0.0) / 1024.0,
             gigabytes(bytes),
             row.label(),

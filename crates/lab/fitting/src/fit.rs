@@ -23,16 +23,16 @@ use serde::Serialize;
 
 use crate::interpolation::Interpolation;
 
-/// Shortest time between two lines of progress.
+/// Minimum time between two progress messages.
 const NOTE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Input of a fit.
 #[derive(Clone, Copy)]
 pub struct FitRequest<'a> {
     pub table: &'a Measured,
-    /// Table that is predicted; the fit does not use it.
+    /// Table that the fitted model predicts. The fit does not use this table.
     pub test_table: Option<&'a Measured>,
-    /// Parameters in which the system of the test table differs.
+    /// Parameters whose values differ in the system of the test table.
     pub overrides: &'a BTreeMap<String, String>,
     /// Required accuracy.
     pub goals: &'a [Goal],
@@ -44,11 +44,11 @@ pub struct FitRequest<'a> {
 #[derive(Serialize)]
 pub struct Outcome {
     model: String,
-    /// True if no goal of the fitted rows is missed.
+    /// True if the model reaches all goals for the fitted rows.
     fits: bool,
     fitted: ScoresOut,
     left_out: Option<ScoresOut>,
-    /// Errors of interpolating each row from all other rows, without a model.
+    /// Errors of an interpolation that predicts each row from all other rows, without a model.
     interpolated: Option<ScoresOut>,
     free_parameters: usize,
     rows: Vec<RowOut>,
@@ -56,7 +56,7 @@ pub struct Outcome {
     checks: ChecksOut,
     predicted: Option<Prediction>,
     goals: Vec<GoalOut>,
-    /// Effects that the model lacks, as stated in its file.
+    /// Effects that the model does not include, according to its file.
     missing: Option<String>,
 }
 
@@ -69,7 +69,7 @@ struct GoalOut {
     limit: f64,
     reached: f64,
     met: bool,
-    /// For goals that are a ratio to it: median error of copying rows of the fitted table.
+    /// Median error of copying rows of the fitted table, if the goal is relative to this error.
     copying_error_median: Option<f64>,
     gap: Option<GapOut>,
 }
@@ -99,10 +99,11 @@ struct GroupOut {
 #[derive(Serialize)]
 struct Prediction {
     scores: ScoresOut,
-    /// Errors of copying the row of the fitted table with the same I/O size and read share.
+    /// Errors if each row is copied from the fitted table's row with the same I/O size and read
+    /// share.
     copied: Option<ScoresOut>,
-    /// Errors of interpolating between the rows of the fitted table; `None` if no predicted row is
-    /// inside its range.
+    /// Errors of interpolation between the rows of the fitted table; `None` if no predicted row is
+    /// inside the range of these rows.
     interpolated: Option<Interpolated>,
     rows: Vec<RowOut>,
     checks: ChecksOut,
@@ -117,7 +118,7 @@ struct Interpolated {
     model: ScoresOut,
 }
 
-/// Errors over the rows of a table, as fractions.
+/// Summary of the errors over the rows of a table, as fractions.
 #[derive(Clone, Copy, Default, Serialize)]
 pub(crate) struct ScoresOut {
     pub(crate) ops_error_median: f64,
@@ -212,13 +213,14 @@ struct ChecksOut {
     rows_left_out: usize,
     /// Number of rows that have the same settings as another row.
     rows_repeated: usize,
-    /// Median deviation of the rates of these rows from the mean of the rows with the same
+    /// Median deviation of the rates of these rows from the mean rate of the rows with the same
     /// settings.
     repeat_deviation_median: Option<f64>,
 }
 
 impl Outcome {
-    /// Returns true if the model fits the table: no goal of the fitted rows is missed.
+    /// Returns true if the model fits the table, which means that it reaches all goals for the
+    /// fitted rows.
     pub fn fits(&self) -> bool {
         self.fits
     }
@@ -245,11 +247,11 @@ pub fn progress_lines(note: &dyn Fn(&str)) -> impl Fn(FitProgress) {
     }
 }
 
-/// Fits the model, and predicts the test table if one is given. Calls `on_start` after the check of
-/// the input and before the fit, and `progress` after each step of the fit.
+/// Fits the model, and predicts the test table if one is given. Calls `on_start` after the input
+/// was checked, before the fit, and `progress` after each step of the fit.
 ///
 /// # Errors
-/// The model cannot be fitted to the table, or does not have an overridden parameter.
+/// The model cannot be fitted to the table, or one of the overridden parameters does not exist.
 pub fn carry_out(
     model: &ConfiguredModel,
     request: &FitRequest<'_>,
@@ -268,7 +270,7 @@ pub fn carry_out(
 /// If there is a test table, predicts it. Returns the outcome of the fit.
 ///
 /// # Errors
-/// The model does not have an overridden parameter, or cannot predict the test table.
+/// One of the overridden parameters does not exist, or the model cannot predict the test table.
 pub(crate) fn outcome(fitted: &Fit, request: &FitRequest<'_>) -> Result<Outcome, RunnerError> {
     let options = request.options;
     let predicted = match request.test_table {
@@ -323,8 +325,7 @@ fn outcome_of(
         predicted: scored.map(|(rows, checks, scores, copied)| Prediction {
             scores: scores.into(),
             copied: copied.map(Into::into),
-            // With overrides, the prediction is for another system, and the rows of this table do
-            // not belong to it.
+            // With overrides, the prediction is for another system than that of this table's rows.
             interpolated: overrides
                 .is_empty()
                 .then(|| interpolated_between(table, &rows))
@@ -414,7 +415,7 @@ fn parameters(fitted: &Fit) -> Vec<ParameterOut> {
     fitted.parameters.iter().map(one).collect()
 }
 
-/// Checks the arithmetic of the table. The limits are taken from the model.
+/// Checks the arithmetic of the table. The limits of the hardware are those of the model.
 fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     let load = MatrixLoad::of(spec).ok();
     let outstanding = |row: &Row| {
@@ -459,7 +460,7 @@ fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     }
 }
 
-/// Returns the deviations of the rates of rows with the same settings from their mean, as
+/// For rows with the same settings, returns the deviations of their rates from the mean rate, as
 /// fractions.
 fn repeat_deviations(table: &Measured) -> Vec<f64> {
     let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -477,7 +478,8 @@ fn repeat_deviations(table: &Measured) -> Vec<f64> {
 const FIGURES: [fn(&Row) -> Option<f64>; 3] =
     [|row| Some(row.ops_per_s), |row| Some(row.latency_ms), |row| row.latency_p99_ms];
 
-/// Scores the interpolation of each row from all other rows. `None` if there are too few rows.
+/// Scores an interpolation that predicts each row from all other rows. `None` if there are too few
+/// rows.
 fn interpolated_scores(rows: &[RowScore]) -> Option<ScoresOut> {
     let rows: Vec<&Row> = rows.iter().map(|score| &score.row).collect();
     let errors = |figure: fn(&Row) -> Option<f64>| {
@@ -488,8 +490,8 @@ fn interpolated_scores(rows: &[RowScore]) -> Option<ScoresOut> {
     Some(Scores::of_errors(&ops?, &latency?, &latency_p99.unwrap_or_default()).into())
 }
 
-/// Scores the interpolation of those rows that are inside the range of the fitted table, and the
-/// model on the same rows. `None` if there are no such rows.
+/// Scores the interpolation and the model on those rows that are inside the range of the fitted
+/// table. `None` if there are no such rows.
 fn interpolated_between(table: &Measured, rows: &[RowScore]) -> Option<Interpolated> {
     let known: Vec<&Row> = table.matrix().collect();
     let places = points(&known, &rows.iter().map(|score| &score.row).collect::<Vec<_>>());
@@ -524,8 +526,8 @@ fn interpolated_between(table: &Measured, rows: &[RowScore]) -> Option<Interpola
     })
 }
 
-/// Returns the positions of rows between the lowest (0) and the highest (1) value of other rows,
-/// for each property in which the other rows differ.
+/// Returns the positions of rows on each property in which the other rows differ. The lowest value
+/// of the other rows has position 0, and the highest has position 1.
 fn points(known: &[&Row], rows: &[&Row]) -> Vec<Vec<f64>> {
     let axes: [fn(&Row) -> f64; 4] = [
         |row| libm::log(row.io_bytes.unwrap_or(1) as f64),

@@ -1,26 +1,26 @@
 //! Interpolation between measured rows: a Gaussian process on the logarithm of a positive figure.
 //!
 //! The covariance of two points is a linear trend, a squared exponential of their distance with one
-//! length per axis, and noise. Lengths and noise are chosen so that they maximise the probability
-//! density of rows that are left out. Formulas: Rasmussen and Williams, *Gaussian Processes for
+//! length per axis, and noise. The lengths and the noise are those that maximise the probability
+//! density of rows that were left out. Formulas: Rasmussen and Williams, *Gaussian Processes for
 //! Machine Learning*, 2006, equations 2.25, 2.26 and 5.10 to 5.13.
 //!
-//! Two kinds of rows are left out and predicted from the remaining rows: each single row, and all
-//! rows with the same value of an axis (a level), except for the lowest and highest levels. Single
-//! rows of a full grid are too easy to predict: their level is known from other rows, while a new
-//! cell is usually between two levels.
+//! Rows are left out in two ways and predicted from the remaining rows. Either a single row is left
+//! out, or all rows with the same value of an axis (a level), except for the lowest and highest
+//! levels. Single rows of a full grid are too easy to predict: their level is known from other
+//! rows, while a new cell is usually between two levels.
 //!
-//! The width of an interval does not depend on the assumptions of the process: it is scaled so that
-//! it contains the measured figure of nine out of ten such rows (Vovk, Gammerman and Shafer,
-//! *Algorithmic Learning in a Random World*, 2005, chapter 4).
+//! The width of an interval does not depend on the assumptions of the process: the interval is
+//! scaled so that it contains the measured figure for nine out of ten rows that were left out
+//! (Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random World*, 2005, chapter 4).
 
 /// Variance of the trend, relative to that of the squared exponential.
 const TREND: f64 = 4.0;
-/// Lengths that are tried, in units of an axis's range.
+/// Lengths that the search tries, as multiples of an axis's range.
 const LENGTHS: [f64; 6] = [0.12, 0.25, 0.5, 1.0, 2.0, 4.0];
-/// Noise that is tried, relative to the variance of the squared exponential.
+/// Noise levels that the search tries, relative to the variance of the squared exponential.
 const NOISES: [f64; 6] = [1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
-/// Rounds of the search over lengths and noise.
+/// Number of rounds of the search over lengths and noise.
 const ROUNDS: usize = 3;
 /// Maximum number of rows that the search uses. The prediction uses all rows.
 const SEARCH_ROWS: usize = 200;
@@ -47,18 +47,18 @@ impl Kernel {
     }
 }
 
-/// Inverse covariance of the rows, and values derived from it.
+/// Inverse covariance of the rows, and values that are derived from this matrix.
 #[derive(Debug)]
 struct Process {
     kernel: Kernel,
     inverse: Vec<f64>,
-    /// Inverse covariance times the figures.
+    /// Product of the inverse covariance and the figures.
     weights: Vec<f64>,
     /// Variance of the squared exponential, estimated from the figures.
     scale: f64,
 }
 
-/// Figure of a row as predicted from all other rows, in natural logarithms.
+/// Natural logarithm of a row's figure, as predicted from all other rows.
 #[derive(Clone, Copy, Debug)]
 struct LeftOut {
     error: f64,
@@ -95,7 +95,7 @@ impl Process {
         Some(covariance.chunks(rows.len()).enumerate().map(one).collect())
     }
 
-    /// Returns the logarithm of the probability density of rows that are left out.
+    /// Returns the logarithm of the probability density of the rows that were left out.
     fn density(&self, groups: &[Group]) -> f64 {
         let of_row = |row: LeftOut| {
             let z = row.error / row.deviation;
@@ -143,9 +143,10 @@ fn groups(points: &[&[f64]]) -> Vec<Group> {
 /// Half widths of intervals, in standard deviations of the process.
 #[derive(Debug)]
 struct Widths {
-    /// For a cell whose axis values were all measured.
+    /// Half width for a cell whose axis values were all measured.
     row: f64,
-    /// For a cell between two levels of an axis; `None` if the axis has no level to leave out.
+    /// Half width for a cell between two levels of an axis; `None` if no level of the axis can be
+    /// left out.
     levels: Vec<Option<f64>>,
 }
 
@@ -158,17 +159,17 @@ pub struct Prediction {
     pub interval: [f64; 2],
 }
 
-/// Interpolates one figure.
+/// Interpolation of one figure.
 #[derive(Debug)]
 pub struct Interpolation {
     points: Vec<Vec<f64>>,
     mean: f64,
     process: Process,
     widths: Widths,
-    /// Relative errors of rows that are left out: whole levels, or single rows if no axis has a
-    /// level that can be left out.
+    /// Relative errors of rows that were left out. Whole levels were left out, or single rows if no
+    /// axis has a level that can be left out.
     pub left_out_errors: Vec<f64>,
-    /// Relative errors of the same rows if they are copied from the nearest row that is not left
+    /// Relative errors of the same rows if each is copied from the nearest row that was not left
     /// out.
     pub copying_errors: Vec<f64>,
     /// Relative errors of single rows, each predicted from all other rows.
@@ -176,7 +177,8 @@ pub struct Interpolation {
 }
 
 impl Interpolation {
-    /// Minimum number of rows for an interval with a probability of [`COVERAGE`].
+    /// Minimum number of rows from which an interval with a probability of [`COVERAGE`] can be
+    /// computed.
     pub const ROWS_MIN: usize = 9;
     /// Maximum number of rows. The time grows with the cube of this number, and the memory with its
     /// square.
@@ -225,9 +227,9 @@ impl Interpolation {
         Some(Self { mean, process, widths, left_out_errors, copying_errors, row_errors, points })
     }
 
-    /// Predicts the figure at a point. `None` if the point is outside the range of the rows, or
-    /// between the only two levels of an axis, because the change of the figure between them cannot
-    /// be checked.
+    /// Predicts the figure at a point. `None` if the point is outside the range of the rows. Also
+    /// `None` if it is between the only two levels of an axis, because the prediction between these
+    /// levels cannot be checked.
     #[must_use]
     pub fn at(&self, point: &[f64]) -> Option<Prediction> {
         let kernel = &self.process.kernel;
@@ -263,8 +265,8 @@ impl Interpolation {
     }
 }
 
-/// Returns the quantile of distances that the next distance does not exceed with the probability
-/// [`COVERAGE`]. `None` if there are no distances.
+/// Returns the distance that a further distance does not exceed with the probability [`COVERAGE`].
+/// `None` if there are no distances.
 fn width(mut distances: Vec<f64>) -> Option<f64> {
     distances.sort_by(f64::total_cmp);
     let rank = libm::ceil(COVERAGE * (distances.len() + 1) as f64) as usize;
@@ -274,7 +276,7 @@ fn width(mut distances: Vec<f64>) -> Option<f64> {
 /// Searches the lengths and the noise, one parameter at a time.
 fn best_kernel(points: &[&[f64]], figures: &[f64]) -> Kernel {
     let mut order: Vec<usize> = (0..points.len()).collect();
-    // The rows are chosen at scattered positions, because a fixed stride could omit a whole row or
+    // The rows are taken from scattered positions, because a fixed stride could omit a whole row or
     // column of a table.
     order.sort_by_key(|at| (*at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     order.truncate(SEARCH_ROWS);
@@ -366,7 +368,8 @@ mod tests {
             (self.0 >> 11) as f64 / (1u64 << 53) as f64
         }
 
-        /// Returns an approximately normal number: the sum of twelve uniform numbers.
+        /// Returns the sum of twelve uniform random numbers, whose distribution is approximately
+        /// normal.
         fn normal(&mut self) -> f64 {
             (0..12).map(|_| self.next()).sum::<f64>() - 6.0
         }

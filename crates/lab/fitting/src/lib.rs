@@ -4,7 +4,7 @@
 //! - [`parameters`]: report of a model's parameters.
 //! - [`fit`]: fits free parameters to a measured table, and predicts another table.
 //! - [`prediction`]: predicts cells that are missing in a measured table, by [`interpolation`].
-//! - [`sizing`]: finds the number of nodes that a mail store needs.
+//! - [`sizing`]: finds the number of nodes that a mail store requires.
 //! - [`structures`]: chooses the blocks of a new model for a measured table, and fits them.
 //! - [`tool_results`]: rows of a table from results of other tools, such as fio.
 

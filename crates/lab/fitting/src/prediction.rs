@@ -24,7 +24,7 @@ pub struct Outcome {
     cells: Vec<CellOut>,
     /// Columns that are neither axes nor figures.
     columns_ignored: Vec<String>,
-    /// Figures with too few rows for a prediction.
+    /// Figures that are in too few rows for a prediction.
     figures_ignored: Vec<String>,
     /// Rows that were left out because their verdict is INVALID.
     invalid_rows: usize,
@@ -37,14 +37,14 @@ struct AxisOut {
     values: Vec<String>,
 }
 
-/// Errors of a figure. Each row is predicted without all rows that have the same value of an axis.
+/// Errors of a figure. To predict a row, all rows with the same value of an axis are left out.
 #[derive(Debug, Serialize)]
 struct FigureOut {
     name: String,
     rows: usize,
     error_median: f64,
     error_p90: f64,
-    /// Median error if the nearest other row is copied instead.
+    /// Median error if the nearest remaining row is copied instead.
     copying_error_median: f64,
 }
 
@@ -81,7 +81,7 @@ impl Outcome {
 /// line of text before each figure.
 ///
 /// # Errors
-/// A cell does not state each axis exactly once, or the table has too few or too many rows.
+/// A cell does not contain each axis exactly once, or the table has too few or too many rows.
 pub fn predict(
     table: &MeasuredTable,
     cells: &[String],
@@ -117,7 +117,8 @@ pub fn predict(
             if out.outside.is_some() {
                 continue;
             }
-            // Some rows may lack this figure, such as the write latency of a load that only reads.
+            // Some rows may lack this figure. For example, a load that only reads has no write
+            // latency.
             let Some(predicted) = interpolation.at(&position.point) else { continue };
             let [low, high] = predicted.interval;
             let value = ValueOut { value: predicted.value, low, high };

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub struct Question<'a> {
     /// Name of a shipped model, or path of a model file.
     pub model: &'a str,
-    /// Parameters that differ from the model file.
+    /// Parameters whose values differ from those in the model file.
     pub set: BTreeMap<String, String>,
     /// Number of failed nodes in the second search; 0 for no second search.
     pub failed_nodes: u64,
@@ -38,7 +38,7 @@ pub struct Answer {
 }
 
 impl Question<'_> {
-    /// Runs the search.
+    /// Searches for the smallest size that sustains the load.
     ///
     /// # Errors
     /// The model is missing or invalid, or does not have one of the fields.
@@ -51,9 +51,9 @@ impl Question<'_> {
         Ok(Answer { model, request: self.request, sizing, failed, record })
     }
 
-    /// Repeats the search with failed nodes. It starts at the smallest size that passes without
-    /// failed nodes. `None` if the model has no nodes, no size passes, or the parameters already
-    /// set the number of failed nodes.
+    /// Repeats the search with failed nodes. The second search starts at the smallest size that
+    /// passes without failed nodes. `None` if the model has no nodes, no size passes, or the
+    /// parameters already set the number of failed nodes.
     fn with_failed_nodes(&self, whole: &Sizing) -> Option<(u64, Sizing)> {
         const FIELD: &str = "model.failed_nodes";
         let smallest = whole.smallest?;
@@ -62,7 +62,7 @@ impl Question<'_> {
         }
         let mut set = self.set.clone();
         set.insert(FIELD.to_owned(), self.failed_nodes.to_string());
-        // A model without nodes lacks this field.
+        // A model without nodes does not have this field.
         let model = ConfiguredModel::load(self.model, &set).ok()?;
         let request =
             SizeRequest { range: (smallest, self.request.range.1), ..self.request.clone() };
@@ -72,7 +72,7 @@ impl Question<'_> {
 }
 
 impl Answer {
-    /// Returns true if a size in the range passes.
+    /// Returns true if at least one size in the range sustains the load.
     pub fn is_found(&self) -> bool {
         self.sizing.smallest.is_some()
     }
@@ -95,7 +95,7 @@ impl Answer {
         document(model, sizing, failed.as_ref(), record.as_ref(), request)
     }
 
-    /// Returns the report with the input and charts, for the page.
+    /// Returns the report for the page. It also contains the input and charts.
     pub fn page(&self) -> Document {
         let mut document = self.document();
         let (load, request) = (&self.request.load, &self.request);
@@ -166,8 +166,8 @@ fn as_json(sizing: &Sizing, request: &SizeRequest) -> Value {
     })
 }
 
-/// Describes the possible error of each figure, and states under which conditions the model was
-/// never checked.
+/// Returns sentences about the possible error of each figure, and about the conditions under which
+/// the model was never checked.
 fn uncertainty(
     model: &ConfiguredModel,
     field: &str,
@@ -192,8 +192,11 @@ fn uncertainty(
         says.push(band_text(name, unit, value, record.bands.get(kind)));
         if let (Some(band), "rate") = (record.bands.get(kind), kind) {
             says.push(match band.around(value).0 >= required {
-                true => "The low end of the load line also sustains the load.".to_owned(),
-                false => "The low end of the load line does not sustain the load: plan for more."
+                true => "Even at the low end of its range, the load line is high enough for the \
+                 load."
+                    .to_owned(),
+                false => "At the low end of its range, the load line is too low for the load: \
+                 choose a larger size."
                     .to_owned(),
             });
         }
@@ -204,11 +207,12 @@ fn uncertainty(
     says
 }
 
-/// Describes the range in which a figure may be.
+/// Returns a sentence about the range in which a figure may be.
 fn band_text(name: &str, unit: Unit, value: f64, band: Option<&ErrorBand>) -> String {
     let Some(band) = band else {
         return format!(
-            "The error of the {name} is unknown: it was never compared with a published figure."
+            "The error of the {name} is unknown: this figure was never compared with a published \
+             figure."
         );
     };
     let (low, high) = band.around(value);
@@ -238,7 +242,7 @@ fn document(
             };
             let says = format!(
                 "modelled: the smallest size that sustains {required:.0} I/Os/s, with {headroom}; \
-                 the next bottleneck is {}, now at {:.0} % utilisation.",
+                 the next bottleneck is {}, which is now at {:.0} % utilisation.",
                 least.bottleneck,
                 100.0 * least.utilisation.unwrap_or(0.0)
             );
@@ -362,7 +366,7 @@ mod tests {
         let text = says("hdd.count", Some(&record));
         for expected in [
             "The load line of 1,110/s may be 1,000/s to 1,563/s: for 7 published figures",
-            "plan for more",
+            "choose a larger size",
             "The error of the read latency is unknown",
             "never checked with different values of hdd.count, oplog.copies.",
         ] {

@@ -1,7 +1,7 @@
 //! Chooses the blocks of a new model for a measured table, and fits them.
 //!
-//! Six structures are tried: a flash drive with a number of lanes; such a drive behind a network
-//! link, behind a path with a constant time, or behind a rate limit; an SSD with channels and a
+//! Six structures are tried: a flash drive with a number of lanes; the same drive behind a network
+//! link, behind a path with a constant delay, or behind a rate limit; an SSD with channels and a
 //! write buffer; and a disk. Each structure is fitted quickly, and those with the lowest errors are
 //! fitted again. A structure with more blocks is chosen only if its error is lower by [`GAIN_MIN`].
 //! The chosen structure is fitted again with all checks of `model fit`.
@@ -23,28 +23,29 @@ use serde::Serialize;
 use self::blocks::{Operations, Parameter, STRUCTURES, Structure};
 use crate::fit::{self, FitRequest, ScoresOut};
 
-/// Numbers of lanes (operations that a drive serves at once) or channels that are tried.
+/// Numbers of channels that are tried, or numbers of lanes. Lanes are operations that a drive
+/// serves at the same time.
 const LANES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /// Coefficients of variation of the service times that are tried if the table has 99th percentiles.
 const VARIATIONS: [f64; 8] = [0.03, 0.1, 0.2, 0.3, 0.45, 0.65, 0.9, 1.2];
-/// Minimum ratio of errors by which a structure with more blocks must be better.
+/// Minimum factor by which a structure with more blocks must have a smaller error.
 const GAIN_MIN: f64 = 1.25;
-/// A structure is fitted again before the choice if the ratio of its error to the lowest error is
-/// at most this.
+/// Before the choice, all structures are fitted again whose error is at most this multiple of the
+/// lowest error.
 const CLOSE: f64 = 2.0;
 /// Start value of a limit, relative to the highest rate of the table.
 const LIMIT_START: f64 = 0.98;
-/// Length of the simulations that compare structures.
+/// Length of the simulations with which structures are compared.
 const QUICK: Limits = Limits { warm_up_ops: 3_000, measure_ops: 6_000 };
-/// Size of the file of each client. It determines how far the arm of a disk moves.
+/// Size of each client's file. The distance that the arm of a disk moves depends on this size.
 const FILE_BYTES: u64 = 16 << 30;
 
-/// A structure with a number of lanes.
+/// A structure and a number of lanes, which are tried together.
 #[derive(Clone, Copy)]
 struct Candidate {
     structure: &'static Structure,
     lanes: Option<u32>,
-    /// Variation of the service times, unless it is fitted together with the other parameters.
+    /// Variation of the service times; `None` if it is fitted together with the other parameters.
     variation: Option<f64>,
 }
 
@@ -68,7 +69,7 @@ struct Load {
     writes: bool,
     durable_writes: bool,
     several_sizes: bool,
-    /// Highest rates of the rows.
+    /// Highest rates in the table.
     ops_per_s_max: f64,
     bytes_per_s_max: f64,
     /// Lowest mean latency of the rows.
@@ -83,7 +84,8 @@ pub struct Outcome {
     #[serde(skip)]
     says: &'static str,
     structures: Vec<StructureOut>,
-    /// Errors of the shipped models on the same rows, the closest model first.
+    /// Errors of the shipped models on the same rows, starting with the model that is closest to
+    /// the table.
     shipped: Vec<ShippedOut>,
     clients: u32,
     fit: fit::Outcome,
@@ -110,7 +112,7 @@ impl Outcome {
         self.fit.fits()
     }
 
-    /// Returns true if the closest shipped model has lower errors than the new model.
+    /// Returns true if a shipped model has lower errors than the new model.
     fn shipped_is_closer(&self) -> bool {
         let own = self.fit.scores();
         self.shipped.first().is_some_and(|closest| {
@@ -159,7 +161,7 @@ pub fn new_model(
             Err(error) => last_error = Some(error),
         }
     }
-    // For a structure with many parameters, a short search may end far from the best values.
+    // With many parameters, a short search may end far from the best values.
     let thorough = FitOptions { starts: 1, rounds: 2, ..quick };
     let close = best_of_each(&tried);
     let lowest = close.first().map_or(0.0, |(_, fit)| error_of(&fit.scores));
@@ -202,8 +204,8 @@ pub fn new_model(
 }
 
 impl Load {
-    /// Clients follow from Little's law: rate x mean latency is the number of operations in flight.
-    /// `None` without usable rows.
+    /// The number of clients follows from Little's law: rate x mean latency is the number of
+    /// operations in flight. `None` without usable rows.
     fn of(table: &Measured) -> Option<Self> {
         let mut clients: Vec<f64> = table
             .matrix()
@@ -227,10 +229,10 @@ impl Load {
         })
     }
 
-    /// Returns the start values of a search. A limit must already be reached at the start: a limit
-    /// above the observed values would have no effect, so the search would have no direction. Half
-    /// of the lowest latency is attributed to the drive, and a quarter to the path in each
-    /// direction.
+    /// Returns the start values of a search. The start value of a limit must be low enough to have
+    /// an effect. Otherwise small changes of the limit would change nothing, and the search could
+    /// not improve it. Half of the lowest latency is attributed to the drive, and a quarter to the
+    /// path in each direction.
     fn start_of(self, parameter: &Parameter) -> f64 {
         let (low, high) = parameter.bounds;
         let value = match parameter.field {
@@ -253,8 +255,8 @@ impl Load {
     }
 }
 
-/// Returns the candidates for a table. More lanes than operations in flight make no difference, but
-/// one operation may use several channels.
+/// Returns the candidates for a table. A drive with more lanes than operations in flight behaves
+/// like one with fewer lanes. An operation may use several channels, however.
 fn candidates(table: &Measured) -> impl Iterator<Item = Candidate> {
     let in_flight = |row: &Row| row.ops_per_s * row.latency_ms * 1e-3;
     let most = table.matrix().map(in_flight).fold(1.0, f64::max);
@@ -270,7 +272,7 @@ fn candidates(table: &Measured) -> impl Iterator<Item = Candidate> {
     })
 }
 
-/// Returns the error by which structures are compared.
+/// Returns the error that is used to compare structures.
 fn error_of(scores: &Scores) -> f64 {
     scores.ops_median + scores.latency_median + 0.25 * (scores.ops_p90 + scores.latency_p90)
 }
@@ -288,8 +290,8 @@ fn best_of_each(tried: &[(Candidate, Fit)]) -> Vec<(Candidate, &Fit)> {
 }
 
 /// Chooses the variation of the service times with the 99th percentiles of a table, because means
-/// hardly depend on it. `None` if the table has no 99th percentiles, or if the fitted variation is
-/// as good.
+/// hardly depend on it. `None` if the table has no 99th percentiles, or if the fitted variation
+/// matches them equally well.
 fn match_variation(
     request: &NewModelRequest<'_>,
     candidate: Candidate,
@@ -321,7 +323,8 @@ fn match_variation(
     Ok(best)
 }
 
-/// Returns the structure with the fewest blocks among those whose error is close to the lowest.
+/// Returns the structure with the fewest blocks among those whose error is close to the lowest
+/// error.
 fn chosen<'a>(best: &[(Candidate, &'a Fit)]) -> Option<(Candidate, &'a Fit)> {
     let lowest = error_of(&best.first()?.1.scores);
     let close = best.iter().filter(|(_, fit)| error_of(&fit.scores) <= GAIN_MIN * lowest);
@@ -338,8 +341,7 @@ fn spec_of(
     Spec::parse(request.name, &text).map_err(|error| model_error(&error))
 }
 
-/// Returns a model file. If there is no fit yet, each free parameter has the start value of the
-/// search.
+/// Returns a model file. Without a fit, each free parameter has the start value of the search.
 fn model_text(
     request: &NewModelRequest<'_>,
     candidate: Candidate,

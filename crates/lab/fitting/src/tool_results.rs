@@ -11,22 +11,22 @@ use plimsoll_evidence::tool_result::{
 use plimsoll_model::fit::{DEPTH_MAX, Row, Table};
 use plimsoll_model::run::Pattern;
 
-/// Maximum difference between the measured and the stated share of reads, because fio chooses each
-/// operation at random.
+/// Maximum difference between the measured and the stated share of reads. They differ because fio
+/// chooses each operation at random.
 const READ_SHARE_TOLERANCE: f64 = 0.02;
 /// Minimum run time of jobs that ran at the same time, relative to the longest of them.
 const COMMON_TIME_MIN: f64 = 0.9;
-/// Number of times that the range in which a percentile is searched is halved, which results in a
-/// billionth of the range.
+/// Number of steps of the binary search for a percentile. The remaining range is a billionth of the
+/// first range.
 const HALVINGS: u32 = 60;
 
-/// Returns the rows of results. The second value has a sentence for each job, or group of jobs,
-/// that has no row.
+/// Returns the rows of results. The second value has a sentence for each job or group of jobs that
+/// was left out.
 pub fn table(results: &[ToolResult]) -> (Table, Vec<String>) {
     let mut table = Table::default();
     let mut left_out: Vec<String> = Vec::new();
     for result in results {
-        // A total is a separate row only if its parts are missing.
+        // A total becomes a row only if its parts are missing.
         let has_parts = result.parts.iter().any(|part| !part.is_total);
         let parts = result.parts.iter().filter(|part| !has_parts || !part.is_total);
         for parts in concurrent(parts) {
@@ -71,7 +71,7 @@ fn name(result: &ToolResult, parts: &[&Part]) -> String {
     }
 }
 
-/// Returns the row for jobs that ran at the same time, which is their sum.
+/// Returns the row for jobs that ran at the same time. It is the sum of these jobs.
 fn row_of_group(parts: &[&Part], line: usize) -> Result<Row, String> {
     let mut rows = Vec::new();
     for part in parts {
@@ -85,7 +85,7 @@ fn row_of_group(parts: &[&Part], line: usize) -> Result<Row, String> {
         return Err("the jobs that ran at the same time did not end at the same time".into());
     }
     if rows.iter().any(|row| (row.io_bytes, row.pattern) != (first.io_bytes, first.pattern)) {
-        return Err("jobs of other block sizes or patterns ran at the same time".into());
+        return Err("jobs with other block sizes or patterns ran at the same time".into());
     }
     let mut writers = rows.iter().filter(|row| row.write_ops_per_s.is_some());
     let durable = writers.next().is_some_and(|row| row.durable);
@@ -119,8 +119,8 @@ fn row_of_group(parts: &[&Part], line: usize) -> Result<Row, String> {
     })
 }
 
-/// Returns a percentile of all reads and writes of the parts together. Between the stated
-/// percentiles of an operation, the logarithm of the latency is interpolated linearly. `None` if an
+/// Returns a latency percentile over all reads and writes of all parts. Between the percentiles
+/// that the tool states, the logarithm of the latency is interpolated linearly. `None` if an
 /// operation has no percentiles.
 fn percentile_ns(parts: &[&Part], quantile: f64) -> Option<f64> {
     let mut curves = Vec::new();
@@ -188,7 +188,11 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
         return Err("operations failed".into());
     }
     if writes.is_some() && setting.durability == Some(Durability::Flushed) {
-        return Err("its writes waited for flushes, whose time is not part of their latency".into());
+        return Err(
+            "its writes waited for flushes, but their latency does not include the time of \
+         the flushes"
+                .into(),
+        );
     }
     let pattern = match setting.pattern {
         Some(ToolPattern::Random) => Pattern::Random,
@@ -199,7 +203,7 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
     let io_bytes = match sizes.next() {
         None => return Err("it has no reads or writes".into()),
         Some(Some(size)) if size > 0 && sizes.all(|other| other == Some(size)) => size,
-        Some(_) => return Err("its block size is not one known size".into()),
+        Some(_) => return Err("its block size is unknown, or not a single size".into()),
     };
     let rate = |operation: Option<&Operation>| match operation {
         None => Ok(0.0),
@@ -245,14 +249,15 @@ fn rate(operation: &Operation, part: &Part) -> Option<f64> {
     stated.or(counted).filter(|rate| rate.is_finite())
 }
 
-/// Returns the mean latency from the submission. If it is missing, from the next best stage.
+/// Returns the mean latency since the submission. If the tool did not state it, returns the mean
+/// latency since the next best stage.
 fn mean_ns(operation: &Operation) -> Option<f64> {
     let latency = latency_of(operation, |latency| latency.mean_ns.is_some())?;
     latency.mean_ns.as_ref().map(|figure| figure.value)
 }
 
-/// Returns the latencies from the submission if they have a figure, otherwise those from the next
-/// best stage.
+/// Returns the latencies since the submission if the tool stated them, otherwise those since the
+/// next best stage.
 fn latency_of(operation: &Operation, has: impl Fn(&Latency) -> bool) -> Option<&Latency> {
     [Stage::Total, Stage::Completion, Stage::Unstated].into_iter().find_map(|stage| {
         operation.latencies.iter().find(|latency| latency.stage == stage && has(latency))

@@ -13,21 +13,21 @@ const CACHE_WRITES: usize = 64;
 
 type Block = Box<[u8; BLOCK_BYTES]>;
 
-/// Behaviour of the disk for flushed writes if it loses power.
+/// Behaviour of the disk towards flushed writes when it loses power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
-    /// Every flushed write is on the media. Of other writes, any of the sectors may be on the
+    /// Every flushed write is on the media. Any sector of other writes may or may not be on the
     /// media.
     Honest,
     /// A flush does nothing, and the whole cache is lost.
     DropCache,
-    /// The flushed writes of one block are lost; later writes of other blocks survive.
+    /// The flushed writes to one block are lost, although later writes to other blocks are not.
     DropBlock,
-    /// Half of the sectors of one flushed write are lost.
+    /// Half of the sectors of a single flushed write are lost.
     TearBlock,
-    /// One flushed write is written to another block.
+    /// A single flushed write is written to a wrong block.
     Misdirect,
-    /// The block of one flushed write is filled with zeros.
+    /// The block of a single flushed write is filled with zeros.
     ZeroBlock,
 }
 
@@ -75,8 +75,7 @@ pub struct LossyDisk {
     is_off: bool,
     /// Number of cuts after which flushed data was not intact.
     lies: u64,
-    /// Number of operations after which the disk loses power by itself; `None` if it does not lose
-    /// power by itself.
+    /// Number of operations after which the disk loses power by itself; `None` if it never does so.
     cut_after: Option<u64>,
 }
 
@@ -113,7 +112,7 @@ impl LossyDisk {
         self.cut_after = Some(operations);
     }
 
-    /// Counts an operation, and makes the disk lose power if this is due.
+    /// Counts an operation. Makes the disk lose power if the set number of operations is reached.
     fn operate(&mut self) -> Result<(), PoweredOff> {
         match &mut self.cut_after {
             Some(0) => {
@@ -195,8 +194,8 @@ impl LossyDisk {
             return;
         }
         let cache = std::mem::take(&mut self.cache);
-        // A block can be damaged only if it has a flushed write and no later write, because a later
-        // write could hide the loss.
+        // Only a block whose last write was flushed can be damaged, because a later write could
+        // hide the loss.
         let is_last = |at: usize, block| !cache[at + 1..].iter().any(|later| later.block == block);
         let victims: Vec<usize> = (0..cache.len())
             .filter(|at| cache[*at].is_flushed && is_last(*at, cache[*at].block))
@@ -232,7 +231,7 @@ impl LossyDisk {
             }
             Behaviour::ZeroBlock => drop(self.media.insert(block, Box::new([0; BLOCK_BYTES]))),
             Behaviour::Misdirect => {
-                // The keys are sorted, because the map returns them in arbitrary order.
+                // The keys are sorted, because the order of keys in the map is arbitrary.
                 let mut others = others;
                 others.sort_unstable();
                 let at = self.random.draw(others.len() as u64) as usize;
@@ -244,14 +243,15 @@ impl LossyDisk {
         }
     }
 
-    /// Applies a cached write at a cut: the whole write if it was flushed, otherwise any of its
-    /// sectors.
+    /// Applies a cached write at a power cut. A flushed write is applied completely. Of any other
+    /// write, each sector may or may not be applied.
     fn settle(&mut self, write: CachedWrite) {
         if write.is_flushed {
             self.media.insert(write.block, write.bytes);
             return;
         }
-        // The write is lost, whole or torn, each with a probability of one third.
+        // The write is lost completely, preserved completely, or torn, each with a probability of
+        // one third.
         let sectors = match self.random.draw(3) {
             0 => 0,
             1 => u64::MAX,
@@ -272,7 +272,7 @@ impl LossyDisk {
     }
 }
 
-/// Returns the block, the offset in this block and the size of the first piece of a range.
+/// Returns the first piece of a range: its block, its offset in this block and its size.
 fn piece(offset_bytes: u64, size_bytes: usize) -> (u64, usize, usize) {
     let within = (offset_bytes % BLOCK_BYTES as u64) as usize;
     (offset_bytes / BLOCK_BYTES as u64, within, size_bytes.min(BLOCK_BYTES - within))

@@ -6,7 +6,7 @@ use fuser::Errno;
 
 use crate::random::Random;
 
-/// Group of file-system operations.
+/// Group of file-system operations that have the same faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Read of a file.
@@ -41,9 +41,9 @@ const ERRORS: [(&str, Errno); 6] = [
     ("EROFS", Errno::EROFS),
 ];
 
-/// Schedule of the faults of a run. A schedule has either one kind of fault or all kinds. The
-/// faults start after some operations, and affect a single operation, some operations or most
-/// operations.
+/// Schedule of the faults in a run. It contains either one kind of fault or all kinds. The first
+/// operations have no faults. After that, a single operation, some operations or most operations
+/// have faults.
 #[derive(Clone, Debug)]
 pub struct FaultSchedule {
     random: Random,
@@ -83,14 +83,14 @@ impl FaultSchedule {
         }
     }
 
-    /// Replaces the faults by a single one of this kind.
+    /// Replaces the faults by a single fault of this kind.
     #[must_use]
     pub fn once(self, fault: Fault) -> Self {
         Self { kinds: vec![fault], faults_left: 1, names_too: false, one_in: 10, ..self }
     }
 
-    /// Replaces the faults by a single operation on names or attributes that receives no reply,
-    /// after this number of such operations.
+    /// Replaces the faults by a single one: after this number of operations on names or attributes,
+    /// the next such operation receives no reply.
     #[must_use]
     pub fn unanswered_name(self, names_before: u64) -> Self {
         Self {

@@ -27,7 +27,8 @@ const CONTROL_NODE: u64 = 2;
 const O_DSYNC: i32 = 0o10_000;
 /// Address space of a file on the disk.
 const FILE_BITS: u32 = 40;
-/// With this value, the kernel requests each name and attribute again at each use.
+/// Time for which the kernel may cache names and attributes. With this value, it requests them
+/// again at each use.
 const TTL: Duration = Duration::ZERO;
 
 struct Node {
@@ -43,7 +44,8 @@ struct State {
     next: u64,
     disk: LossyDisk,
     faults: Option<FaultSchedule>,
-    /// Replies to operations that receive no reply. When a reply is dropped, it sends an error.
+    /// Reply handles of operations that receive no reply. When such a handle is dropped, it sends
+    /// an error.
     unanswered: Vec<Box<dyn Any + Send>>,
 }
 
@@ -124,7 +126,7 @@ impl Drop for LossyMount {
     }
 }
 
-/// Effect of the fault schedule on an operation.
+/// Effect that the fault schedule has on an operation.
 enum Admission {
     Whole,
     Short,
@@ -149,8 +151,8 @@ impl LossyFs {
     }
 }
 
-/// Applies the fault of an operation: returns from the function if the operation fails or receives
-/// no reply. The value is true if the transfer is short.
+/// Applies the fault of an operation. Returns from the calling function if the operation fails or
+/// receives no reply. Otherwise, the value is true if the transfer is short.
 macro_rules! admit {
     ($fs:ident, $operation:ident, $reply:ident) => {
         match $fs.admit(Operation::$operation) {
@@ -258,7 +260,7 @@ impl State {
     }
 }
 
-/// Sends a result with the corresponding method of the reply.
+/// Sends a result or an error with the method of the reply that corresponds to it.
 macro_rules! send {
     ($reply:ident, $result:expr, $value:ident => $send:expr) => {
         match $result {
@@ -401,7 +403,7 @@ impl Filesystem for LossyFs {
         let mut state = lock(&self.0);
         let data = if is_short { &data[..data.len() / 2] } else { data };
         let mut written = state.write(ino.0, offset, data);
-        // The kernel does not flush such a write; the file system must do it.
+        // The kernel does not flush such a write, so the file system must flush it.
         if flags.0 & O_DSYNC != 0 {
             written = written.and_then(|size| state.flush().map(|()| size));
         }

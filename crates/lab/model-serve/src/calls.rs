@@ -1,11 +1,11 @@
 //! Checks that the lengths in a call match the size of its record. The server's decoder allocates
-//! memory for a stated length before it checks that the bytes exist, so four bytes could make it
-//! allocate 16 GiB.
+//! memory for a stated length before it checks that the bytes exist. Four bytes could therefore
+//! make it allocate 16 GiB.
 //!
 //! Only fields with a length are checked here (RFC 5531 section 8.2, RFC 1813 section 3.3). The
 //! decoder checks all other fields.
 
-/// Number of bytes at the start of a record that contain all of its lengths.
+/// Number of bytes at the start of a record. All lengths in a record are within these bytes.
 pub(super) const HEAD_BYTES: usize = 4 << 10;
 /// Maximum length of a credential or verifier (RFC 5531 section 8.2).
 const AUTH_BYTES_MAX: u32 = 400;
@@ -121,8 +121,8 @@ fn read_call(call: &mut CallReader<'_>) -> Option<()> {
     }
 }
 
-/// Checks the arguments of a procedure of NFS version 3 up to the last argument with a length:
-/// handles, names, attributes, and the data of a WRITE.
+/// Checks the arguments of an NFS version 3 procedure, up to the last argument with a length. Such
+/// arguments are handles, names, attributes, and the data of a WRITE.
 fn arguments(procedure: u32) -> &'static str {
     match procedure {
         0 => "",

@@ -1,4 +1,4 @@
-//! Limits for clients of the NFS server. No client can use more memory than a call needs, keep an
+//! Limits for clients of the NFS server. No client can use more memory than a valid call, keep an
 //! idle connection open, or block other clients for a long time.
 //!
 //! The server reads and writes through a [`GuardedStream`], which checks the record marks (RFC 5531
@@ -26,17 +26,17 @@ const RECORD_BYTES_MAX: usize = (1 << 20) + HEAD_BYTES;
 const FRAGMENTS_MAX: u32 = 1024;
 /// Maximum number of connections. The server closes further connections immediately.
 pub(super) const CONNECTIONS_MAX: usize = 256;
-/// Maximum number of calls of a connection that wait for their replies. Until a reply is sent, the
-/// server reads no further calls.
+/// Maximum number of calls on a connection that wait for their replies. At this limit, the server
+/// reads no further calls until it has sent a reply.
 const CALLS_MAX: u64 = 256;
-/// Timeout for receiving a whole record, and for sending a reply.
+/// Timeout for receiving a complete record, and for sending a reply.
 const RECORD_TIME: Duration = Duration::from_secs(30);
 /// Idle timeout of a connection. Linux clients close idle connections after 5 minutes.
 const IDLE_TIME: Duration = Duration::from_secs(600);
 /// Pause after an accept that failed, for example because no file descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time for which the calls of a connection are stored to recognise retransmissions, and maximum
-/// number of stored calls.
+/// Time for which calls are stored to recognise retransmissions, and maximum number of stored calls
+/// for a connection.
 const REMEMBERED: (Duration, usize) = (Duration::from_secs(60), 2048);
 
 /// Accepts connections forever.
@@ -71,7 +71,8 @@ struct Records {
     /// The record mark that is being read, and its received bytes.
     mark: [u8; 4],
     mark_bytes: usize,
-    /// Number of missing bytes of the fragment, and true if it is the last fragment of the record.
+    /// Number of bytes of the fragment that have not arrived yet, and true if it is the last
+    /// fragment of the record.
     left: usize,
     last: bool,
     fragments: u32,
@@ -135,7 +136,7 @@ fn refused(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// A connection with limits on the call length and the idle time. See the description of the
+/// A connection with limits on the length of calls and on the idle time. See the description of the
 /// module.
 struct GuardedStream {
     stream: TcpStream,
@@ -190,7 +191,7 @@ impl AsyncRead for GuardedStream {
         let this = self.get_mut();
         this.in_time(cx)?;
         if this.calls.whole.saturating_sub(this.answers.whole) >= CALLS_MAX {
-            // The same task checks this again after a reply was written.
+            // The same task calls this function again after it has written a reply.
             return Poll::Pending;
         }
         let before = buf.filled().len();

@@ -3,11 +3,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `pacer` | keeps the system's virtual time in step with the clock |
+//! | `pacer` | advances the system's virtual time together with the clock |
 //! | `tree` | directories and files, in memory |
 //! | `connection`, `calls` | limits on clients: length of calls, time, connections |
-//! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |
-//! | `metrics` | the inner statistics, in the Prometheus text format |
+//! | `nfs` | the server's file system: each call uses the tree, then waits for the pacer |
+//! | `metrics` | the internal statistics, in the Prometheus text format |
 //!
 //! The model itself does not read a clock. This crate reads the clock, and uses the asynchronous
 //! runtime that the server requires.
@@ -45,11 +45,11 @@ pub struct ServeOptions {
     pub nfs: SocketAddr,
     /// Seed of the random choices of the system.
     pub seed: u64,
-    /// Maximum memory for data.
+    /// Maximum memory for the data in files.
     pub memory_bytes: u64,
 }
 
-/// Reason why the model could not be served.
+/// Error that prevented the model from being served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(transparent)]

@@ -8,7 +8,7 @@ use plimsoll_model::core::StationId;
 use plimsoll_model::run::word;
 use plimsoll_model::system::System;
 
-/// Operations of one kind and the sum of their modelled latencies.
+/// Number of operations of one kind, and the sum of their modelled latencies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     pub(super) count: u64,
@@ -40,7 +40,7 @@ impl Metrics {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gauge {
-    /// Name with labels.
+    /// Returns a metric's name with its labels.
     pub name: String,
     pub value: f64,
 }

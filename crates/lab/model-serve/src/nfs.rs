@@ -1,8 +1,8 @@
 //! The file system that the NFS server serves. Each call changes the tree immediately, but its
 //! reply is sent at the time that the model computes.
 //!
-//! Every write is stable when its reply is sent, because writes of a model complete when they are
-//! durable. COMMIT has no work to do, but the model performs a flush for it.
+//! Every write is stable when its reply is sent, because a model completes writes when they are
+//! durable. COMMIT therefore changes nothing, but the model performs a flush for it.
 
 use std::sync::{PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -21,20 +21,20 @@ use crate::pacer::QueuedRequest;
 use crate::tree::{Facts, ROOT, Tree, TreeError};
 use plimsoll_model::blocks::{Action, Request};
 
-/// Files behind a model.
+/// Files whose access times a model determines.
 pub(super) struct ModelFiles {
     tree: RwLock<Tree>,
     asks: UnboundedSender<QueuedRequest>,
     nodes: u16,
-    /// For each file (file number modulo the array's size): end of the last transfer, to recognise
-    /// sequential transfers.
+    /// End of the last transfer of each file, to recognise sequential transfers. The index is the
+    /// file number modulo the array's size.
     ends: Vec<std::sync::atomic::AtomicU64>,
 }
 
 /// Maximum size of a READ in bytes, which the server reports as `rtmax`.
 const READ_BYTES_MAX: u32 = 1 << 20;
 
-/// Number of files for which the end of the last transfer is stored separately.
+/// Number of files whose last transfers are stored separately.
 const ENDS: usize = 4096;
 
 fn status(error: TreeError) -> nfsstat3 {
@@ -82,12 +82,12 @@ impl ModelFiles {
         Self { tree: RwLock::new(tree), asks, nodes: nodes.max(1), ends }
     }
 
-    /// Reads from the tree.
+    /// Calls a function that reads the tree.
     fn look<T>(&self, of: impl FnOnce(&Tree) -> Result<T, TreeError>) -> Result<T, nfsstat3> {
         of(&self.tree.read().unwrap_or_else(PoisonError::into_inner)).map_err(status)
     }
 
-    /// Changes the tree.
+    /// Calls a function that changes the tree.
     fn change<T>(
         &self,
         of: impl FnOnce(&mut Tree, u64) -> Result<T, TreeError>,
@@ -178,9 +178,9 @@ impl NfsReadFileSystem for ModelFiles {
         Ok(FileHandleU64::new(at))
     }
 
-    // The server library requests attributes for every reply, and it cannot be distinguished
-    // whether a client requested only attributes. The model performs no operation for attributes,
-    // because most calls would then count twice.
+    // The server library requests attributes for every reply, so a client's own request for
+    // attributes cannot be recognised. The model performs no operation for attributes. Otherwise
+    // most calls would count twice.
     async fn getattr(&self, id: &FileHandleU64) -> Result<fattr3, nfsstat3> {
         self.facts(id.as_u64())
     }
@@ -252,7 +252,7 @@ impl NfsFileSystem for ModelFiles {
         let name: &[u8] = filename.0.as_ref();
         let id = self.change(|tree, now_ns| {
             match tree.make(dirid.as_u64(), name, false, None, now_ns) {
-                // An unchecked creation of an existing file opens this file.
+                // If an unchecked creation names an existing file, it opens this file.
                 Err(TreeError::Exists) => tree.find(dirid.as_u64(), name),
                 other => other,
             }

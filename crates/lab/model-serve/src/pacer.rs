@@ -1,13 +1,13 @@
-//! Keeps a system's virtual time in step with the clock.
+//! Advances a system's virtual time together with the clock.
 //!
 //! One task owns the system. It runs on the same thread that reads calls from the sockets and sends
 //! the replies, because a switch between threads would add the time to wake a core to each read. A
 //! request gets a time stamp when its call has been read. It is submitted at this virtual time even
-//! if the task handles it late; otherwise the delays of the task would count as think time of the
-//! client. Events are executed at their time, never earlier, so that requests that arrive before
-//! find the right state. The task sends a reply when it first runs after the time at which the
-//! reply is due, and reports the delay as a metric. Sleeping threads wake late, so the task sleeps
-//! until shortly before that time and then polls clock and sockets.
+//! if the task handles it late. Otherwise the delays of the task would count as think time of the
+//! client. Events are never executed before their time, so that earlier requests find the right
+//! state. The task sends a reply when it first runs after the time at which the reply is due, and
+//! reports the delay as a metric. Sleeping threads wake late, so the task sleeps until shortly
+//! before that time and then polls clock and sockets.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,19 +24,19 @@ const NOW: u32 = (1 << 31) - 1;
 /// Maximum sleep of the task.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 /// Time before an event during which the task polls clock and sockets. The runtime rounds a sleep
-/// up to a whole millisecond, and rounds up again when it waits for the sockets. Waking a core
-/// takes 0.1 ms.
+/// up to a whole millisecond, and rounds up again when it waits for the sockets. It takes 0.1 ms to
+/// wake a core.
 const WATCH_NS: u64 = 2_200_000;
 /// Interval between updates of the statistics.
 const METRICS_EVERY_NS: u64 = 1_000_000_000;
 
-/// A request, and the recipient that is notified when the reply is due.
+/// A request, and the receiver that is notified when the reply is due.
 #[derive(Debug)]
 pub(super) struct QueuedRequest {
     pub(super) request: Request,
     /// Arrival time of the call.
     pub(super) arrived: Instant,
-    /// Receives the completion.
+    /// Sender that reports the completion.
     pub(super) done: oneshot::Sender<()>,
 }
 
@@ -99,7 +99,7 @@ impl Pacer {
             }
             match self.idle_for() {
                 None => {
-                    // Yields the core to other processes, such as a client on this machine.
+                    // This yields the core to other processes, such as a client on this machine.
                     std::thread::yield_now();
                     // This lets the runtime poll the sockets first.
                     tokio::task::yield_now().await;
@@ -113,8 +113,8 @@ impl Pacer {
         }
     }
 
-    /// Returns the time until the next event is due, in which only new requests can arrive; `None`
-    /// if an event is due now or soon.
+    /// Returns the time until the next event is due; `None` if an event is due now or soon. During
+    /// this time, only new requests can arrive.
     fn idle_for(&mut self) -> Option<Duration> {
         let due_ns = self.system.due_ns().unwrap_or(u64::MAX);
         let left_ns = due_ns.saturating_sub(self.clock_ns());

@@ -1,5 +1,5 @@
-//! Directories and files in memory. A file is stored in pieces, each of which is allocated when it
-//! is first written. Pieces that were not written read as zeros and use no memory.
+//! Directories and files in memory. A file is stored in pieces. A piece is allocated when it is
+//! first written. Pieces that were not written read as zeros and use no memory.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -56,7 +56,7 @@ pub struct Facts {
     pub id: u64,
     pub is_directory: bool,
     pub size_bytes: u64,
-    /// Memory in use.
+    /// Number of bytes of memory that the object uses.
     pub used_bytes: u64,
     /// Permissions.
     pub mode: u32,
@@ -137,8 +137,8 @@ impl Tree {
         }
     }
 
-    /// Returns the names and inode numbers of the entries of a directory after inode number
-    /// `after`, in a fixed order.
+    /// Returns names and inode numbers of a directory's entries, in a fixed order. Starts after the
+    /// inode number `after`.
     ///
     /// # Errors
     /// The object is not a directory.
@@ -226,7 +226,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns up to `count` existing bytes of a file, and true if they reach the end of the file.
+    /// Returns up to `count` bytes of a file, and true if they reach the end of the file.
     ///
     /// # Errors
     /// The object is not a file.
@@ -309,14 +309,14 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the total number of bytes for data, and the number of free bytes.
+    /// Returns the total capacity for data and the free capacity, in bytes.
     pub fn space(&self) -> (u64, u64) {
         (self.memory_bytes, self.memory_bytes - self.used_bytes)
     }
 }
 
-/// Returns the pieces of a range. For each piece: its number, the offset in the piece, the offset
-/// in the range, and the length.
+/// Returns the pieces of a range. Each entry has the number of the piece, the offset in the piece,
+/// the offset in the range, and the length.
 fn each_piece(offset: u64, length: u64, mut each: impl FnMut(u64, usize, usize, usize)) {
     let mut done = 0;
     while done < length {

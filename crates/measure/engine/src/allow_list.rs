@@ -22,7 +22,8 @@ pub struct AllowList {
     pub directories: Vec<PathBuf>,
     /// Block devices that the run may use; resolved paths, without links.
     pub devices: Vec<PathBuf>,
-    /// Exports that the run may use with all their subdirectories, and the options of its calls.
+    /// Exports that the run may use with all their subdirectories, and the options of calls to
+    /// these exports.
     pub exports: Vec<NfsUrl>,
 }
 
@@ -89,7 +90,7 @@ impl AllowList {
         !climbs && self.directories.iter().any(|allowed| path.starts_with(allowed))
     }
 
-    /// Checks that a device may be used. `named` is its path in the plan, `real` its node.
+    /// Checks that a device may be used. `named` is its path in the plan, `real` its device node.
     ///
     /// # Errors
     /// The device is not allowed.

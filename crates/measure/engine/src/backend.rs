@@ -68,8 +68,8 @@ pub use spin::{SPIN_NS_MAX, Spin, polling};
 
 /// Interval at which [`Backend::settle`] reads the clock, in ns.
 const SETTLE_TICK_NS: u64 = 100_000_000;
-/// The thread stops sleeping this long before the end of an idle wait. A wake-up from an idle CPU
-/// of a virtual machine took 60 to 70 µs.
+/// Time before the end of an idle wait at which the thread stops sleeping. A wake-up from an idle
+/// CPU of a virtual machine took 60 to 70 µs.
 const WATCH_NS: u64 = 150_000;
 /// Maximum number of completions that [`Backend::settle`] reaps in one step.
 const SETTLED_MAX: usize = 64;
@@ -236,8 +236,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         Ok(())
     }
 
-    /// Returns the time that waits spent polling without a completion since the last call, and
-    /// resets it.
+    /// Returns the time that waits have spent polling without a completion since the last call of
+    /// this function, and resets this time.
     pub fn take_spun_ns(&mut self) -> u64 {
         std::mem::take(&mut self.spin.spun_ns)
     }
@@ -271,7 +271,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.fresh.len()
     }
 
-    /// Returns the number of completions that are ready to be reaped, without a system call.
+    /// Returns, without a system call, the number of completions that are ready to be reaped.
     #[inline]
     pub fn arrived(&mut self) -> usize {
         self.queue.arrived()

@@ -1,5 +1,5 @@
-//! Executes system calls that may never return on a separate thread. If a file system is frozen or
-//! its server is lost, a single `stat` or `unlink` waits forever and cannot be cancelled.
+//! Executes system calls on a separate thread, because they may never return. If a file system is
+//! frozen or its server is lost, a single `stat` or `unlink` waits forever and cannot be cancelled.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;

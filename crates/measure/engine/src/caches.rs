@@ -1,8 +1,8 @@
 //! State of the caches at the start of the load, as declared in the plan.
 //!
-//! `cold` drops the page cache of the target's own files and, if privileged, all caches of the
-//! system. `warm-metadata` reads the file system's metadata of the files and drops their data.
-//! `warm` reads everything once. An array's own caches are not affected.
+//! `cold` drops the page cache of the target's own files and, if the process is privileged, all
+//! caches of the system. `warm-metadata` reads the metadata of the files and drops their data from
+//! the page cache. `warm` reads everything once. An array's own caches are not affected.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,14 @@ const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Result of dropping caches.
 pub(crate) struct CacheDropReport {
-    /// True if the system's caches were also dropped; `None` if this was not requested.
+    /// True if the system's caches were also dropped; `None` if dropping them was not requested.
     pub system: Option<bool>,
-    /// Result in words.
+    /// Result of the dropping, in words.
     pub note: String,
 }
 
-/// Drops the page cache of `files`. If `metadata` is true, then reads the metadata of the files;
-/// otherwise, also drops the system's caches.
+/// Drops the page cache of `files`. If `metadata` is true, the function then reads the files'
+/// metadata; otherwise it also drops the system's caches.
 ///
 /// # Errors
 /// A file can't be opened or synced, or the target does not respond after the operator's request to
@@ -66,7 +66,7 @@ fn drop_data_of(
     }
     if metadata {
         for path in files {
-            // Even if extents cannot be listed, the open has read the inode.
+            // Opening the file has read its inode, even if its extents cannot be listed.
             let _ = extents::extents(&open(held, path)?, EXTENTS_MAX);
         }
         return Ok(CacheDropReport {
@@ -97,7 +97,8 @@ fn open(held: &HeldTarget, path: &Path) -> Result<OwnedFd, EngineError> {
 }
 
 /// Returns the number of bytes of the files that are in the page cache, and the total size of the
-/// files. `None` if the kernel does not report them in time: an outstanding write locks its file.
+/// files. `None` if the kernel does not report these numbers in time, because an outstanding write
+/// locks the file.
 pub(crate) fn resident_bytes(
     held: &HeldTarget,
     files: impl FnOnce(&HeldTarget) -> Vec<PathBuf> + Send + 'static,

@@ -29,7 +29,7 @@ pub const CALIBRATION_VERSION: u32 = 1;
 
 /// Duration of one slice of a measurement.
 const SLICE_NS: u64 = 150_000_000;
-/// Slices per figure.
+/// Number of slices that are measured for each figure.
 const SLICES: u32 = 4;
 
 /// Sizes of a buffer that fits in the first-level cache, and of a buffer larger than every cache.
@@ -41,7 +41,7 @@ const MEMORY_BYTES: u64 = 3 * COLD_BYTES as u64;
 /// Depth of the measured queues.
 const DEPTH: u32 = 32;
 
-/// Clock that times the operations.
+/// Clock that measures the times of the operations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockFigures {
     /// `cycle-counter` (anchored to `CLOCK_MONOTONIC`) or `kernel`.
@@ -93,9 +93,9 @@ pub struct Calibration {
     pub inline: QueueFigures,
     /// Processor instructions that generate and check content.
     pub instructions: String,
-    /// Copy rate inside the first-level cache.
+    /// Rate of memory copies inside the first-level cache.
     pub copy_hot_bytes_per_s: u64,
-    /// Copy rate of memory outside every cache.
+    /// Rate of memory copies that miss every cache.
     pub copy_cold_bytes_per_s: u64,
     /// Rate of generating incompressible content, 4 KiB at a time.
     pub content_bytes_per_s: u64,
@@ -109,7 +109,8 @@ pub struct Calibration {
 /// The processor does not exist, or memory or `/dev/null` is unavailable.
 pub fn calibrate(cpu: Option<usize>) -> Result<Calibration, EngineError> {
     memory::check_bytes("measuring this host", MEMORY_BYTES)?;
-    // In a separate thread, so that the caller's processor affinity does not change.
+    // The measurement runs in a separate thread, so that the caller's processor affinity does not
+    // change.
     std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {
         Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),

@@ -1,4 +1,4 @@
-//! Panics: a defect in Plimsoll ends a run in an orderly way.
+//! Handles panics, so that a defect in Plimsoll ends a run in an orderly way.
 //!
 //! [`catch_panic`] catches a panic at the end of a thread or a run and converts it to an error.
 //! [`record_panics`] also records panics of threads that the run does not join. A run polls
@@ -34,7 +34,7 @@ pub fn record_panics() {
         let place = panic.location().map_or(String::new(), |at| format!(" at {at}"));
         let says = format!("thread {name} panicked{place}: {}", message(panic.payload()));
         FIRST.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(says.clone());
-        // This variable may no longer exist in a thread that is ending.
+        // This thread-local variable may no longer exist in a thread that is ending.
         let _ = LATEST.try_with(|latest| latest.replace(Some(says)));
         SEEN.store(true, Ordering::Relaxed);
         previous_hook(panic);
@@ -53,7 +53,7 @@ pub fn first_panic() -> Option<String> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Records a panic of this process, if any, as the reason why a run ends.
+/// If this process panicked, records the panic as the reason why a run ends.
 pub fn note_panic(recording: &mut Recording) {
     if let Some(says) = first_panic() {
         recording.fail(EndKind::Defect, says);

@@ -6,8 +6,8 @@ use plimsoll_evidence::run::PhaseKind;
 
 /// Decides when a phase ends.
 pub trait EndCondition {
-    /// Begins a phase. `sizes_bytes` is the data of each stream or database, `written_bytes` the
-    /// bytes written to it since conditioning began.
+    /// Begins a phase. `sizes_bytes` contains the data size of each stream or database, and
+    /// `written_bytes` the number of bytes written to it since conditioning began.
     fn begin(&mut self, phase: PhaseKind, sizes_bytes: &[u64], written_bytes: u64);
 
     /// Receives each complete interval of the current phase, once and in order. Returns true if the

@@ -20,13 +20,14 @@ pub enum ErrorKind {
     ReadOnly,
     /// The file or directory does not exist (`ENOENT`, `ENOTDIR`, `ENODEV`, `ENXIO`).
     NotFound,
-    /// The user lacks the right (`EACCES`, `EPERM`).
+    /// The user lacks a permission (`EACCES`, `EPERM`).
     Denied,
-    /// Another process has opened the object for exclusive use, such as a mounted device (`EBUSY`).
+    /// Another process uses the object exclusively, for example because a device is mounted
+    /// (`EBUSY`).
     Busy,
     /// The file to create exists already (`EEXIST`).
     Exists,
-    /// A directory of the run contains foreign files (`ENOTEMPTY`).
+    /// A directory of the run contains files that Plimsoll did not create (`ENOTEMPTY`).
     NotEmpty,
     /// The device or the network failed (`EIO` and other errors of a transfer).
     Device,
@@ -55,7 +56,7 @@ pub enum ErrorKind {
     Config,
     /// The operator requested a stop.
     Stopped,
-    /// The caller broke the engine's rules: a defect in Plimsoll.
+    /// The caller violated a rule of the engine, which is a defect in Plimsoll.
     Defect,
 }
 
@@ -73,7 +74,7 @@ pub enum EngineError {
     /// A transfer failed.
     #[error("{doing} {} at byte {offset_bytes}: {}", .path.display(), describe(*.errno))]
     Transfer {
-        /// `reading`, `writing`, `flushing`.
+        /// Action: `reading`, `writing` or `flushing`.
         doing: &'static str,
         /// Path of the file.
         path: PathBuf,
@@ -89,7 +90,7 @@ pub enum EngineError {
         .path.display()
     )]
     Short {
-        /// `reading` or `writing`.
+        /// Action: `reading` or `writing`.
         doing: &'static str,
         /// Path of the file.
         path: PathBuf,
@@ -110,7 +111,7 @@ pub enum EngineError {
         path: PathBuf,
         /// Offset in the file.
         offset_bytes: u64,
-        /// Bytes that were checked.
+        /// Number of bytes that were checked.
         size_bytes: u32,
     },
     /// Direct I/O was required and the file system refuses it.
@@ -118,7 +119,7 @@ pub enum EngineError {
     NoDirect {
         /// Path of the file.
         path: PathBuf,
-        /// The `errno` of opening it with direct I/O.
+        /// The `errno` of the attempt to open the file with direct I/O.
         errno: i32,
     },
     /// io_uring was required and is unavailable.
@@ -133,8 +134,8 @@ pub enum EngineError {
     /// The operator requested a stop, or another thread failed.
     #[error("the work was stopped before it finished")]
     Stopped,
-    /// For a long time, the target has completed none of the operations in flight, or has left one
-    /// of them outstanding.
+    /// For a long time, the target has completed none of the operations in flight, or one operation
+    /// has stayed outstanding.
     #[error(
         "no operation completed for {} s; {in_flight} operations are in flight at {what}",
         .after_ns / 1_000_000_000
@@ -180,16 +181,16 @@ pub enum EngineError {
         SizeBytes(*.needed_bytes).about(), SizeBytes(*.room_bytes).about()
     )]
     Memory {
-        /// Largest user of the memory.
+        /// Kind of data that needs the most memory.
         what: &'static str,
         /// Approximate number of bytes needed.
         needed_bytes: u64,
         /// Bytes available.
         room_bytes: u64,
-        /// Source of the limit.
+        /// Name of the limit.
         limit: &'static str,
     },
-    /// The plan's files are longer than this process may write.
+    /// The plan's files exceed the maximum file size of this process.
     #[error(
         "the plan's largest file has {}, but ulimit -f allows only {}",
         SizeBytes(*.needed_bytes).about(), SizeBytes(*.limit_bytes).about()
@@ -215,7 +216,7 @@ pub enum EngineError {
     HasData {
         /// Path of the device.
         path: PathBuf,
-        /// Content of the device.
+        /// Data that the device contains, in words.
         what: String,
     },
     /// The device or one of its partitions is mounted.
@@ -262,7 +263,7 @@ impl From<PlannedError> for EngineError {
 }
 
 impl EngineError {
-    /// Creates the error of a system call that failed while `doing` an action.
+    /// Creates the error of a system call that failed during the action `doing`.
     #[must_use]
     pub fn system(doing: impl Into<String>, source: SysError) -> Self {
         Self::System { doing: doing.into(), source }
@@ -319,11 +320,11 @@ impl EngineError {
                  the target failed, not the test"
             }
             ErrorKind::Device if matches!(self, Self::Remote { .. }) => REMOTE_HINT,
-            ErrorKind::NoSpace => "free some space on it, or plan a smaller data set",
+            ErrorKind::NoSpace => "free some space on the file system, or plan a smaller data set",
             ErrorKind::ReadOnly => "use a directory on a file system that is mounted for writing",
             ErrorKind::NotFound => "check the path, and that the file system is mounted",
-            ErrorKind::Denied => "run as a user who has permission to read and write it",
-            ErrorKind::Busy => "unmount it, or stop the process that uses it",
+            ErrorKind::Denied => "run as a user who has permission to read and write the target",
+            ErrorKind::Busy => "unmount the target, or stop the process that uses it",
             ErrorKind::Exists => {
                 "use another directory: Plimsoll never overwrites files that it \
                 did not create"

@@ -9,7 +9,7 @@ use plimsoll_sys::{clock, cpu};
 
 use crate::backend::{self, BackendKind, BackendReport, Direct, Prefer};
 
-/// Timeout for storage that does not respond, used if the plan sets no timeout, in ns.
+/// Default timeout in ns for storage that does not respond. It applies if the plan sets no timeout.
 pub(crate) const OUTAGE_NS_MAX: u64 = 600_000_000_000;
 
 /// Number of clock readings that are used to measure the cost of one reading.
@@ -24,7 +24,7 @@ pub(crate) fn prefer(io: IoChoice) -> Prefer {
     }
 }
 
-/// Returns the plan's mode for bypassing the page cache.
+/// Returns the direct I/O mode that the plan requests.
 pub(crate) fn direct(direct: DirectIo) -> Direct {
     match direct {
         DirectIo::Auto => Direct::Auto,
@@ -91,7 +91,7 @@ fn directory_of(directories: &[PathBuf], path: &Path) -> String {
     directory.map_or_else(|| path.display().to_string(), |d| d.display().to_string())
 }
 
-/// Measures the clock.
+/// Measures the resolution of the clock and the cost of reading it.
 pub(crate) fn clock() -> ClockReport {
     let mut clock = clock::Clock::new();
     let quality = clock::measure(&mut clock, CLOCK_READINGS);

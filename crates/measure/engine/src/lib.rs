@@ -4,8 +4,9 @@
 //! # Where to change what
 //!
 //! - phases of a mailbox run: `mailbox/run.rs`, `load.rs`
-//! - phases of a matrix run: `matrix/run.rs`; clients per thread `load.rs`, side work
-//!   `coordinator.rs`, data location `data_set.rs`, device protection `device.rs`
+//! - phases of a matrix run: `matrix/run.rs`; clients of each thread: `load.rs`; phases, rows and
+//!   observation: `coordinator.rs`; location of the data: `data_set.rs`; protection of devices:
+//!   `device.rs`
 //! - NFS and S3 queues: `nfs/queue.rs`, `s3/queue.rs`; the data on servers: `nfs/data_set.rs`,
 //!   `s3/data_set.rs`, `matrix/remote.rs`
 //! - metadata operations on local files: `matrix/tree.rs`; system calls `measure/sys/src/names.rs`

@@ -3,7 +3,7 @@
 //! it without a message.
 //!
 //! The estimate includes the tables whose size depends on the plan, rounded up. It omits a few
-//! mebibytes of other data. Each constant names its source.
+//! mebibytes of other data. The comment of each constant explains its value.
 
 use plimsoll_plan::{Mailbox, Matrix, ResolvedPlan, Stream, Target, TargetKind, Workload};
 use plimsoll_sys::limits::{self, Room};
@@ -123,8 +123,7 @@ fn check_limits(
     Ok(())
 }
 
-/// Returns the memory of a plan's tables on a target, separately for each part of the plan that
-/// determines it.
+/// Returns the memory that a plan's tables need on a target, with one entry for each kind of table.
 fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, MemoryNeed)> {
     let modelled = matches!(target.kind, TargetKind::Model { .. });
     match &plan.workload {

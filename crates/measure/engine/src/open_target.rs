@@ -1,4 +1,4 @@
-//! Directories or device of a target. They stay open while a run uses them.
+//! The open directories or the open device of a target. They stay open while a run uses them.
 //!
 //! - `resolve`: opens a path that the operator gave.
 //! - `handles`: the open directories and the device.
@@ -14,7 +14,7 @@ use plimsoll_sys::SysError;
 
 pub use self::handles::HeldTarget;
 
-/// This file is opened in place of a missing file. It is never read.
+/// This device is opened in place of a missing file. Nothing is read from it.
 pub(crate) const DEV_NULL: &str = "/dev/null";
 
 pub(crate) fn sys_error(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {

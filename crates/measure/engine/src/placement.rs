@@ -3,11 +3,12 @@
 //! A disk reports a completion by an interrupt. If the interrupt arrives on the CPU on which the
 //! thread waits, the thread continues immediately. Otherwise another CPU must wake up first, which
 //! in virtual machines often costs more than an I/O. The engine therefore pins threads to the CPUs
-//! of the disk's interrupts, if there is one for each thread. Otherwise the scheduler places them;
-//! it moves a thread towards the source of its wake-ups.
+//! of the disk's interrupts, if there is such a CPU for each thread. Otherwise the scheduler places
+//! them; it moves a thread towards the source of its wake-ups.
 //!
-//! These rates were measured on a virtual disk with one queue, with 4 KiB operations. They are
-//! multiples of the rate of fio 3.33, which the scheduler placed and which ran alternately:
+//! These rates were measured on a virtual disk with one queue, with 4 KiB operations. Each rate is
+//! given as a multiple of the rate of fio 3.33. The scheduler placed fio's threads, and the runs of
+//! fio and Plimsoll alternated:
 //!
 //! - One thread at depth 1: 1.11 if pinned to the CPU of the interrupt, 0.90 if pinned to the other
 //!   CPU, 0.99 if not pinned.
@@ -52,15 +53,15 @@ impl Placement {
     }
 }
 
-/// What wakes the threads of a load.
+/// Source of the wake-ups of a load's threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeSource {
     /// No wake-ups: operations complete in the thread that submits them.
     Nothing,
     /// Replies that arrive over the network.
     Network,
-    /// Name of other threads that execute the I/O: of this process, of the kernel or of another
-    /// process.
+    /// Other threads execute the I/O: threads of this process, of the kernel or of another process.
+    /// The value is their name.
     Threads(String),
     /// Disks of this host.
     Disks(Vec<Completion>),
@@ -199,7 +200,7 @@ fn has_queue_for_each(disk: &Completion, allowed: &[usize]) -> bool {
 fn interrupted(disk: &Completion) -> Vec<usize> {
     let count = |line: &Line| line.taken.values().sum::<u64>();
     let most = disk.lines.iter().map(count).max().unwrap_or(0);
-    // Interrupts for configuration changes and administration are rare, so these lines are ignored.
+    // Interrupts for configuration changes and administration are rare, so their lines are ignored.
     let used = |line: &&Line| match most {
         0 => !line.name.ends_with("config"),
         most => count(line) >= most / 100 && count(line) > 0,

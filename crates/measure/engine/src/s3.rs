@@ -13,8 +13,8 @@
 //! | create, remove | PUT of an empty object, DELETE |
 //!
 //! The time to the first byte of a read is recorded in a separate class. It ends with the first
-//! byte of the object, not of the response's head. If an operation is retried, both times count
-//! from the first attempt.
+//! byte of the object, not of the response's head. If an operation is retried, its time to the
+//! first byte and its latency count from the first attempt.
 //!
 //! The target rejects operations that S3 does not have: rename, setattr, and syncs that are
 //! separate from the write.

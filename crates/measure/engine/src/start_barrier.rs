@@ -14,8 +14,8 @@ use plimsoll_sys::clock::monotonic_ns;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Returns the start of a phase that is ready at `ready_ns`. The start is never earlier than
-/// `ready_ns`. If the operator requests the end of the run, the phase starts now. If it started at
-/// `ready_ns`, which may be ten seconds ago, all operations of these seconds would be due
+/// `ready_ns`. If the operator requests the end of the run, the phase starts now. With a start at
+/// `ready_ns`, which may be ten seconds ago, all operations of these ten seconds would be due
 /// immediately.
 fn begins_at(
     watcher: &mut dyn Watcher,
@@ -54,8 +54,8 @@ pub(crate) fn delay_start(
     is_late
 }
 
-/// Waits until a phase has permission to begin, for a phase that starts as soon as the thread
-/// drives it. Returns the start.
+/// Waits until a phase has permission to begin, and returns the start of the phase. The phase
+/// starts as soon as the thread drives it.
 pub(crate) fn wait_for_start(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,

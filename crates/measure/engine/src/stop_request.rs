@@ -30,7 +30,7 @@ pub(crate) const THREAD_EXIT_NS: u64 = 4_000_000_000;
 /// thread sends a message in each interval, but may get no CPU for some time.
 const STARVED_NS: u64 = 10_000_000_000;
 
-/// Time that a server has for its response at the end of a run, in ns.
+/// Time limit for a server's response at the end of a run, in ns.
 pub(crate) const FINAL_REPLY_NS: u64 = 2_000_000_000;
 
 /// Times of the first and the second signal (`CLOCK_MONOTONIC`); 0 before the signal.

@@ -7,7 +7,8 @@
 //!
 //! - `lock`: the lock that prevents two runs on one target.
 //! - `contents`: names that belong to a run's data.
-//! - `find_manifest`: finds the manifest at a path, and the current location of the remaining data.
+//! - `find_manifest`: finds the manifest at a path, and the current location of the data that it
+//!   describes.
 //! - `removal`: removal of Plimsoll's own data, and completion of interrupted removals.
 //! - `maps`: expected contents of the data, in the state directory.
 //! - `space`: space that a plan requires, and free space.
@@ -68,8 +69,8 @@ pub(crate) fn failed(
 /// earlier data that was removed. Several paths may refer to the same target directory.
 ///
 /// # Errors
-/// Fails if another file or directory has the name of the run's own directory. Directories that
-/// were already created are removed again.
+/// Fails if the name of the run's own directory belongs to another file or directory. Directories
+/// that were already created are removed again.
 pub(crate) fn create_own_directories(
     targets: &[TargetDirectory],
     name: &str,
@@ -123,7 +124,7 @@ pub(crate) trait DataManifest: Serialize + DeserializeOwned {
     fn plan(&self) -> &str;
     /// Returns the names of files and directories that belong to the data.
     fn contents(&self) -> Contents;
-    /// Validates the manifest's numbers and paths.
+    /// Validates the numbers and paths in the manifest.
     ///
     /// # Errors
     /// Fails on a value that no run of Plimsoll writes.

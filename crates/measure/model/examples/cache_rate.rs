@@ -1,5 +1,5 @@
-//! Speed of the caches on this machine: requests per second of wall time, for 20 million Zipf(1.0)
-//! requests over a million units and a cache of a tenth of them.
+//! Measures the speed of the caches on this machine: requests per second of wall time, for 20
+//! million Zipf(1.0) requests to a million units. The cache has space for a tenth of the units.
 //!
 //! `cargo run --release -p plimsoll-model --example cache_rate`
 

@@ -1,4 +1,4 @@
-//! Speed of the core on this machine: events and simple I/Os per second of wall time.
+//! Measures the speed of the core on this machine: events and simple I/Os per second of wall time.
 //!
 //! `cargo run --release -p plimsoll-model --example rate`
 
@@ -6,7 +6,8 @@ use plimsoll_model::core::rng::Stream;
 use plimsoll_model::core::{Order, Program, Sim};
 use std::time::Instant;
 
-/// Runs a closed loop of `customers` I/Os through `hops` stations each, `ios` I/Os in all.
+/// Runs a closed loop with `customers` I/Os in flight, and `ios` I/Os in total. Each I/O visits
+/// `hops` stations.
 fn closed(name: &str, customers: u32, hops: usize, ios: u64) {
     let mut sim = Sim::new(1);
     let stations: Vec<_> = (0..hops)

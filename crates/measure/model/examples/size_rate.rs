@@ -1,5 +1,6 @@
-//! Measures the time of a sizing: 10,000 mailboxes of 1 GiB at 0.2 I/Os per second on `adsf-hybrid`
-//! with a failed node. `cargo run --release -p plimsoll-model --example size_rate`
+//! Measures the time that a search for a size takes: 10,000 mailboxes of 1 GiB at 0.2 I/Os per
+//! second on `adsf-hybrid` with a failed node. `cargo run --release -p plimsoll-model --example
+//! size_rate`
 
 use std::collections::BTreeMap;
 

@@ -2,11 +2,11 @@
 //! the model.
 //!
 //! A block handles a [`Request`] at its level: it determines which units are cached, which tier and
-//! which replicas store an extent, or which columns a stripe has. It appends visits to its stations
-//! to the program of the I/O, and routes the remaining work to lower blocks. These decisions are
-//! made when the I/O is issued; the simulation of the program then determines the times. A block
-//! that does background work (draining, moving, rebuilding) launches detached programs and is
-//! notified of their progress.
+//! which replicas store an extent, or which columns a stripe has. It adds steps to the I/O's
+//! program (visits to the block's stations), and routes the remaining work to lower blocks. These
+//! decisions are made when the I/O is issued; the simulation of the program then determines when
+//! each step runs. A block that does background work (draining, moving, rebuilding) launches
+//! detached programs and is notified of their progress.
 
 mod cache;
 mod compress;
@@ -43,7 +43,7 @@ use crate::spec::{ModelError, Reader};
 
 type Make = fn(&Reader<'_>, &mut Builder<'_>) -> Result<Box<dyn Block>, ModelError>;
 
-/// The kinds of blocks, and the functions that create them from tables.
+/// The kinds of blocks, each with the function that creates the block from its table.
 const KINDS: &[(&str, Make)] = &[
     ("cache", cache::make),
     ("compress", compress::make),

@@ -4,8 +4,8 @@
 //! parameter. The search starts from the parameters of the model file and from other points, which
 //! a seed determines. It uses the fast analysis, corrected by simulation (see `evaluate`), and ends
 //! when a simulation confirms its result. The fit also shows which parameters the data cannot
-//! determine: every parameter is profiled, rows are omitted one by one, and a copy of the nearest
-//! measured row is scored for comparison with the model.
+//! determine. For this, it profiles every parameter and omits rows one by one. For comparison with
+//! the model, it also scores predictions that copy the nearest measured row.
 
 mod checks;
 mod evaluate;

@@ -2,7 +2,7 @@
 //!
 //! # Where to change what
 //!
-//! - a building block: a file in `blocks` and its line in `blocks.rs`
+//! - a building block: its file in `blocks`, and its line in `blocks.rs`
 //! - a shipped model: `models/NAME.toml` and its name in `spec/shipped.rs`
 //! - lost and slow components: `blocks/losses.rs`, `blocks/replicate/absence.rs` (nodes and their
 //!   disks), `blocks/raid/repair.rs` (drives), `system/components.rs` (names of components),

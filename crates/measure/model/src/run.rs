@@ -30,12 +30,12 @@ use crate::system::System;
 use plimsoll_plan::{ResolvedPlan, Workload};
 use plimsoll_record::recording::Recording;
 
-/// Length of a run: a warm-up, whose results are discarded, and a measured window.
+/// Length of a run: a warm-up, whose results are discarded, followed by a measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of operations that end before the window.
+    /// Number of operations that complete in the warm-up.
     pub warm_up_ops: u64,
-    /// Number of operations that end inside the window.
+    /// Number of operations that complete in the measured window.
     pub measure_ops: u64,
 }
 
@@ -48,8 +48,8 @@ impl Default for Limits {
 /// Runs a plan on a model.
 ///
 /// # Errors
-/// [`RunError`] if numbers of the plan or model are not valid. All later errors are in the
-/// recording.
+/// [`RunError`] if a number in the plan or model is invalid. The recording contains errors that
+/// occur later.
 pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
     let plan = run.plan;
     match &plan.workload {

@@ -1,12 +1,13 @@
-//! Size of a system for a mail store: the smallest value of a model's sizing field at which the
-//! system sustains the load within its limits, the next bottleneck, and the load line at each size.
+//! Searches for the size of a system that a mail store requires: the smallest value of a model's
+//! sizing field at which the system sustains the load within its limits. Also computes the next
+//! bottleneck, and the highest load within the limits at each size (the load line).
 //!
 //! The search doubles the size until a size passes, and then halves the gap between the largest
 //! size that failed and the smallest size that passed. Each size is simulated at the required load.
-//! The load line of a size is the highest load within the limits. It is searched between a load
-//! within the limits and a load that exceeds them, starting from the load at which the busiest
-//! station would be saturated (utilisation law). While one size is simulated, another core
-//! simulates the size that would be next if this size failed. The load lines of all sizes are
+//! The load line of a size is the highest load within the limits. The search narrows the range
+//! between a load within the limits and a load that exceeds them. It starts from the load at which
+//! the busiest station would be saturated (utilisation law). While one size is simulated, another
+//! core simulates the size that would be next if this size failed. The load lines of all sizes are
 //! searched in parallel. The tried sizes and the results do not depend on the number of cores.
 
 mod load;
@@ -18,10 +19,10 @@ use crate::run::ConfiguredModel;
 use crate::spec::{Field, ModelError};
 use crate::system::System;
 
-/// Request for a size: the load and its limits.
+/// Input of a sizing: the load and its latency limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeRequest {
-    /// The load, with the required rate.
+    /// The load, including the rate that the system must sustain.
     pub load: MailLoad,
     /// Maximum mean latency of database reads.
     pub read_ns_max: u64,
@@ -30,7 +31,7 @@ pub struct SizeRequest {
     /// The field that is searched, such as `model.nodes`; `None` selects the first sizing field of
     /// the model.
     pub field: Option<String>,
-    /// Smallest and largest size that are tried.
+    /// Smallest and largest size that the search may try.
     pub range: (u64, u64),
     /// Seed of the simulations.
     pub seed: u64,
@@ -60,7 +61,7 @@ pub struct SizeTrial {
 /// Result of the search for a size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizing {
-    /// The field that was searched.
+    /// The field whose smallest sufficient value was searched.
     pub field: String,
     /// The smallest size that passes; `None` if no size in the range passes.
     pub smallest: Option<u64>,
@@ -68,7 +69,7 @@ pub struct Sizing {
     pub tried: Vec<SizeTrial>,
 }
 
-/// Reason why no size could be determined.
+/// Reason why the search could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {
     #[error(transparent)]
@@ -78,11 +79,12 @@ pub enum SizeError {
     NoField { model: String, known: String },
 }
 
-/// Number of operations that are measured for a size, and number of earlier operations whose
+/// Number of operations that are measured for a size, and number of operations before them whose
 /// results are discarded.
 const MEASURE_OPS: u64 = 12_000;
 const WARM_UP_OPS: u64 = 4_000;
-/// Number of simulations for a load line, in addition to the simulation at the required load.
+/// Maximum number of simulations for a load line, in addition to the simulation at the required
+/// load.
 const LINE_STEPS: usize = 3;
 /// Utilisation above which a station counts as saturated. Its queue would grow for longer than the
 /// simulated time.
@@ -146,7 +148,7 @@ fn field_of(model: &ConfiguredModel, requested: &SizeRequest) -> Result<String, 
     }
 }
 
-/// Result of one load on one size of the system.
+/// Result of simulating one load on one size of the system.
 struct Point {
     read_ns: f64,
     log_ns: f64,
@@ -154,8 +156,8 @@ struct Point {
     bottleneck: String,
 }
 
-/// Builds a system of one size and places the data. If the data does not fit, returns a sentence
-/// with the reason.
+/// Builds a system of one size and places the data on it. If the data does not fit, returns the
+/// reason as a text.
 fn laid_out(
     model: &ConfiguredModel,
     requested: &SizeRequest,
@@ -174,14 +176,16 @@ fn laid_out(
     });
     if fullest > 1.0 {
         let percent = 100.0 * fullest;
-        let says =
-            format!("the data does not fit: the fullest node needs {percent:.0} % of its capacity");
+        let says = format!(
+            "the data does not fit: the data of the fullest node needs {percent:.0} % of the \
+             node's capacity"
+        );
         return Ok(Err(says));
     }
     Ok(Ok(system))
 }
 
-/// Simulates one load on a system whose data is placed, and which has not yet done any I/O.
+/// Simulates one load on a system. The data has been placed, but the system has not done any I/O.
 fn point(
     mut system: System,
     requested: &SizeRequest,
@@ -233,13 +237,13 @@ fn attempt(
     })
 }
 
-/// Returns a text about the first limit that is exceeded; empty if no limit is exceeded.
+/// Returns a text that describes the first exceeded limit; empty if no limit is exceeded.
 fn beyond(point: &Point, requested: &SizeRequest) -> String {
     let ms = |ns: f64| ns / 1e6;
     if point.read_ns > requested.read_ns_max as f64 {
-        format!("reads take {:.1} ms", ms(point.read_ns))
+        format!("the mean latency of reads is {:.1} ms", ms(point.read_ns))
     } else if point.log_ns > requested.log_ns_max as f64 {
-        format!("log writes take {:.1} ms", ms(point.log_ns))
+        format!("the mean latency of log writes is {:.1} ms", ms(point.log_ns))
     } else if point.utilisation > FULL {
         format!("{} is saturated", point.bottleneck)
     } else {
@@ -259,8 +263,8 @@ fn load_line(
     let full = required * FULL / utilisation;
     let (mut keeps, mut breaks) =
         if tried.passes { (required, full.max(required)) } else { (0.0, required) };
-    // The placement of the data is the same for every load. Each load uses a copy of the system,
-    // except the last load, which uses the system itself.
+    // The data is placed in the same way for every load, so it is placed once. Each load then runs
+    // on a copy of the system; only the last load uses the system itself.
     let Ok(system) = laid_out(model, requested, field, tried.size)? else { return Ok(None) };
     let mut system = Some(system);
     for step in 0..LINE_STEPS {

@@ -41,11 +41,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Field {
     /// A number with its source.
     Fact(Fact),
-    /// A word, such as a policy or the name of a block.
+    /// A text, such as a policy or the name of a block.
     Text(String),
     /// Several words.
     List(Vec<String>),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
 }
 
@@ -56,12 +56,12 @@ pub struct Table {
     pub fields: BTreeMap<String, Field>,
 }
 
-/// A model file that was parsed, with its syntax checked.
+/// A parsed model file whose syntax was checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Name of the model.
     pub name: String,
-    /// One-line description for lists.
+    /// Description in one line, for lists of models.
     pub title: String,
     /// Description of the system that the model represents, with sources and limits.
     pub about: String,
@@ -73,14 +73,13 @@ pub struct Spec {
     pub blocks: BTreeMap<String, Table>,
     /// The load of the published measurements, if the model has one.
     pub load: Option<Table>,
-    /// The fields that a sizing can change, and their ranges.
+    /// The fields that a search for a size can change, and their ranges.
     pub size: Option<Table>,
-    /// Errors of the model compared with published figures. A model does not inherit them from its
-    /// base.
+    /// Deviations of the model from published figures. A model does not inherit them from its base.
     pub record: Option<Table>,
-    /// The text of the model file, to find the line for error messages.
+    /// The text of the model file. Error messages use it to find the line.
     pub(crate) text: String,
-    /// Paths of the fields whose values do not come from that text.
+    /// Paths of the fields whose values were not set in this text.
     assigned: BTreeSet<ParameterPath>,
 }
 
@@ -154,7 +153,7 @@ impl Spec {
         }
     }
 
-    /// Sets a field to a value in TOML syntax. The field may be missing in the file.
+    /// Sets a field to a value in TOML syntax. Adds the field if the file does not contain it.
     ///
     /// # Errors
     /// [`ModelError::Bad`] if the text is not a TOML value, [`ModelError::UnknownField`] if the
@@ -193,8 +192,8 @@ impl Spec {
         }
     }
 
-    /// Returns the line number of a field of a table, from 1; `None` if its value does not come
-    /// from the file, or the field cannot be found there.
+    /// Returns the line number (from 1) of a field of a table. `None` if the value was not set in
+    /// the file, or if the field cannot be found there.
     pub(crate) fn line(&self, place: &str, field: &str) -> Option<usize> {
         let assigned = self.assigned.contains(&format!("{place}.{field}"));
         if assigned { None } else { parse::line(&self.text, place, field) }

@@ -1,4 +1,4 @@
-//! A modelled system: the connected blocks of a model, and the simulation that they run on.
+//! A modelled system: the connected blocks of a model, and the simulation that runs them.
 
 mod build;
 mod components;
@@ -12,7 +12,7 @@ use crate::spec::Spec;
 /// Tag of detached work.
 const BACKGROUND: u64 = u64::MAX;
 
-/// Unit size for tracking holes.
+/// Unwritten ranges are tracked in units of this size.
 const HOLE_BYTES: u64 = 4096;
 
 /// Timers with this bit belong to blocks.
@@ -23,7 +23,7 @@ const TICK: u32 = 1 << 31;
 pub enum Event {
     /// A request ended.
     Done {
-        /// Tag from the submission of the request.
+        /// Tag with which the request was submitted.
         tag: u64,
         /// Submission time.
         submitted_ns: u64,
@@ -51,20 +51,20 @@ pub struct System {
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
     has_layout: bool,
-    /// For each file: true if the file was never written before the run, so that only the units
-    /// written later have data.
+    /// For each file: true if the file contained no data before the run. Only units that the run
+    /// has written then have data.
     empty: Vec<bool>,
     written: Bits,
     program: Program,
     launched: Vec<Launch>,
     spare: Vec<Program>,
     closing: Vec<(crate::core::StationId, u64)>,
-    /// True if the last request could not be served.
+    /// True if the last submitted request could not be served.
     refused: bool,
 }
 
 impl System {
-    /// The simulation, for statistics.
+    /// Returns the simulation, for its statistics.
     pub fn sim(&mut self) -> &mut Sim {
         &mut self.sim
     }
@@ -90,15 +90,15 @@ impl System {
         &self.inside
     }
 
-    /// Returns true if the last submitted request fails because no component is left that could
-    /// serve it.
+    /// Returns true if the last submitted request will fail, because all components that could
+    /// serve it are lost.
     #[inline]
     pub fn last_refused(&self) -> bool {
         self.refused
     }
 
-    /// Submits a request. When it ends, the driver gets an [`Event::Done`] with this tag (below
-    /// 2^63).
+    /// Submits a request. When the request ends, the driver gets an [`Event::Done`] with `tag`,
+    /// which must be below 2^63.
     pub fn submit(&mut self, tag: u64, class: u16, request: &Request) {
         if self.empty.get(request.file as usize) == Some(&true) {
             let request = self.mark_hole(request);
@@ -153,7 +153,7 @@ impl System {
         let rounds = largest.div_ceil(STEP).max(1);
         for round in 0..rounds {
             for &(file, size_bytes, node) in files {
-                // A step has at least one mebibyte, so that it consists of whole units of most
+                // A step is a multiple of one mebibyte, so that it consists of whole units of most
                 // blocks.
                 let step = size_bytes.div_ceil(rounds).next_multiple_of(1 << 20);
                 let start = (round * step).min(size_bytes);
@@ -168,8 +168,9 @@ impl System {
         }
     }
 
-    /// Marks a file that exists but was never written: reads of unwritten parts return zeroes. (A
-    /// block that places data itself, such as a cluster, also has this information.)
+    /// Marks a file that exists but was never written: reads of unwritten parts return zeroes. (If
+    /// the model has a block that places data itself, such as a cluster, that block knows the
+    /// unwritten parts.)
     pub fn leave_empty(&mut self, file: u32) {
         self.has_layout = true;
         let at = file as usize;
@@ -179,7 +180,7 @@ impl System {
         self.empty[at] = !self.blocks.strides.contains(&0);
     }
 
-    /// Returns the request, which is marked if it reads a hole. A write fills the hole.
+    /// Returns the request. Marks a read of a hole; records that a write fills the hole.
     fn mark_hole(&mut self, request: &Request) -> Request {
         let units = request.units(HOLE_BYTES);
         match request.action {
@@ -202,7 +203,7 @@ impl System {
         self.lay_files(&[(file, size_bytes, node)]);
     }
 
-    /// Informs the blocks about data that exists before the run.
+    /// Informs the blocks of data that exists before the run.
     fn lay(&mut self, request: &Request) {
         let mut program = std::mem::take(&mut self.program);
         self.write_program(&mut program, |cx, entry| cx.lay(entry, request));
@@ -210,8 +211,8 @@ impl System {
         self.program = program;
     }
 
-    /// Passes the station visits of a request's program to `each` without running the program, for
-    /// demand analysis.
+    /// Calls `each` for every station visit of a request's program, without running the program.
+    /// Used for demand analysis.
     pub(crate) fn rehearse(&mut self, request: &Request, mut each: impl FnMut(usize, f64)) {
         let mut program = std::mem::take(&mut self.program);
         self.write_program(&mut program, |cx, entry| cx.route(entry, request));
@@ -229,7 +230,8 @@ impl System {
         self.program = program;
     }
 
-    /// Sets a timer for the driver. `tag` is below 2^31. Returns a handle for cancelling.
+    /// Sets a timer for the driver. `tag` is below 2^31. Returns a handle that can cancel the
+    /// timer.
     pub fn set_timer(&mut self, at_ns: u64, tag: u32) -> u32 {
         self.sim.set_timer(at_ns, tag)
     }
@@ -270,8 +272,8 @@ impl System {
         }
     }
 
-    /// Passes the readings of every block instance to `each`: the name of the block, its node, the
-    /// name of the reading, and its value.
+    /// Calls `each` for every reading of every block instance, with the name of the block, its
+    /// node, and the name and value of the reading.
     pub fn readings(&self, each: &mut dyn FnMut(&str, u16, &'static str, f64)) {
         for (at, instance) in self.blocks.instances.iter().enumerate() {
             let name = self.spec.blocks.keys().nth(at / self.blocks.nodes.max(1));
@@ -291,7 +293,8 @@ impl System {
         let mut program = std::mem::take(&mut self.program);
         let reference = BlockRef(block);
         self.write_program(&mut program, |cx, _| cx.with(reference, node, act));
-        // A block that starts work without a request needs a new program.
+        // The steps of the program are discarded: without a request, a block may only launch
+        // background programs.
         program.clear();
         self.program = program;
         self.shut();

@@ -1,4 +1,4 @@
-//! Encoding of calls: the arguments of each procedure (RFC 1813, 3.3).
+//! Encodes calls with the arguments of each procedure (RFC 1813, 3.3).
 
 use nfs3_types::nfs3::sattr3;
 
@@ -8,9 +8,9 @@ use crate::rpc::{CallTemplate, set_record_mark};
 use crate::slot::Slot;
 use crate::xdr::{Writer, padded};
 
-/// Encodes READ or WRITE from the fields of the slot. Also encodes the remaining part of a short
-/// transfer, and writes that are sent again. Returns the header's length, or `None` if there is not
-/// enough space.
+/// Encodes a READ or WRITE from the fields of the slot. It may be a new call, the remaining part of
+/// a short transfer, or a lost write that is sent again. Returns the length of the header, or
+/// `None` if the space is too small.
 #[inline]
 pub(crate) fn encode_transfer(
     template: &CallTemplate,

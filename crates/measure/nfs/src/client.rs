@@ -1,4 +1,5 @@
-//! The client: a [`Core`] with real sockets. It uses epoll, and runs on the thread that polls it.
+//! The client, which is a [`Core`] with real sockets. It uses epoll, and runs on the thread that
+//! polls it.
 
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -18,13 +19,13 @@ use crate::op::{Completion, Op};
 use crate::socket;
 use crate::stats::Stats;
 
-/// Shorter waits than this use nanosecond resolution; in ns.
+/// Waits shorter than this time in ns use nanosecond resolution.
 const FINE_WAIT_NS: u64 = 5_000_000;
 /// Resolution of epoll's timeout, in ns.
 const EPOLL_UNIT_NS: u64 = 1_000_000;
-/// Timer slack that this thread sets before its first pause, in ns.
+/// Timer slack that the thread sets before its first pause, in ns.
 const TIMER_SLACK_NS: u64 = 1_000;
-/// Maximum number of epoll events per call.
+/// Maximum number of events that one call of epoll returns.
 const EVENTS_MAX: usize = 64;
 
 /// Source of the time. It must not go backwards.
@@ -53,24 +54,24 @@ impl Clock for Monotonic {
     }
 }
 
-/// Maximum wait of [`Client::poll`] for a completion.
+/// Maximum time that [`Client::poll`] waits for a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
-    /// Do not wait.
+    /// Does not wait.
     Now,
-    /// Wait until this time of the client's clock.
+    /// Waits until this time of the client's clock.
     Until(u64),
-    /// Wait without a limit. Returns immediately if nothing is outstanding.
+    /// Waits without a time limit. Returns immediately if no operation is outstanding.
     Completion,
 }
 
-/// Reason for a failed poll. A server can only cause failed completions, never these errors.
+/// Reason why a poll failed. A server can only cause failed completions, never these errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PollError {
     /// Waiting for sockets failed.
     #[error("waiting for sockets failed: {0}")]
     Epoll(Errno),
-    /// The arena is smaller than the buffers of the submitted operations.
+    /// The arena is too small for the buffers of the submitted operations.
     #[error("the buffer arena has {size_bytes} bytes, but the operations need {needed_bytes}")]
     Arena {
         /// Size of the arena in bytes.
@@ -84,7 +85,7 @@ pub enum PollError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// Connecting failed.
-    #[error("can't connect to the NFS server at {address}: {error}")]
+    #[error("cannot connect to the NFS server at {address}: {error}")]
     Failed {
         /// Address of the server.
         address: SocketAddr,
@@ -92,29 +93,29 @@ pub enum ConnectError {
         error: Errno,
     },
     /// The server did not answer.
-    #[error("no answer from the NFS server at {address} within 5 s: is the address right?")]
+    #[error("the NFS server at {address} did not answer within 5 s: check the address")]
     TimedOut {
         /// Address of the server.
         address: SocketAddr,
     },
 }
 
-/// A server that a client connects to.
+/// A server to which a client connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSpec {
-    /// Address and port of its NFS service.
+    /// Address and port of the NFS service.
     pub address: SocketAddr,
     /// Number of connections (`nconnect`).
     pub connections: u32,
-    /// Credential that the calls contain.
+    /// Credential in each call.
     pub credential: Credential,
-    /// True to connect from a port below 1024, if the process is allowed to. Many servers require
-    /// such a port.
+    /// True if the client connects from a port below 1024, when the process may use such ports.
+    /// Many servers require such a port.
     pub reserved_port: bool,
 }
 
 impl ServerSpec {
-    /// Creates a server with one connection and the credential of root.
+    /// Creates the description of a server, with one connection and the credential of root.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         Self { address, connections: 1, credential: Credential::default(), reserved_port: true }
@@ -127,15 +128,16 @@ pub struct Client<C: Clock = Monotonic> {
     pub(crate) clock: C,
     pub(crate) epoll: OwnedFd,
     pub(crate) sockets: Vec<Socket>,
-    /// Connection numbers, each with its epoll events. The kernel's own type may contain a pointer,
-    /// which would prevent moving the client to another thread.
+    /// Connection numbers, each with its epoll events. The kernel's type for events is not used,
+    /// because it may contain a pointer. The client could then not be moved to another thread.
     pub(crate) events: Vec<(usize, epoll::EventFlags)>,
     pub(crate) next_tick_ns: u64,
     /// Number of connections that are not open.
     pub(crate) down: u32,
-    /// True if the last check for replies was delayed; see [`Config::reap_pause_divisor`].
+    /// True if the client paused before the last check for replies; see
+    /// [`Config::reap_pause_divisor`].
     paused: bool,
-    /// True if this thread's timers have nanosecond precision.
+    /// True if the timers of this thread have nanosecond precision.
     fine_timers: bool,
 }
 
@@ -143,7 +145,7 @@ impl<C: Clock> Client<C> {
     /// Creates a client without servers.
     ///
     /// # Errors
-    /// The `errno`, if the kernel cannot create an epoll instance.
+    /// The kernel cannot create an epoll instance. The error is its `errno`.
     pub fn new(config: Config, clock: C) -> Result<Self, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Self {
@@ -162,7 +164,7 @@ impl<C: Clock> Client<C> {
     /// Connects to a server.
     ///
     /// # Errors
-    /// [`ConnectError`] if a connection fails.
+    /// Returns a [`ConnectError`] if a connection fails.
     pub fn add_server(&mut self, spec: &ServerSpec) -> Result<ServerId, ConnectError> {
         let address = spec.address;
         let failed = |error| ConnectError::Failed { address, error };
@@ -219,7 +221,7 @@ impl<C: Clock> Client<C> {
         &self.core
     }
 
-    /// Like [`Client::core`], but mutable.
+    /// Returns the protocol state as [`Client::core`] does, but mutable.
     pub(crate) fn core_mut(&mut self) -> &mut Core {
         &mut self.core
     }
@@ -230,19 +232,18 @@ impl<C: Clock> Client<C> {
     }
 
     /// Sets a condition under which outstanding calls fail, in addition to their age limit. The
-    /// condition receives the age of a call in ns; the client evaluates it every few dozen
-    /// milliseconds.
+    /// argument of the condition is the age of a call in ns. The client evaluates the condition
+    /// every few dozen milliseconds.
     pub fn fail_calls_when(&mut self, is_over: fn(u64) -> bool) {
         self.core.is_over = Some(is_over);
     }
 
-    /// Sets the time limit for calls that are outstanding or submitted later; see
-    /// [`Config::give_up_after_ns`].
+    /// Sets the time limit for all outstanding and future calls; see [`Config::give_up_after_ns`].
     pub fn give_up_after(&mut self, give_up_after_ns: u64) {
         self.core.config.give_up_after_ns = give_up_after_ns;
     }
 
-    /// Returns the current time of the clock.
+    /// Returns the current time of the client's clock.
     pub fn now_ns(&self) -> u64 {
         self.clock.now_ns()
     }
@@ -253,7 +254,7 @@ impl<C: Clock> Client<C> {
         self.down
     }
 
-    /// Sends as many of the submitted operations as the sockets accept.
+    /// Sends submitted operations until the sockets accept no more data.
     ///
     /// # Errors
     /// [`PollError::Arena`].
@@ -271,7 +272,7 @@ impl<C: Clock> Client<C> {
     /// after the first completion or at the timeout.
     ///
     /// # Errors
-    /// [`PollError`], which a server can never cause.
+    /// Returns a [`PollError`], which a server can never cause.
     pub fn poll(
         &mut self,
         arena: &mut [u8],
@@ -315,8 +316,8 @@ impl<C: Clock> Client<C> {
         Ok(())
     }
 
-    /// Pauses before the check for replies, so that the check finds several replies. Returns the
-    /// time after the pause.
+    /// Pauses before the check for replies, so that several replies have arrived by then. Returns
+    /// the time after the pause.
     fn pause(&mut self, timeout: Timeout, now_ns: u64) -> u64 {
         let mut pause_ns = self.core.reap_pause_ns();
         match timeout {
@@ -329,9 +330,9 @@ impl<C: Clock> Client<C> {
             return now_ns;
         }
         if !self.fine_timers {
-            // The kernel's default timer slack of 50 us is as long as a pause. This call changes
-            // only the precision of this thread's timers. If the kernel rejects it, pauses are
-            // longer than intended.
+            // The kernel's default timer slack of 50 us is as long as a pause. This call only
+            // changes the precision of this thread's timers. If the kernel rejects the call, pauses
+            // are longer than intended.
             let _ =
                 rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS));
             self.fine_timers = true;
@@ -343,8 +344,9 @@ impl<C: Clock> Client<C> {
         after_ns
     }
 
-    /// After a pause with one connection, a reply has most likely arrived. This function receives
-    /// it without calling epoll first. Returns false if there was no data.
+    /// After a pause, a reply has most likely arrived. If there is only one connection, this
+    /// function receives the reply without calling epoll first. Returns false if no data had
+    /// arrived.
     fn receive_at_once(
         &mut self,
         arena: &mut [u8],
@@ -362,7 +364,7 @@ impl<C: Clock> Client<C> {
         self.core.stats.receives > receives || self.down > 0
     }
 
-    /// Returns the time to wait for an event, and whether it needs nanosecond resolution.
+    /// Returns the time to wait for an event, and whether the wait requires nanosecond resolution.
     fn wait_ns(&self, timeout: Timeout, now_ns: u64, has_completions: bool) -> (u64, bool) {
         let idle = self.core.outstanding() == 0;
         if has_completions || timeout == Timeout::Now || (idle && timeout == Timeout::Completion) {
@@ -374,8 +376,8 @@ impl<C: Clock> Client<C> {
             && at_ns < until_ns
         {
             fine = at_ns.saturating_sub(now_ns) < FINE_WAIT_NS;
-            // A wait longer than this ends early. The remaining time is then waited with the finer
-            // resolution.
+            // A wait longer than this ends early. The client then waits for the remaining time with
+            // the finer resolution.
             until_ns = if fine { at_ns } else { at_ns - 2 * EPOLL_UNIT_NS };
         }
         (until_ns.saturating_sub(now_ns), fine)
@@ -405,8 +407,8 @@ impl<C: Clock> Client<C> {
 }
 
 impl<C: Clock> AsFd for Client<C> {
-    /// Returns a descriptor that is readable when [`Client::poll`] has work to do, for a thread
-    /// that drives several clients.
+    /// Returns a descriptor that becomes readable when [`Client::poll`] has work to do. A thread
+    /// that drives several clients can wait for it.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -423,7 +425,7 @@ mod tests {
         client.next_tick_ns = 1_000 * MS;
         let wait = |until_ns: u64| client.wait_ns(Timeout::Until(until_ns), 0, false);
         assert_eq!(wait(10 * MS + 300), (8 * MS + 300, false));
-        // After the rounding by epoll, the timeout still ends before the deadline.
+        // Even after epoll rounds the timeout, it ends before the deadline.
         assert!(wait(10 * MS + 300).0.next_multiple_of(EPOLL_UNIT_NS) < 10 * MS + 300);
         assert_eq!(wait(3 * MS + 300), (3 * MS + 300, true));
         assert_eq!(wait(2_000 * MS), (1_000 * MS, false));

@@ -3,34 +3,37 @@
 /// Configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Maximum number of outstanding operations on all connections together; at most 60,000.
+    /// Maximum total number of outstanding operations on all connections. The largest value is
+    /// 60,000.
     pub depth_max: u32,
-    /// Maximum size of a READ or WRITE, in bytes. It also limits the replies that the client
-    /// accepts.
+    /// Maximum size of a READ or WRITE, in bytes. The client rejects replies that are larger than
+    /// this size requires.
     pub size_bytes_max: u32,
-    /// If a call has no reply after this time, the client sends it again on the same connection.
-    /// After twice this time, the client replaces the connection. The default is that of Linux for
-    /// NFS over TCP (`timeo=600`).
+    /// If a call has no reply after this time, the client sends the call again on the same
+    /// connection. After twice this time, the client replaces the connection. The default is the
+    /// same as in Linux for NFS over TCP (`timeo=600`).
     pub retransmit_after_ns: u64,
-    /// Time after which a call without a reply fails. It is therefore the longest outage that a
-    /// client survives.
+    /// Time after which a call without a reply fails. An outage of the server that lasts longer
+    /// therefore causes errors.
     pub give_up_after_ns: u64,
     /// Pause before a call is sent again after NFS3ERR_JUKEBOX.
     pub jukebox_retry_ns: u64,
-    /// Maximum amount of acknowledged unstable writes of which the client keeps a copy, in bytes.
-    /// It sends them again if the server loses them. When this space is full, the client itself
-    /// sends a COMMIT.
+    /// Size of the memory for copies of acknowledged unstable writes, in bytes. If the server loses
+    /// such writes, the client sends them again. When this memory is full, the client sends a
+    /// COMMIT of its own.
     pub retain_bytes: usize,
-    /// True to record a latency histogram per procedure. A driver that records latencies itself
-    /// does not need them.
+    /// True if the client records a latency histogram for each procedure. A driver that records
+    /// latencies itself does not need these histograms.
     pub histograms: bool,
-    /// 0, the default: the client checks for replies continuously. Otherwise, with 16 or more
-    /// operations outstanding, it checks only once per this fraction of the mean latency, and at
-    /// least every millisecond. That saves one wake-up per reply, but increases the latencies. With
-    /// 16, the client sees a completion at most 6 % of the mean latency too late, and 3 % on
-    /// average. [`Stats`](crate::Stats) has the number of the pauses and their sum.
+    /// Divisor of the mean latency that determines the pause between two checks for replies. With
+    /// 0, the default, the client checks continuously. Otherwise, if at least 16 operations are
+    /// outstanding, it pauses for the mean latency divided by this number, but at most for a
+    /// millisecond. This saves a wake-up for each reply, but increases the latencies. With 16, the
+    /// client detects a completion at most 6 % of the mean latency too late, and 3 % on average.
+    /// [`Stats`](crate::Stats) contains the number of pauses and their total length.
     pub reap_pause_divisor: u32,
-    /// First XID. Different clients of one server should use different values.
+    /// Value from which the XIDs of calls start. Different clients of a server should use different
+    /// values.
     pub xid_seed: u32,
 }
 

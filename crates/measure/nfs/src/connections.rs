@@ -1,4 +1,5 @@
-//! Connections of the client: sending, receiving, loss and reconnection.
+//! Handles the connections of the client. It sends and receives data, detects the loss of
+//! connections, and reconnects.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -16,11 +17,11 @@ use crate::stats::DisconnectReason;
 
 /// Interval between checks for overdue calls, in ns.
 const TICK_NS: u64 = 50_000_000;
-/// First and longest pause between attempts to reconnect, in ns.
+/// First pause and longest pause between attempts to reconnect, in ns.
 const BACKOFF_NS: (u64, u64) = (10_000_000, 250_000_000);
-/// Timeout of one attempt to connect, in ns.
+/// Timeout of an attempt to connect, in ns.
 pub(crate) const CONNECT_NS: u64 = 5_000_000_000;
-/// Maximum number of receives from one connection before the client serves the next connection.
+/// Maximum number of receive calls for a connection before the client serves the next connection.
 const RECEIVES_MAX: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub(crate) struct Socket {
 }
 
 impl<C: Clock> Client<C> {
-    /// Handles epoll events. Returns the latest time that it read from the clock.
+    /// Handles epoll events. Returns the time at which it last read the clock.
     pub(crate) fn serve(
         &mut self,
         arena: &mut [u8],
@@ -73,8 +74,8 @@ impl<C: Clock> Client<C> {
 
     fn interest(&self, index: usize, flags: epoll::EventFlags) {
         if let Some(fd) = &self.sockets[index].fd {
-            // This call only fails for a descriptor that is not registered. Such a descriptor has
-            // no events, so the retransmission timer replaces the connection.
+            // This call fails only for a descriptor that is not registered. Such a descriptor
+            // causes no events, so the retransmission timer later replaces the connection.
             let _ = epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(index as u64), flags);
         }
     }
@@ -162,7 +163,7 @@ impl<C: Clock> Client<C> {
         }
     }
 
-    /// Handles the loss of a connection. Its calls wait until the connection is open again.
+    /// Handles the loss of a connection. The calls on it wait until the connection is open again.
     fn lost(&mut self, index: usize, why: DisconnectReason, now_ns: u64) {
         let proven = self.core.links[index].proven;
         self.core.link_lost(index, why, now_ns);

@@ -1,9 +1,11 @@
-//! The protocol without sockets and clock: calls in flight, their order, replies and timers.
+//! Implements the protocol without sockets and a clock. It manages the calls in flight, their
+//! order, the replies and the timers.
 //!
 //! A [`Core`] does no I/O. The caller submits operations and calls [`Core::hand_over`] with the
-//! current time, which becomes their start time. The caller then collects the slices of each link
-//! and sends them. It copies received bytes to a link's [`Inbound`] and has the core deliver them.
-//! [`Client`](crate::Client) does this with real sockets, the tests and the fuzzer without sockets.
+//! current time, which becomes their start time. It then collects the slices of each link
+//! (connection) and sends them. It copies received bytes to the link's [`Inbound`], and calls the
+//! core to deliver them. [`Client`](crate::Client) does this with real sockets. The tests and the
+//! fuzzer do it without sockets.
 
 use std::collections::VecDeque;
 
@@ -17,22 +19,25 @@ use crate::rpc::CallTemplate;
 use crate::slot::SlotTable;
 use crate::stats::{DisconnectReason, Stats};
 
-/// Number of slots in addition to the caller's depth. Writes that are sent again and COMMITs that
-/// free space use them.
+/// Number of slots in addition to those for the caller's operations. The client uses them for lost
+/// writes that it sends again, and for COMMITs that free space.
 const INTERNAL_SLOTS: u32 = 8;
-/// Lower bound of the limit on record size, in bytes; it applies even if all transfers are small.
+/// Minimum of the limit for the size of records, in bytes. It applies even if all transfers are
+/// small.
 const RECORD_BYTES_MIN: usize = 128 * 1024;
-/// Size of a READ reply's record without its data, in bytes: the longest header (528) rounded up.
+/// Maximum size of the record of a READ reply without the data, in bytes. It is the longest header
+/// (528 bytes), rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 1024;
-/// With fewer outstanding operations than this, the client reads replies immediately, because
-/// replies rarely arrive in batches.
+/// Minimum number of outstanding operations at which the client pauses before it checks for
+/// replies. With fewer operations, replies rarely arrive in batches.
 const REAP_PAUSE_DEPTH: u32 = 16;
-/// With more outstanding payload than this, in bytes, the client must serve sockets immediately.
-/// Otherwise the socket buffers limit the throughput.
+/// Maximum outstanding payload in bytes at which the client pauses. With more payload, it must
+/// serve the sockets immediately, because otherwise the socket buffers limit the throughput.
 const REAP_PAUSE_BYTES: u64 = 1 << 20;
-/// A shorter pause costs more than it saves, in ns.
+/// Minimum length of a pause, in ns. A shorter pause requires more CPU time than it saves.
 const REAP_PAUSE_NS_MIN: u64 = 10_000;
-/// A longer pause saves little more: 1 ms is 1,000 checks a second.
+/// Maximum length of a pause, in ns. With 1 ms there are only 1,000 checks a second, so a longer
+/// pause would hardly save more CPU time.
 const REAP_PAUSE_NS_MAX: u64 = 1_000_000;
 
 /// State of a server.
@@ -41,7 +46,7 @@ pub(crate) struct Server {
     pub template: CallTemplate,
     pub links: Vec<u32>,
     pub next_link: usize,
-    /// Write verifier that the client last reported as new.
+    /// The write verifier that was last reported as new.
     pub verifier: Option<[u8; 8]>,
 }
 
@@ -51,36 +56,37 @@ pub(crate) struct Object {
     pub server: ServerId,
     pub handle: Handle,
     pub chain: Chain,
-    /// True while lost writes to this file are being sent again.
+    /// True while the client sends lost writes to this file again.
     pub recovering: bool,
-    /// Last write verifier that the server sent for the object.
+    /// Write verifier that the server last sent for this object.
     pub verifier: Option<[u8; 8]>,
 }
 
-/// State of a connection, except the socket.
+/// State of a connection, without the socket.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub server: ServerId,
     /// Index of the connection among those of its server.
     pub number: u32,
-    /// Calls to send, as (slot, XID).
+    /// Queue of calls to send, as (slot, XID).
     pub queue: VecDeque<(u32, u32)>,
-    /// Bytes of the first call that were already sent.
+    /// Number of bytes of the first call in the queue that were already sent.
     pub head_sent: usize,
-    /// True if a queued call was answered, so that the queue contains an obsolete entry.
+    /// True if the queue contains an obsolete entry, because the reply to a queued call has
+    /// arrived.
     pub stale: bool,
     pub inbound: Option<Inbound>,
-    /// Number of duplicate replies that retransmissions on this connection may cause.
+    /// Number of duplicate replies that may arrive because of retransmissions on this connection.
     pub strays_allowed: u32,
     /// True if the connection must be replaced.
     pub broken: Option<DisconnectReason>,
     /// True if a reply was received on the current connection.
     pub proven: bool,
-    /// The READ whose payload is being received into the arena.
+    /// The READ whose payload is currently received into the arena.
     pub streaming: Option<Streaming>,
 }
 
-/// A READ reply whose head was read.
+/// A READ reply whose head has been parsed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streaming {
     pub xid: u32,
@@ -98,7 +104,7 @@ pub(crate) struct Resend {
     pub position: usize,
 }
 
-/// State machine of the protocol; see the module.
+/// State machine of the protocol. The documentation of the module describes its use.
 #[derive(Debug)]
 pub struct Core {
     pub(crate) config: Config,
@@ -108,25 +114,26 @@ pub struct Core {
     pub(crate) links: Vec<Link>,
     pub(crate) retain: Retain,
     pub(crate) stats: Stats,
-    /// Submitted operations, which are not yet stamped and queued.
+    /// Submitted operations that have no start time yet and are not yet queued.
     pub(crate) fresh: Vec<u32>,
     /// Delayed calls; see [`State::Held`].
     pub(crate) held: VecDeque<u32>,
     pub(crate) resends: VecDeque<Resend>,
     /// True while a COMMIT that frees space is in flight.
     pub(crate) room_commit: bool,
-    /// Error of a COMMIT that frees space, until an operation reports it.
+    /// Error of a COMMIT that frees space. It is kept until an operation reports it.
     pub(crate) room_error: Option<CallError>,
     pub(crate) outstanding: u32,
-    /// Payload of the caller's outstanding READs and WRITEs, in bytes.
+    /// Total payload of the caller's outstanding READs and WRITEs, in bytes.
     pub(crate) outstanding_bytes: u64,
     pub(crate) sequence: u64,
     pub(crate) arena_bytes_needed: u64,
-    /// Running mean latency of successful operations, with a weight of about 1/64 for the latest.
+    /// Moving average of the latency of successful operations. The weight of the latest operation
+    /// is about 1/64.
     pub(crate) latency_ns_mean: u64,
-    /// Results in the last reply whose caller requested them.
+    /// Results in the last reply to a call for which the caller requested them.
     pub(crate) kept: Vec<u8>,
-    /// Returns true if a call of this age, in ns, has timed out.
+    /// Function that returns true if a call of this age in ns has timed out.
     pub(crate) is_over: Option<fn(u64) -> bool>,
 }
 
@@ -159,7 +166,7 @@ impl Core {
         }
     }
 
-    /// Adds a server with `connections` links; returns the index of its first link.
+    /// Adds a server with `connections` links. Returns the server, and the index of its first link.
     pub fn add_server(&mut self, credential: &Credential, connections: u32) -> (ServerId, usize) {
         use nfs3_types::nfs3::{PROGRAM, VERSION};
         let id = ServerId(self.servers.len() as u32);
@@ -203,13 +210,13 @@ impl Core {
         id
     }
 
-    /// Returns the handle of an object, or [`Handle::EMPTY`] if it has none yet.
+    /// Returns the handle of an object, or [`Handle::EMPTY`] if the handle is not yet known.
     #[must_use]
     pub fn handle(&self, object: ObjectId) -> Handle {
         self.objects.get(object.0 as usize).map_or(Handle::EMPTY, |object| object.handle)
     }
 
-    /// Returns the server of an object; `None` if it is not registered.
+    /// Returns the server of an object, or `None` if the object is not registered.
     #[must_use]
     pub fn server_of(&self, object: ObjectId) -> Option<ServerId> {
         self.objects.get(object.0 as usize).map(|object| object.server)
@@ -221,13 +228,14 @@ impl Core {
         self.outstanding
     }
 
-    /// Minimum length of the arena in bytes; 0 if nothing is outstanding.
+    /// Returns the required length of the arena in bytes. It is 0 if no operation is outstanding.
     #[must_use]
     pub fn arena_bytes_needed(&self) -> u64 {
         self.arena_bytes_needed
     }
 
-    /// Returns the pause after a check for replies; see [`Config::reap_pause_divisor`].
+    /// Returns the length of the pause between two checks for replies; see
+    /// [`Config::reap_pause_divisor`].
     #[must_use]
     pub fn reap_pause_ns(&self) -> u64 {
         if self.outstanding < REAP_PAUSE_DEPTH || self.outstanding_bytes > REAP_PAUSE_BYTES {
@@ -239,13 +247,13 @@ impl Core {
         }
     }
 
-    /// Returns the number of bytes that are acknowledged as UNSTABLE and not yet committed.
+    /// Returns the number of bytes in acknowledged unstable writes that are not yet committed.
     #[must_use]
     pub fn uncommitted_bytes(&self) -> u64 {
         self.retain.uncommitted_bytes()
     }
 
-    /// Returns the counters and events.
+    /// Returns the counters and events, for changes.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         &self.stats

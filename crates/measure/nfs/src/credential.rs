@@ -1,14 +1,14 @@
-//! AUTH_SYS credentials (RFC 5531, appendix A), encoded once per server.
+//! AUTH_SYS credentials (RFC 5531, appendix A). They are encoded once for each server.
 
 use crate::xdr::Writer;
 
 /// Maximum number of supplementary groups in AUTH_SYS.
 pub const GROUPS_MAX: usize = 16;
-/// Maximum length of the machine name, in bytes (the standard allows 255; a shorter name makes call
-/// headers small).
+/// Maximum length of the machine name, in bytes. The standard allows 255 bytes, but a shorter name
+/// keeps the headers of calls small.
 pub const MACHINE_BYTES_MAX: usize = 64;
 
-/// Identity of the caller.
+/// Identity that the client sends in each call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// User id.
@@ -17,19 +17,20 @@ pub struct Credential {
     pub gid: u32,
     /// Supplementary groups. Only the first [`GROUPS_MAX`] are sent.
     pub groups: Vec<u32>,
-    /// Name of this host. Only its first [`MACHINE_BYTES_MAX`] bytes are sent.
+    /// Name of this host. Only the first [`MACHINE_BYTES_MAX`] bytes are sent.
     pub machine: String,
 }
 
 impl Default for Credential {
-    /// Returns the identity of root without supplementary groups, which is usual for a test export.
+    /// Returns the identity of root without supplementary groups, which test exports usually
+    /// accept.
     fn default() -> Self {
         Self { uid: 0, gid: 0, groups: Vec::new(), machine: "plimsoll".into() }
     }
 }
 
 impl Credential {
-    /// Writes flavor, length and body. `stamp` is arbitrary.
+    /// Encodes the credential with its flavor, length and body. `stamp` may be any number.
     pub(crate) fn write(&self, writer: &mut Writer<'_>, stamp: u32) {
         const AUTH_SYS: u32 = 1;
         let mut body = [0u8; 256];
@@ -44,7 +45,7 @@ impl Credential {
         for group in groups {
             inner.u32(*group);
         }
-        // 4 + 68 + 8 + 4 + 64 = 148 bytes at most, so it always fits.
+        // The credential always fits, because it has at most 4 + 68 + 8 + 4 + 64 = 148 bytes.
         let end = inner.finish().unwrap_or(0);
         writer.u32(AUTH_SYS);
         writer.opaque(&body[..end]);

@@ -1,4 +1,4 @@
-//! Delivery of received records to the calls that wait for them.
+//! Delivers received records to the calls that wait for them.
 
 use nfs3_types::nfs3::nfsstat3;
 
@@ -12,7 +12,7 @@ use crate::slot::{NONE, Owner, Payload, State};
 use crate::stats::Event;
 use crate::xdr::{Reader, padded};
 
-/// How the remaining part of a long READ reply is received.
+/// Describes how the remaining part of a long READ reply is received.
 struct Plan {
     head_bytes: usize,
     into: (usize, usize),
@@ -20,7 +20,7 @@ struct Plan {
     streaming: Streaming,
 }
 
-/// How a long record is received; its head determines that.
+/// Way in which a long record is received. The head of the record determines it.
 enum LongRecord {
     Stream(Plan),
     Buffer,
@@ -36,8 +36,8 @@ impl Core {
     /// Delivers all complete records of `link`.
     ///
     /// # Errors
-    /// A [`Violation`] of the framing or matching. No further data on this connection can be
-    /// trusted.
+    /// Returns a [`Violation`] if the framing is broken, or if a reply matches no call. No further
+    /// data on this connection can be trusted.
     pub fn deliver(
         &mut self,
         link: usize,
@@ -45,8 +45,8 @@ impl Core {
         now_ns: u64,
         out: &mut Vec<Completion>,
     ) -> Result<(), Violation> {
-        // The receive state is removed from the link during the delivery, so that its records can
-        // be read while calls are modified.
+        // The receive state is taken out of the link during the delivery, so that records can be
+        // read while calls are modified.
         let Some(mut inbound) = self.links[link].inbound.take() else { return Ok(()) };
         let result = self.drain(link, &mut inbound, arena, now_ns, out);
         self.links[link].inbound = Some(inbound);
@@ -90,7 +90,7 @@ impl Core {
         }
     }
 
-    /// Decides how to handle a long record.
+    /// Decides how to receive a long record.
     fn plan(
         &mut self,
         link: usize,
@@ -117,7 +117,8 @@ impl Core {
         let Ok(read) = read_head(results, slot.size_bytes) else { return Ok(LongRecord::Buffer) };
         let (count, head_bytes) = (read.count as usize, head.len() - read.data.rest().len());
         let at = usize::try_from(at).unwrap_or(usize::MAX);
-        // If the parts do not add up to the record, it is received whole and then rejected.
+        // If the sizes of the parts do not add up to the size of the record, the whole record is
+        // received and then rejected.
         if head_bytes + padded(count) != record_bytes || at.saturating_add(count) > arena_bytes {
             return Ok(LongRecord::Buffer);
         }
@@ -134,7 +135,7 @@ impl Core {
         self.slots.get(index).link as usize == link
     }
 
-    /// Removes the call of a reply from the link.
+    /// Removes a call from the link when its reply has arrived.
     #[inline]
     fn claim(&mut self, link: usize, xid: u32) -> Option<u32> {
         let index = self.slots.find(xid).filter(|index| self.is_on(*index, link))?;
@@ -150,7 +151,7 @@ impl Core {
         self.stats.duplicate_replies += 1;
     }
 
-    /// Delivers one complete record.
+    /// Delivers a complete record.
     #[inline]
     fn record(
         &mut self,
@@ -237,8 +238,8 @@ impl Core {
         Ok(())
     }
 
-    /// Records that a READ returned `count` bytes, and completes it or requests the remaining
-    /// bytes.
+    /// Records that a READ returned `count` bytes. Completes the operation, or requests the
+    /// remaining bytes.
     #[inline]
     fn read_progress(
         &mut self,
@@ -298,8 +299,8 @@ impl Core {
         Ok(())
     }
 
-    /// A WRITE was acknowledged completely. The log keeps its data if the server may still lose the
-    /// write.
+    /// Handles the acknowledgement of all bytes of a WRITE. If the server may still lose the write,
+    /// the log keeps its data.
     fn write_acknowledged(&mut self, index: u32, arena: &[u8]) {
         let slot = self.slots.get_mut(index);
         let (Some(entry), Payload::Arena(at)) = (slot.entry.take(), slot.payload) else { return };
@@ -329,8 +330,8 @@ impl Core {
         self.enqueue(index, now_ns);
     }
 
-    /// Handles a call with an error status: it fails, is sent again, or counts as a success because
-    /// an earlier transmission was executed.
+    /// Handles a reply with an error status. The call fails, is sent again, or counts as a success
+    /// because an earlier transmission was executed.
     fn refused(&mut self, index: u32, error: CallError, now_ns: u64, out: &mut Vec<Completion>) {
         let slot = self.slots.get_mut(index);
         match error {
@@ -348,8 +349,8 @@ impl Core {
         }
     }
 
-    /// Checks whether the write verifier changed, and reports each new verifier once for each
-    /// server.
+    /// Checks whether the write verifier has changed. Reports each new verifier of a server only
+    /// once.
     pub(crate) fn note_verifier(&mut self, index: u32, verifier: [u8; 8], now_ns: u64) {
         let slot = self.slots.get(index);
         let object = &mut self.objects[slot.object as usize];

@@ -1,23 +1,24 @@
-//! Errors of calls, by name.
+//! Errors of calls.
 //!
 //! A [`CallError`] is small and `Copy`, because completions on the data path contain it. It
-//! distinguishes error replies of the server (NFS status, RPC rejection), protocol errors of the
-//! server (a [`Violation`]), and missing replies.
+//! distinguishes error replies of the server (NFS status, RPC rejection), violations of the
+//! protocol by the server ([`Violation`]), and missing replies.
 
 use nfs3_types::nfs3::nfsstat3;
 use thiserror::Error;
 
-/// Violation of the protocol by a peer. If the framing is broken, the client closes the connection
-/// and fails every call on it. Damage inside one well-framed reply fails only that call.
+/// Violation of the protocol by the server. If the framing is broken, the client closes the
+/// connection, and every call on it fails. If only the content of a reply is damaged, only this
+/// call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// The record ends within a field.
+    /// The record ends in the middle of a field.
     #[error("the reply ends in the middle of its field `{field}`")]
     Truncated {
         /// The incomplete field.
         field: &'static str,
     },
-    /// A record is longer than any possible reply to the calls.
+    /// A record is longer than any valid reply to an outstanding call.
     #[error("a record has {record_bytes} bytes, but no valid reply exceeds {limit_bytes}")]
     Oversized {
         /// Size announced by the fragments that were received.
@@ -31,14 +32,17 @@ pub enum Violation {
         /// Maximum number.
         limit: u32,
     },
-    /// A reply matches no outstanding call of this connection.
-    #[error("a reply carries XID {xid:#010x}, which is not outstanding on this connection")]
+    /// A reply matches no outstanding call on this connection.
+    #[error(
+        "a reply has XID {xid:#010x}, but no call with this XID is outstanding on the \
+     connection"
+    )]
     UnknownXid {
         /// XID of the reply.
         xid: u32,
     },
     /// The value of a field is not valid for its type.
-    #[error("the field `{field}` holds {value}, which its type does not allow")]
+    #[error("the field `{field}` has the value {value}, which is not valid for its type")]
     BadValue {
         /// The field.
         field: &'static str,
@@ -50,39 +54,43 @@ pub enum Violation {
     TooLong {
         /// The field.
         field: &'static str,
-        /// Size announced in the reply.
+        /// Size that the reply announces.
         size_bytes: u32,
         /// Maximum size.
         limit_bytes: u32,
     },
-    /// READ: the count differs from the length of the data.
+    /// In the reply to a READ, the count differs from the length of the data.
     #[error("the reply to READ reports {count} bytes but contains {data_bytes}")]
     CountMismatch {
-        /// The count field.
+        /// Value of the count field.
         count: u32,
         /// Length of the data.
         data_bytes: u32,
     },
-    /// WRITE: the server reports more bytes than were sent.
+    /// In the reply to a WRITE, the server reports more bytes than the client sent.
     #[error("the reply to WRITE reports {count} bytes, but only {size_bytes} were sent")]
     CountTooLarge {
-        /// The count field.
+        /// Value of the count field.
         count: u32,
         /// Size of the request.
         size_bytes: u32,
     },
-    /// WRITE: the reply has a weaker stability than requested, which RFC 1813 (3.3.7) forbids.
-    #[error("WRITE was answered with stability {committed}, weaker than the requested {requested}")]
+    /// The reply to a WRITE states a weaker stability than the client requested, which RFC 1813
+    /// (3.3.7) forbids.
+    #[error(
+        "the reply to WRITE states the stability {committed}, which is weaker than the \
+     requested {requested}"
+    )]
     WeakerStability {
-        /// Stability in the reply.
+        /// Stability that the reply states.
         committed: u32,
         /// Requested stability.
         requested: u32,
     },
-    /// A reply has bytes after its last field.
+    /// A reply contains bytes after its last field.
     #[error("{size_bytes} bytes follow the end of the reply")]
     Trailing {
-        /// Number of these bytes.
+        /// Number of bytes after the last field.
         size_bytes: u64,
     },
 }
@@ -91,10 +99,16 @@ pub enum Violation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RpcError {
     /// PROG_UNAVAIL.
-    #[error("the server does not serve this program (PROG_UNAVAIL): is NFS version 3 enabled?")]
+    #[error(
+        "the server does not provide this program (PROG_UNAVAIL): check that NFS version 3 is \
+     enabled"
+    )]
     ProgramUnavailable,
     /// PROG_MISMATCH.
-    #[error("the server supports versions {low} to {high} of this program, not 3 (PROG_MISMATCH)")]
+    #[error(
+        "the server supports versions {low} to {high} of this program, but not version 3 \
+     (PROG_MISMATCH)"
+    )]
     ProgramMismatch {
         /// Lowest supported version.
         low: u32,
@@ -111,35 +125,38 @@ pub enum RpcError {
     #[error("the server ran out of memory or had another internal error (SYSTEM_ERR)")]
     SystemError,
     /// RPC_MISMATCH.
-    #[error("the server supports RPC versions {low} to {high}, not 2 (RPC_MISMATCH)")]
+    #[error("the server supports RPC versions {low} to {high}, but not version 2 (RPC_MISMATCH)")]
     RpcMismatch {
         /// Lowest supported version.
         low: u32,
         /// Highest supported version.
         high: u32,
     },
-    /// AUTH_ERROR with its `auth_stat`.
-    #[error("the server refused the AUTH_SYS credential (auth_stat {0}): check its export options")]
+    /// The server rejected the credential with AUTH_ERROR and this `auth_stat`.
+    #[error(
+        "the server rejected the AUTH_SYS credential (auth_stat {0}): check the export \
+     options of the server"
+    )]
     Auth(u32),
 }
 
-/// Reason for a failed call.
+/// Reason why a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
     /// The server answered with an NFS status other than NFS3_OK.
     #[error("{}: {}", .0, explain(*.0))]
     Status(nfsstat3),
     /// The server answered with a status that RFC 1813 does not define.
-    #[error("the server answered with status {0}, which NFS version 3 does not define")]
+    #[error("the server returned status {0}, which NFS version 3 does not define")]
     UnknownStatus(u32),
     /// The server's RPC layer rejected the call.
     #[error(transparent)]
     Rpc(#[from] RpcError),
-    /// The server broke the protocol.
-    #[error("the server broke the protocol: {0}")]
+    /// The server violated the protocol.
+    #[error("the server violated the protocol: {0}")]
     Violation(#[from] Violation),
-    /// No reply within the time limit, including retransmissions and reconnections.
-    #[error("no reply within {} ms, after {transmissions} transmissions", after_ns / 1_000_000)]
+    /// No reply arrived within the time limit, in spite of retransmissions and reconnections.
+    #[error("no reply arrived within {} ms, after {transmissions} transmissions", after_ns / 1_000_000)]
     TimedOut {
         /// Time since the first transmission.
         after_ns: u64,
@@ -168,8 +185,8 @@ impl CallError {
     }
 }
 
-/// Returns the Linux `errno` of an NFS status. The lowest NFS codes are equal to the `errno` by
-/// design (RFC 1813, 2.6).
+/// Returns the Linux `errno` for an NFS status. By design, the lowest NFS codes are equal to the
+/// `errno` (RFC 1813, 2.6).
 fn errno_of(status: nfsstat3) -> i32 {
     match status {
         nfsstat3::NFS3ERR_STALE => 116,
@@ -187,14 +204,14 @@ fn errno_of(status: nfsstat3) -> i32 {
     }
 }
 
-/// Returns the meaning of a status and a hint, in one line.
+/// Returns a line with the meaning of a status and a hint.
 #[must_use]
 pub fn explain(status: nfsstat3) -> &'static str {
     match status {
         nfsstat3::NFS3_OK => "success",
-        nfsstat3::NFS3ERR_PERM => "not the owner: check uid and gid of the target",
+        nfsstat3::NFS3ERR_PERM => "the user is not the owner: check uid and gid of the target",
         nfsstat3::NFS3ERR_NOENT => "no such file or directory",
-        nfsstat3::NFS3ERR_IO => "the server's storage failed: look at the server's log",
+        nfsstat3::NFS3ERR_IO => "the server's storage failed: check the server's log",
         nfsstat3::NFS3ERR_NXIO => "the server's device does not exist",
         nfsstat3::NFS3ERR_ACCES => {
             "permission denied: check uid, gid and the export's squash option"
@@ -211,7 +228,7 @@ pub fn explain(status: nfsstat3) -> &'static str {
         nfsstat3::NFS3ERR_MLINK => "too many hard links",
         nfsstat3::NFS3ERR_NAMETOOLONG => "the name is too long for the server",
         nfsstat3::NFS3ERR_NOTEMPTY => "the directory is not empty",
-        nfsstat3::NFS3ERR_DQUOT => "the quota is used up",
+        nfsstat3::NFS3ERR_DQUOT => "the quota is exceeded",
         nfsstat3::NFS3ERR_STALE => {
             "the file handle is stale: the file was removed, or the export was replaced"
         }
@@ -221,24 +238,22 @@ pub fn explain(status: nfsstat3) -> &'static str {
         nfsstat3::NFS3ERR_BAD_COOKIE => "the READDIR cookie is stale: read the directory again",
         nfsstat3::NFS3ERR_NOTSUPP => "the server does not support this operation",
         nfsstat3::NFS3ERR_TOOSMALL => "the buffer or request is too small for the server",
-        nfsstat3::NFS3ERR_SERVERFAULT => {
-            "the server had an internal error: look at the server's log"
-        }
+        nfsstat3::NFS3ERR_SERVERFAULT => "the server had an internal error: check the server's log",
         nfsstat3::NFS3ERR_BADTYPE => "the server does not support objects of this type",
-        nfsstat3::NFS3ERR_JUKEBOX => "the server repeatedly asked to try again later",
+        nfsstat3::NFS3ERR_JUKEBOX => "the server repeatedly requested to try again later",
     }
 }
 
-/// Reason for a rejected submission.
+/// Reason why a submission was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
-    /// The maximum number of operations, `depth_max`, is outstanding: poll first.
+    /// The maximum number of operations, `depth_max`, is outstanding. The caller must poll first.
     #[error("the client's maximum number of operations is outstanding: poll first")]
     Full,
-    /// The object or server is not registered with this client, or has no handle yet.
-    #[error("the object is not registered with this client, or has no file handle yet")]
+    /// The object or server is not registered with this client, or its handle is not yet known.
+    #[error("the object is not registered with this client, or its file handle is not yet known")]
     NoHandle,
-    /// A transfer has no bytes, or is larger than the client's maximum.
+    /// The size of a transfer is 0, or exceeds the client's maximum.
     #[error("a transfer of {size_bytes} bytes is not possible: use 1 to {limit_bytes} bytes")]
     Size {
         /// Requested size.

@@ -1,16 +1,16 @@
-//! File handles, and the small numbers with which operations refer to objects and servers.
+//! File handles, and the numbers by which operations refer to objects and servers.
 
 use std::fmt;
 
-/// A server added to a client.
+/// Number of a server in a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerId(pub u32);
 
-/// A file or directory registered with a client: an index into its handle table.
+/// Number of a file or directory in a client. It is the index in the client's handle table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(pub u32);
 
-/// A file handle (`nfs_fh3`): up to 64 bytes that only the server interprets.
+/// A file handle (`nfs_fh3`). It consists of up to 64 bytes, which only the server interprets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Handle {
     size: u8,
@@ -18,11 +18,11 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The empty handle, which refers to no object. A table entry has it until a LOOKUP or CREATE
-    /// returns the real handle.
+    /// The empty handle, which refers to no object. An entry of the handle table contains it until
+    /// a LOOKUP or CREATE returns the real handle.
     pub const EMPTY: Self = Self { size: 0, bytes: [0; 64] };
 
-    /// Creates a handle from bytes; `None` if there are more than 64.
+    /// Creates a handle from bytes. Returns `None` if there are more than 64 bytes.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut handle = Self::EMPTY;

@@ -1,9 +1,10 @@
-//! Record marking (RFC 5531, 11) of received data, in bounded memory.
+//! Divides received data into records by their record marks (RFC 5531, 11). The memory for this is
+//! bounded.
 //!
-//! A complete record in one fragment, the usual case, stays in the receive buffer. As soon as the
-//! head of a long record (a large READ) is complete, the caller can receive the remaining bytes
-//! directly into its arena. A record in several fragments is assembled in a separate buffer. A
-//! record may have at most `limit_bytes` and at most [`FRAGMENTS_MAX`] fragments. If a peer
+//! Usually, a record consists of one fragment, and stays in the receive buffer. The reply to a
+//! large READ is a long record: when its head is complete, the caller can receive the remaining
+//! bytes directly into the arena. A record in several fragments is assembled in a separate buffer.
+//! A record may have at most `limit_bytes` and at most [`FRAGMENTS_MAX`] fragments. If a server
 //! announces a larger record, the client rejects it before it allocates memory.
 
 use std::io::IoSliceMut;
@@ -11,32 +12,34 @@ use std::io::IoSliceMut;
 use crate::error::Violation;
 use crate::rpc::LAST_FRAGMENT;
 
-/// Maximum number of fragments of a record. A 1 MiB READ in fragments of 256 bytes would have
-/// 4,100.
+/// Maximum number of fragments in a record. The reply to a 1 MiB READ in fragments of 256 bytes
+/// would have 4,100 fragments.
 pub const FRAGMENTS_MAX: u32 = 8192;
-/// Size of the receive buffer, in bytes. It is large enough for the replies to some thirty 4 KiB
-/// READs, or for any reply without payload.
+/// Size of the receive buffer, in bytes. It has space for the replies to about thirty READs of 4
+/// KiB, or for any reply without payload.
 pub const BUFFER_BYTES: usize = 256 * 1024;
-/// If at least this many bytes of a record are missing, its head is announced to the caller. For a
-/// smaller part, copying is cheaper than a second system call.
+/// Minimum number of missing bytes at which the head of a record is announced to the caller. If
+/// fewer bytes are missing, copying them is cheaper than another system call.
 const STREAM_BYTES_MIN: usize = 8 * 1024;
-/// Maximum length of a READ reply's head, in bytes: RPC header with a 400-byte verifier (424),
-/// status, attributes, count, eof, length (104), rounded up.
+/// Maximum length of the head of a READ reply, in bytes, rounded up. The head consists of an RPC
+/// header with a verifier of 400 bytes (424 bytes in total), and of status, attributes, count, eof
+/// and length (104 bytes).
 const HEAD_BYTES: usize = 544;
-/// Unconsumed bytes are moved to the front of the buffer only if there are at most this many.
+/// Maximum number of unconsumed bytes that are moved to the front while the buffer still has space
+/// at its end.
 const MOVE_BYTES_MAX: usize = 8 * 1024;
 
-/// Next step for the caller.
+/// State of the received data that the caller must handle next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum InboundStep<'a> {
     /// Receive more.
     More,
     /// A complete record.
     Record(&'a [u8]),
-    /// The head of a long record. Call [`Inbound::stream`], [`Inbound::buffer_it`] or
-    /// [`Inbound::discard`] next.
+    /// The head of a long record was received. The caller must call [`Inbound::stream`],
+    /// [`Inbound::buffer_it`] or [`Inbound::discard`] next.
     Head {
-        /// Head of the record, as far as it was received.
+        /// The bytes of the head that were received.
         head: &'a [u8],
         /// Length of the whole record.
         record_bytes: usize,
@@ -47,19 +50,21 @@ pub enum InboundStep<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// The next bytes are a record mark.
+    /// The next bytes belong to a record mark.
     Mark,
-    /// In a record that consists of a single fragment; `asked` if the caller has received its head.
+    /// The next bytes belong to a record of a single fragment. `asked` is true if its head was
+    /// announced to the caller.
     Whole { size: usize, requested: bool },
-    /// In a fragment of a record that consists of several fragments.
+    /// The next bytes belong to a fragment of a record that has several fragments.
     Fragment { left: usize, last: bool },
-    /// The arena receives the payload, which `tail` bytes of padding follow.
+    /// The next bytes are payload, which is received into the arena. `tail` bytes of padding
+    /// follow.
     Stream { at: usize, left: usize, tail: usize },
-    /// Skips the remaining bytes of a discarded record.
+    /// The next bytes are skipped, because they belong to a discarded record.
     Discard { left: usize },
 }
 
-/// Received bytes of one connection that are not yet consumed.
+/// Receive state of a connection, with the received bytes that are not yet consumed.
 #[derive(Debug)]
 pub struct Inbound {
     buffer: Box<[u8]>,
@@ -88,7 +93,7 @@ impl Inbound {
         }
     }
 
-    /// Discards everything, after the connection was replaced.
+    /// Discards all data, because the connection was replaced.
     pub fn clear(&mut self) {
         self.start = 0;
         self.end = 0;
@@ -104,8 +109,8 @@ impl Inbound {
         self.buffer.len() + self.assembly.capacity()
     }
 
-    /// Returns the space for the next bytes: the arena while a payload is streamed, then the
-    /// buffer. Of the two slices, the first is often empty.
+    /// Returns the space for the next received bytes, as two slices. While a payload is streamed,
+    /// the first slice is in the arena. Otherwise it is empty. The second slice is in the buffer.
     pub fn windows<'a>(&'a mut self, arena: &'a mut [u8]) -> [IoSliceMut<'a>; 2] {
         self.make_room();
         let into = match self.mode {
@@ -130,7 +135,7 @@ impl Inbound {
         }
     }
 
-    /// Records that `size_bytes` were received into [`Inbound::windows`].
+    /// Records that `size_bytes` were received into the slices of [`Inbound::windows`].
     pub fn received(&mut self, size_bytes: usize) {
         let mut rest = size_bytes;
         if self.start == self.end
@@ -144,8 +149,8 @@ impl Inbound {
         self.end = (self.end + rest).min(self.buffer.len());
     }
 
-    /// Appends bytes like bytes from a socket, for callers without a socket. Returns the number of
-    /// bytes used.
+    /// Appends bytes as if a socket had received them. Returns the number of bytes that were
+    /// appended. Callers without a socket use this function.
     pub fn feed(&mut self, bytes: &[u8], arena: &mut [u8]) -> usize {
         let mut rest = bytes;
         for window in &mut self.windows(arena) {
@@ -158,9 +163,10 @@ impl Inbound {
         taken
     }
 
-    /// Response to [`InboundStep::Head`]: after `head_bytes`, the record has `payload_bytes`, which
-    /// belong at `at` in the arena, and then `tail_bytes` of padding. The caller has checked that
-    /// the three sizes add up to the record, and that the range is inside the arena.
+    /// Response to [`InboundStep::Head`] that receives the payload into the arena. The record
+    /// consists of `head_bytes`, `payload_bytes` and `tail_bytes` of padding. The payload is
+    /// received at the position `at` of the arena. The caller must check before that the three
+    /// sizes add up to the size of the record, and that the range is in the arena.
     pub fn stream(
         &mut self,
         head_bytes: usize,
@@ -177,11 +183,11 @@ impl Inbound {
         self.mode = Mode::Stream { at: at + here, left: payload_bytes - here, tail: tail_bytes };
     }
 
-    /// Response to [`InboundStep::Head`]: receive the complete record.
+    /// Response to [`InboundStep::Head`] that receives the complete record into the buffer.
     ///
     /// # Errors
-    /// [`Violation::Oversized`] if the record is longer than the buffer. Only replies to READs may
-    /// be longer.
+    /// Returns [`Violation::Oversized`] if the record is longer than the buffer. Only replies to
+    /// READs may be longer.
     pub fn buffer_it(&mut self, record_bytes: usize) -> Result<(), Violation> {
         if record_bytes > self.buffer.len() {
             return Err(Violation::Oversized {
@@ -193,15 +199,16 @@ impl Inbound {
         Ok(())
     }
 
-    /// Response to [`InboundStep::Head`]: skip the record.
+    /// Response to [`InboundStep::Head`] that skips the record.
     pub fn discard(&mut self, record_bytes: usize) {
         self.mode = Mode::Discard { left: record_bytes };
     }
 
-    /// Returns the next step for the caller.
+    /// Returns what the caller must handle next.
     ///
     /// # Errors
-    /// A [`Violation`] of the framing. No data after it can be trusted.
+    /// Returns a [`Violation`] if the framing is broken. Later data on this connection cannot be
+    /// trusted.
     pub fn step(&mut self) -> Result<InboundStep<'_>, Violation> {
         if std::mem::take(&mut self.assembled) {
             self.assembly.clear();

@@ -1,27 +1,27 @@
 //! An NFS version 3 client (RFC 1813) in user space, for load generation.
 //!
-//! There is no mount, and the client does not cache. Every operation is one remote procedure call
-//! (RFC 5531, over TCP with record marking), and each of several connections has many calls
-//! outstanding. One thread owns a [`Client`] and drives its connections with epoll and non-blocking
-//! sockets. It uses no locks, and after a warm-up it does not allocate memory for an operation. One
-//! `sendmsg` sends a batch of calls. Replies are parsed in the receive buffer. Payloads are sent
-//! from and received into the caller's arena.
+//! There is no mount, and the client does not cache. Every operation is a remote procedure call
+//! (RFC 5531, over TCP with record marking). A client has one or more connections, and many calls
+//! can be outstanding on each. A [`Client`] belongs to one thread, which drives the connections
+//! with epoll and non-blocking sockets. The client uses no locks, and after a warm-up it does not
+//! allocate memory for an operation. It sends several calls with one `sendmsg`, and parses replies
+//! in the receive buffer. Payloads are sent from the caller's arena and received into it.
 //!
 //! The client has these layers. Each layer can be used without the layers listed after it:
 //!
-//! - [`xdr`], [`rpc`], [`inbound`]: bounded parsing of received data. Each length is checked
-//!   against the available data and against the request.
-//! - [`Core`]: calls in flight, matching by XID, uncommitted writes, timers. It has no sockets and
-//!   no clock: the caller passes bytes and times.
-//! - [`Client`]: sockets, reconnection, epoll, the clock.
-//! - [`mount`], [`setup`]: blocking steps before a run: MOUNT, path lookup, creation of directories
-//!   and files.
+//! - [`xdr`], [`rpc`] and [`inbound`] parse received data in bounded memory. They check each length
+//!   against the available data and the request.
+//! - [`Core`] manages calls in flight, matches replies by XID, and keeps uncommitted writes and
+//!   timers. It has no sockets and no clock. The caller passes bytes and times to it.
+//! - [`Client`] adds sockets, reconnection, epoll and the clock.
+//! - [`mount`] and [`setup`] perform blocking steps before a run. These are MOUNT, path lookup, and
+//!   the creation of directories and files.
 //!
-//! If a call gets no reply, the client sends it again, first on the same connection, then on a new
-//! connection. Its latency counts from the first transmission, so the figures include an outage. A
-//! changed write verifier means that the server restarted and may have lost unstable writes. The
-//! client then sends these writes again from a copy before it completes their COMMIT, and reports
-//! an [`Event`].
+//! If a call receives no reply, the client sends the call again, first on the same connection and
+//! then on a new connection. The latency is measured from the first transmission, so the figures
+//! include outages. A changed write verifier means that the server restarted and may have lost
+//! unstable writes. The client then sends copies of these writes before it completes their COMMIT,
+//! and reports an [`Event`].
 
 #![deny(missing_docs)]
 

@@ -1,4 +1,5 @@
-//! The lifecycle of a call: it is submitted, queued on a connection or delayed, and ended.
+//! The lifecycle of a call. A call is submitted, then queued on a connection or delayed, and
+//! finally ended.
 
 use crate::core::Core;
 use crate::error::CallError;
@@ -23,7 +24,7 @@ impl Core {
         self.fresh.clear();
     }
 
-    /// True if submitted operations were not yet passed to a connection.
+    /// Returns true if there are submitted operations that were not yet passed to a connection.
     #[must_use]
     pub fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
@@ -36,7 +37,8 @@ impl Core {
         if procedure == Procedure::Write && owner == Owner::Caller {
             let logged = self.log_write(index);
             if !logged || self.retain.is_half_full() {
-                // The COMMIT starts early, so that later writes do not wait for it.
+                // The COMMIT is sent before the log is full, so that later writes do not wait for
+                // it.
                 self.make_room(now_ns);
             }
             if !logged {
@@ -55,8 +57,8 @@ impl Core {
         self.enqueue(index, now_ns);
     }
 
-    /// Adds a WRITE to the log of uncommitted writes if needed. Returns false if the log is full
-    /// now.
+    /// Adds a WRITE to the log of uncommitted writes, if this is necessary. Returns false if the
+    /// log has no space for it.
     #[inline]
     fn log_write(&mut self, index: u32) -> bool {
         let slot = self.slots.get(index);
@@ -74,7 +76,8 @@ impl Core {
         entry.is_some()
     }
 
-    /// Appends a call to the queue of one of its server's connections, in rotation.
+    /// Appends a call to the queue of a connection. The connections of a server are used in
+    /// rotation.
     pub(crate) fn enqueue(&mut self, index: u32, now_ns: u64) {
         let slot = self.slots.get_mut(index);
         let server = &mut self.servers[slot.server.0 as usize];
@@ -88,7 +91,7 @@ impl Core {
         self.links[link as usize].queue.push_back((index, xid));
     }
 
-    /// Ends an operation: updates the counters and frees its slot.
+    /// Ends an operation. Updates the counters and frees the slot of the operation.
     pub(crate) fn finish(
         &mut self,
         index: u32,
@@ -145,8 +148,8 @@ impl Core {
         }
     }
 
-    /// A call that ends while it is queued is not sent. If half of it was sent, its connection must
-    /// also be closed, because the caller then owns the payload again.
+    /// Ends a call that is still queued, so that it is not sent. If a part of the call was sent,
+    /// the connection must also be closed, because the caller then owns the payload again.
     #[inline]
     pub(crate) fn leave_link(&mut self, index: u32) {
         let slot = self.slots.get(index);

@@ -1,6 +1,6 @@
-//! Steps before NFS: the portmapper (RFC 1833, version 2) returns ports, and MOUNT (RFC 1813,
-//! appendix I) returns the handle of an export. These steps block, and use one short connection for
-//! each service.
+//! Steps before the first NFS call. The portmapper (RFC 1833, version 2) returns ports, and MOUNT
+//! (RFC 1813, appendix I) returns the handle of an export. These steps block. They use a
+//! short-lived connection to each service.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -33,7 +33,7 @@ pub enum MountError {
     /// The host has no address.
     #[error("cannot resolve the host `{host}` of the target: {source}")]
     Host {
-        /// Host as it is written in the address.
+        /// Host in the address of the target.
         host: String,
         /// Error of the resolver.
         source: std::io::Error,
@@ -50,8 +50,8 @@ pub enum MountError {
     },
     /// The portmapper does not list a service.
     #[error(
-        "{address} does not offer {service} over TCP: is NFS version 3 enabled there? (set \
-         nfsport= and mountport= in the address to bypass the portmapper)"
+        "{address} does not offer {service} over TCP: check that NFS version 3 is enabled there \
+         (nfsport= and mountport= in the address bypass the portmapper)"
     )]
     NotRegistered {
         /// Name of the service.
@@ -103,7 +103,8 @@ pub struct Export {
 }
 
 impl Export {
-    /// Returns the export's server for a client, with `connections` connections.
+    /// Returns the description of the export's server for a client that opens `connections`
+    /// connections.
     #[must_use]
     pub fn server(&self, connections: u32) -> ServerSpec {
         ServerSpec { connections, credential: self.credential.clone(), ..ServerSpec::new(self.nfs) }
@@ -144,8 +145,8 @@ pub fn mount(url: &NfsUrl) -> Result<Export, MountError> {
     }
 }
 
-/// Informs the MOUNT service that the export is no longer used. The service only keeps a list of
-/// its clients, so callers may ignore an error.
+/// Informs the MOUNT service that the export is no longer used. The service only maintains a list
+/// of clients, so callers may ignore an error.
 ///
 /// # Errors
 /// [`MountError`].
@@ -157,7 +158,7 @@ pub fn unmount(export: &Export) -> Result<(), MountError> {
     service.call(&template, UMNT, |writer| writer.opaque(path), |_| Ok(()))
 }
 
-/// Decodes the reply to MNT: a handle, or a status.
+/// Decodes the reply to MNT, which contains a handle or an error status.
 fn read_mount(mut reader: Reader<'_>) -> Result<Result<Handle, mountstat3>, CallError> {
     const FLAVORS_MAX: u32 = 1024;
     match reader.u32("status")? {
@@ -208,7 +209,7 @@ fn ask_port(host: SocketAddr, program: u32, name: &'static str) -> Result<u16, M
     }
 }
 
-/// A short blocking connection to one service.
+/// A blocking connection to a service, which is used for only a few calls.
 struct Service {
     name: &'static str,
     address: SocketAddr,
@@ -219,7 +220,8 @@ struct Service {
 impl Service {
     fn connect(name: &'static str, address: SocketAddr) -> Result<Self, MountError> {
         let failed = |source| MountError::Io { service: name, address, source };
-        // Uses a reserved port if possible, because many mount services require it.
+        // Connects from a reserved port if possible, because many mount services require such a
+        // port.
         let fd = crate::socket::start(address, true).map_err(|error| failed(error.into()))?;
         let timeout_ns = ANSWER_TIMEOUT.as_nanos() as u64;
         match crate::socket::wait_writable(&fd, timeout_ns) {
@@ -249,7 +251,8 @@ impl Service {
         let mut buffer = [0u8; 2048];
         let mut writer = template.start(&mut buffer, self.xid, procedure);
         write(&mut writer);
-        // The call fits: its header has at most 192 bytes and its path at most 1,028.
+        // The call always fits, because its header has at most 192 bytes and its path at most 1,028
+        // bytes.
         let end = writer.finish().unwrap_or(0);
         set_record_mark(&mut buffer, end - 4);
         self.stream.write_all(&buffer[..end]).map_err(io)?;
@@ -273,8 +276,8 @@ impl Service {
                     if size == 0 {
                         return Err(io(ErrorKind::UnexpectedEof.into()));
                     }
-                    // The timeout applies to each read and also to the whole reply, so that a
-                    // server cannot prolong the reply by sending it byte by byte.
+                    // The timeout applies to the whole reply, and not only to each read. Otherwise
+                    // a server could prolong the reply by sending it byte by byte.
                     if start.elapsed() > ANSWER_TIMEOUT {
                         return Err(io(ErrorKind::TimedOut.into()));
                     }

@@ -9,7 +9,7 @@ use crate::handle::{ObjectId, ServerId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Procedure {
-    /// Does nothing. Measures the round trip.
+    /// Does nothing, so its latency is the round-trip time.
     Null = 0,
     /// Reads attributes.
     GetAttr = 1,
@@ -17,7 +17,7 @@ pub enum Procedure {
     SetAttr = 2,
     /// Finds a name in a directory.
     Lookup = 3,
-    /// Checks permitted accesses.
+    /// Returns the accesses that the server permits.
     Access = 4,
     /// Reads data.
     Read = 6,
@@ -70,7 +70,7 @@ impl Procedure {
         Self::Commit,
     ];
 
-    /// Returns the name in lower case, as used in tags of histograms.
+    /// Returns the name in lower case. Tags of histograms contain this name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -96,7 +96,7 @@ impl Procedure {
     }
 }
 
-/// Required durability of a WRITE when the server answers (`stable_how`).
+/// Durability that a WRITE must have when the server replies (`stable_how`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Stability {
@@ -109,7 +109,7 @@ pub enum Stability {
     FileSync = 2,
 }
 
-/// What a CREATE does if the file already exists (`createhow3`).
+/// Behaviour of a CREATE if the file already exists (`createhow3`).
 #[derive(Clone, Copy, Debug)]
 pub enum CreateHow<'a> {
     /// Uses the existing file.
@@ -121,8 +121,8 @@ pub enum CreateHow<'a> {
     Exclusive([u8; 8]),
 }
 
-/// One operation. Offsets into the buffer refer to the arena that the caller passes to `poll`. The
-/// client owns this range until the operation completes.
+/// An operation. Offsets of buffers refer to the arena that the caller passes to `poll`. The client
+/// owns the buffer's range until the operation completes.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // the fields are the arguments of the same names in RFC 1813
 pub enum Op<'a> {
@@ -130,16 +130,16 @@ pub enum Op<'a> {
     Null { server: ServerId },
     /// GETATTR.
     GetAttr { object: ObjectId },
-    /// SETATTR, without a guard.
+    /// A SETATTR without a guard.
     SetAttr { object: ObjectId, change: &'a sattr3 },
-    /// LOOKUP; stores the handle in `into`.
+    /// A LOOKUP, which stores the handle in the entry `into`.
     Lookup { dir: ObjectId, name: &'a [u8], into: Option<ObjectId> },
-    /// ACCESS; completes with the permitted mask.
+    /// An ACCESS. The result is the mask of permitted accesses.
     Access { object: ObjectId, mask: u32 },
-    /// READ; completes with the number of bytes read. Fewer bytes than requested are returned only
-    /// at the end of the file.
+    /// A READ. The result is the number of bytes that were read. It is smaller than the requested
+    /// number only at the end of the file.
     Read { file: ObjectId, offset_bytes: u64, size_bytes: u32, buffer_offset_bytes: u64 },
-    /// WRITE; completes with the number of written bytes, which is always the requested number.
+    /// A WRITE. The result is the number of written bytes, which is always the requested number.
     Write {
         file: ObjectId,
         offset_bytes: u64,
@@ -147,11 +147,11 @@ pub enum Op<'a> {
         buffer_offset_bytes: u64,
         stability: Stability,
     },
-    /// COMMIT of a range, or of the whole file with size 0. When it completes, every unstable write
-    /// in the range that completed before the COMMIT was passed to a connection is durable, even if
-    /// the server restarted.
+    /// A COMMIT of a range, or with size 0 of the whole file. It applies to every unstable write in
+    /// the range that completed before the COMMIT was passed to a connection. When the COMMIT
+    /// completes, these writes are durable, even if the server has restarted.
     Commit { file: ObjectId, offset_bytes: u64, size_bytes: u32 },
-    /// CREATE; stores the handle in `into` if the reply has a handle.
+    /// A CREATE, which stores the handle in the entry `into` if the reply contains a handle.
     Create { dir: ObjectId, name: &'a [u8], how: CreateHow<'a>, into: Option<ObjectId> },
     /// MKDIR.
     MakeDir { dir: ObjectId, name: &'a [u8], attributes: &'a sattr3, into: Option<ObjectId> },
@@ -161,9 +161,9 @@ pub enum Op<'a> {
     RemoveDir { dir: ObjectId, name: &'a [u8] },
     /// RENAME.
     Rename { from_dir: ObjectId, from: &'a [u8], to_dir: ObjectId, to: &'a [u8] },
-    /// READDIR from a cookie; completes with the number of entries.
+    /// A READDIR that starts at a cookie. The result is the number of entries.
     ReadDir { dir: ObjectId, cookie: u64, verifier: [u8; 8], size_bytes: u32 },
-    /// READDIRPLUS from a cookie; completes with the number of entries.
+    /// A READDIRPLUS that starts at a cookie. The result is the number of entries.
     ReadDirPlus { dir: ObjectId, cookie: u64, verifier: [u8; 8], size_bytes: u32 },
     /// FSSTAT.
     FsStat { object: ObjectId },
@@ -204,18 +204,19 @@ impl Op<'_> {
 /// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Token of the submitted operation.
+    /// Token that the caller passed when it submitted the operation.
     pub token: u64,
     /// Procedure of the operation.
     pub procedure: Procedure,
-    /// For READ and WRITE the number of bytes, for ACCESS the mask, for READDIR and READDIRPLUS the
-    /// number of entries, otherwise 0.
+    /// Result, or the error. It is the number of bytes for READ and WRITE, the mask for ACCESS, the
+    /// number of entries for READDIR and READDIRPLUS, and 0 for all other procedures.
     pub result: Result<u32, CallError>,
-    /// Time just before the operation was first sent, or would have been sent if there was a
-    /// connection. The latency therefore includes the time without a connection.
+    /// Time just before the operation was first sent. If there was no connection, it is the time at
+    /// which the operation would have been sent, so the latency includes the time without a
+    /// connection.
     pub submitted_ns: u64,
-    /// Time at which the client saw the reply.
+    /// Time at which the client received the reply.
     pub completed_ns: u64,
-    /// Number of retransmissions of its calls.
+    /// Number of retransmissions of the operation's calls.
     pub retransmissions: u32,
 }

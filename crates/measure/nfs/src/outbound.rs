@@ -1,5 +1,5 @@
-//! Sending: collects the queued calls of a link as slices for one `sendmsg`. The slices refer to
-//! headers in the slots and payloads in the callers' buffers, so nothing is copied.
+//! Collects the queued calls of a link as slices for one `sendmsg`. The slices refer to headers in
+//! the slots and to payloads in the caller's arena, so nothing is copied.
 
 use std::io::IoSlice;
 
@@ -7,14 +7,14 @@ use crate::core::Core;
 use crate::slot::{Payload, State};
 use crate::xdr::padded;
 
-/// Maximum number of slices of one `sendmsg`. A WRITE uses two slices (three with padding), so this
-/// is a batch of 64 WRITEs; the kernel accepts up to 1,024 slices.
+/// Maximum number of slices in a `sendmsg`. A WRITE requires two slices (three with padding), so a
+/// `sendmsg` can contain 64 WRITEs. The kernel accepts up to 1,024 slices.
 pub const SLICES_MAX: usize = 128;
 
 const PADDING: [u8; 3] = [0; 3];
 
 impl Core {
-    /// Fills `slices` with the queued calls of link `link`; returns the number of slices used.
+    /// Fills `slices` with the queued calls of the link `link`. Returns the number of used slices.
     pub fn gather<'a>(
         &'a mut self,
         link: usize,
@@ -55,7 +55,7 @@ impl Core {
         used
     }
 
-    /// Records that `size_bytes` of the gathered slices were sent.
+    /// Records that `size_bytes` of the collected slices were sent.
     pub fn sent(&mut self, link: usize, size_bytes: usize, now_ns: u64) {
         let queue = &mut self.links[link];
         let mut rest = size_bytes + queue.head_sent;
@@ -82,14 +82,14 @@ impl Core {
         queue.head_sent = rest;
     }
 
-    /// True if link `link` has queued calls.
+    /// Returns true if the link `link` has queued calls.
     #[must_use]
     pub fn has_output(&self, link: usize) -> bool {
         !self.links[link].queue.is_empty()
     }
 
-    /// Removes ended calls from the queue. A half-sent call cannot end without closing its
-    /// connection.
+    /// Removes ended calls from the queue. The first call may be partly sent, but such a call
+    /// cannot end unless its connection is closed.
     fn weed(&mut self, link: usize) {
         let queue = &mut self.links[link];
         queue.stale = false;
@@ -101,8 +101,8 @@ impl Core {
     }
 }
 
-/// The submission included this range in `arena_bytes_needed`, and the client checked the arena's
-/// length against that number.
+/// The range is in the arena: its end was included in `arena_bytes_needed` at the submission, and
+/// the client checked the arena's length against that number.
 #[inline]
 fn slice(bytes: &[u8], at: usize, size: usize) -> &[u8] {
     at.checked_add(size).and_then(|end| bytes.get(at..end)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Lost connections, reconnection and overdue calls.
+//! Handles lost connections, reconnections and overdue calls.
 
 use crate::core::Core;
 use crate::error::CallError;
@@ -7,8 +7,8 @@ use crate::slot::State;
 use crate::stats::{DisconnectReason, Event};
 
 impl Core {
-    /// Handles the loss of a connection: its calls return to its queue in the order of their
-    /// submission. Returns their number.
+    /// Handles the loss of a connection. Its outstanding calls return to the queue in the order of
+    /// their submission. Returns the number of these calls.
     pub fn link_lost(&mut self, link: usize, why: DisconnectReason, now_ns: u64) -> u32 {
         let mut calls: Vec<u32> = self
             .slots
@@ -34,7 +34,7 @@ impl Core {
             let slot = self.slots.get_mut(index);
             slot.state = State::Queued;
             slot.transmissions_on_link = 0;
-            // A server with a reply cache may answer a call twice, and one of the two replies may
+            // A server with a reply cache may reply to a call twice, and one of the two replies may
             // be for the old connection.
             queue.strays_allowed += u32::from(slot.transmissions > 0);
             queue.queue.push_back((index, slot.xid));
@@ -67,15 +67,15 @@ impl Core {
         });
     }
 
-    /// Returns the reason why the connection of a link must be replaced, if any. The driver closes
-    /// it and calls [`Core::link_lost`].
+    /// If the connection of a link must be replaced, returns the reason. The driver then closes the
+    /// connection and calls [`Core::link_lost`].
     #[must_use]
     pub fn broken(&self, link: usize) -> Option<DisconnectReason> {
         self.links[link].broken
     }
 
-    /// Handles a framing violation: fails every call on the connection, because the client cannot
-    /// know which replies were damaged.
+    /// Handles a violation of the framing. Every call on the connection fails, because the client
+    /// cannot know which replies were damaged.
     pub fn fail_link(
         &mut self,
         link: usize,
@@ -91,7 +91,7 @@ impl Core {
         }
     }
 
-    /// Fails one call in any state.
+    /// Ends a call with an error. The call may be in any state.
     pub(crate) fn fail(
         &mut self,
         index: u32,
@@ -141,8 +141,8 @@ impl Core {
     fn give_up(&mut self, index: u32, after_ns: u64, now_ns: u64, out: &mut Vec<Completion>) {
         let slot = self.slots.get(index);
         if slot.state == State::Sent {
-            // After this, the caller owns the arena range again, so a late reply must not write to
-            // it.
+            // After the call has failed, the caller owns the arena range again, so a late reply
+            // must not write to it.
             self.links[slot.link as usize].broken.get_or_insert(DisconnectReason::GivenUp);
         }
         if slot.state == State::Held {

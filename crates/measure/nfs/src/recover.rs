@@ -1,10 +1,10 @@
-//! COMMIT, and writes that a restarted server lost.
+//! Handles COMMITs, and writes that a restarted server lost.
 //!
-//! A COMMIT whose reply has the write verifier of acknowledged unstable writes makes these writes
-//! durable. A different verifier means that the server restarted after it had acknowledged the
-//! writes. The client then sends the writes again with FILE_SYNC, except parts that a later write
-//! replaced. The COMMIT completes after the repeated writes. Until then, new writes to the file
-//! wait, so that an old block never overwrites a new block.
+//! The reply to an unstable write contains a write verifier, and so does the reply to a COMMIT. If
+//! both verifiers are equal, the write is durable. Otherwise the server restarted after it had
+//! acknowledged the write. The client then sends such writes again with FILE_SYNC, except parts
+//! that a later write replaced. The COMMIT completes after these repeated writes. Until then, new
+//! writes to the file wait, so that old data never overwrites new data.
 
 use crate::core::{Core, Resend};
 use crate::error::CallError;
@@ -27,8 +27,8 @@ impl Core {
         let verifier = committed(results)?;
         self.note_verifier(index, verifier, now_ns);
         if self.objects[self.slots.get(index).object as usize].recovering {
-            // Lost writes of another COMMIT are being sent again. This COMMIT is sent after those
-            // writes.
+            // The client is sending lost writes again for another COMMIT. It repeats this COMMIT
+            // after those writes.
             self.slots.renew_xid(index);
             self.patch_xid(index);
             self.hold(index);
@@ -45,7 +45,8 @@ impl Core {
         Ok(())
     }
 
-    /// Removes writes that the COMMIT in `index` confirms, and returns the lost writes.
+    /// Marks the writes that the COMMIT in slot `index` confirms as settled. Returns the lost
+    /// writes.
     fn settle_confirmed(&mut self, index: u32, verifier: [u8; 8]) -> Vec<u64> {
         let slot = self.slots.get(index);
         let start = slot.offset_bytes;
@@ -72,7 +73,7 @@ impl Core {
         lost
     }
 
-    /// Queues the lost writes of the COMMIT in `commit`.
+    /// Queues the lost writes of the COMMIT in slot `commit`.
     fn recover(&mut self, commit: u32, lost: &[u64], now_ns: u64, out: &mut Vec<Completion>) {
         let object = self.slots.get(commit).object;
         let mut parts = Vec::new();
@@ -110,7 +111,7 @@ impl Core {
         self.pump_resends(now_ns);
     }
 
-    /// Sends lost writes again while there are free slots.
+    /// Sends lost writes again until no slot is free.
     fn pump_resends(&mut self, now_ns: u64) {
         while !self.resends.is_empty() {
             let Some(index) = self.take_internal() else { return };
@@ -131,9 +132,10 @@ impl Core {
         }
     }
 
-    /// Allocates a slot for a call of the client itself, and fills the common fields.
+    /// Allocates a slot for a call that the client itself issues, and sets the common fields.
     fn take_internal(&mut self) -> Option<u32> {
-        // The caller's depth is reserved, so its operations always find a slot.
+        // The slots for the caller's operations are reserved, so that these always find a free
+        // slot.
         let reserved = (self.config.depth_max - self.outstanding) as usize;
         if self.slots.free_count() <= reserved {
             return None;
@@ -148,7 +150,7 @@ impl Core {
         Some(index)
     }
 
-    /// Handles the end of a lost write that was sent again.
+    /// Handles the end of a repeated write.
     pub(crate) fn resend_done(
         &mut self,
         commit: u32,
@@ -158,7 +160,7 @@ impl Core {
     ) {
         let mut gone = 1;
         if error.is_some() {
-            // The COMMIT fails anyway, so its remaining lost writes are not sent.
+            // The COMMIT fails in any case, so its remaining lost writes are not sent.
             let before = self.resends.len();
             self.resends.retain(|resend| resend.commit != commit);
             gone += (before - self.resends.len()) as u32;
@@ -190,7 +192,7 @@ impl Core {
         self.release_held(now_ns);
     }
 
-    /// Frees settled writes of the file that `index` operates on.
+    /// Frees the settled writes of the file to which the call in slot `index` refers.
     pub(crate) fn prune(&mut self, index: u32) {
         let object = &mut self.objects[self.slots.get(index).object as usize];
         self.retain.prune(&mut object.chain);
@@ -202,9 +204,9 @@ impl Core {
         self.held.push_back(index);
     }
 
-    /// Handles the end of a COMMIT that frees space. If it failed, the writes that wait for space
-    /// also fail. If no write waits, the caller's next write or COMMIT fails instead, because a
-    /// server may report a loss of data only once.
+    /// Handles the end of a COMMIT that frees space. If the COMMIT failed, the writes that wait for
+    /// space also fail. If no write waits, the caller's next write or COMMIT fails instead.
+    /// Otherwise the error would be lost, because a server may report a loss of data only once.
     pub(crate) fn room_done(
         &mut self,
         error: Option<CallError>,

@@ -1,5 +1,5 @@
-//! Decoding of results. Every reply is parsed field by field until its end, even if none of its
-//! fields are used. A damaged reply therefore never counts as a success.
+//! Decodes the results in replies. Every reply is parsed completely, even if none of its fields are
+//! used. A damaged reply therefore never counts as a success.
 
 use nfs3_types::nfs3::{FSINFO3resok, FSSTAT3resok, PATHCONF3resok, fattr3, nfsstat3};
 
@@ -9,12 +9,12 @@ use crate::handle::Handle;
 use crate::op::{Procedure, Stability};
 use crate::xdr::{HANDLE_BYTES_MAX, NAME_BYTES_MAX, Reader, status};
 
-/// Fields of a reply that the client itself uses.
+/// Fields of a reply that the client uses itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Access mask, or number of directory entries.
     pub value: u32,
-    /// The returned handle.
+    /// Handle that the reply contains.
     pub handle: Option<Handle>,
 }
 
@@ -26,7 +26,8 @@ pub(crate) struct WriteReply {
     pub verifier: [u8; 8],
 }
 
-/// The header of a successful READ. The reader then points to the data.
+/// Fields of a successful READ before the data. After they are parsed, the reader is at the start
+/// of the data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadHead<'a> {
     pub count: u32,
@@ -43,7 +44,7 @@ pub(crate) fn check_status(reader: &mut Reader<'_>) -> Result<(), CallError> {
     }
 }
 
-/// Parses READ up to its data. `asked` is the requested size.
+/// Parses the reply to a READ up to the data. `asked` is the requested size.
 #[inline]
 pub(crate) fn read_head<'a>(
     mut reader: Reader<'a>,
@@ -68,7 +69,7 @@ pub(crate) fn read_head<'a>(
     Ok(ReadHead { count, eof, data: reader })
 }
 
-/// Parses WRITE. `asked` has the requested size and stability.
+/// Parses the reply to a WRITE. `asked` contains the requested size and stability.
 #[inline]
 pub(crate) fn written(
     mut reader: Reader<'_>,
@@ -93,7 +94,7 @@ pub(crate) fn written(
     Ok(WriteReply { count, committed, verifier })
 }
 
-/// Parses COMMIT: the write verifier.
+/// Parses the reply to a COMMIT. Returns the write verifier.
 pub(crate) fn committed(mut reader: Reader<'_>) -> Result<[u8; 8], CallError> {
     check_status(&mut reader)?;
     reader.skip_wcc()?;
@@ -102,7 +103,7 @@ pub(crate) fn committed(mut reader: Reader<'_>) -> Result<[u8; 8], CallError> {
     Ok(verifier)
 }
 
-/// Parses any other procedure.
+/// Parses the reply to any other procedure.
 pub(crate) fn metadata(procedure: Procedure, mut reader: Reader<'_>) -> Result<Outcome, CallError> {
     let mut outcome = Outcome::default();
     if procedure != Procedure::Null {
@@ -147,30 +148,30 @@ pub(crate) fn metadata(procedure: Procedure, mut reader: Reader<'_>) -> Result<O
 
 fn handle(reader: &mut Reader<'_>) -> Result<Handle, Violation> {
     let bytes = reader.opaque(HANDLE_BYTES_MAX, "handle")?;
-    // The field was limited to the length of a handle, so only an empty handle is still invalid.
+    // The field cannot be longer than a handle, so it is invalid only if it is empty.
     match Handle::new(bytes) {
         Some(handle) if !handle.is_empty() => Ok(handle),
         _ => Err(Violation::BadValue { field: "handle", value: bytes.len() as u32 }),
     }
 }
 
-/// One entry of a directory.
+/// An entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirEntry<'a> {
-    /// Number of the object on its file system.
+    /// Number that identifies the object on its file system.
     pub file_id: u64,
     /// File name.
     pub name: &'a [u8],
-    /// Cookie from which a later READDIR continues.
+    /// Cookie with which a later READDIR continues after this entry.
     pub cookie: u64,
     /// Handle of the entry, if READDIRPLUS returned it.
     pub handle: Option<Handle>,
 }
 
-/// End of a list of entries.
+/// Summary of a list of directory entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirEnd {
-    /// Entries in this reply.
+    /// Number of entries in this reply.
     pub entries: u32,
     /// True if the directory has no more entries.
     pub eof: bool,
@@ -178,7 +179,7 @@ pub struct DirEnd {
     pub verifier: [u8; 8],
 }
 
-/// Parses the results of READDIR or READDIRPLUS after their status.
+/// Parses the results of a READDIR or READDIRPLUS after the status.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirList<'a> {
     reader: Reader<'a>,
@@ -193,8 +194,8 @@ impl<'a> DirList<'a> {
         Ok(Self { reader, verifier, plus })
     }
 
-    /// Calls `each` for every entry. The size of the record bounds the loop: an entry has at least
-    /// 24 bytes.
+    /// Calls `each` for every entry. The size of the record limits the number of iterations,
+    /// because an entry has at least 24 bytes.
     pub fn walk(mut self, mut each: impl FnMut(DirEntry<'a>)) -> Result<DirEnd, Violation> {
         let mut entries = 0;
         while self.reader.bool("entry follows")? {
@@ -222,7 +223,7 @@ impl<'a> DirList<'a> {
     }
 }
 
-/// True if the status means that an earlier transmission of the call was executed.
+/// Returns true if the status means that the server executed an earlier transmission of the call.
 pub(crate) fn says_done_before(procedure: Procedure, status: nfsstat3) -> bool {
     match procedure {
         Procedure::Create | Procedure::MakeDir => status == nfsstat3::NFS3ERR_EXIST,

@@ -1,25 +1,26 @@
-//! The log of uncommitted writes, which a restarted server may have lost.
+//! Log of uncommitted writes. A server that restarts may lose these writes.
 //!
 //! An acknowledged UNSTABLE write is durable only after a later COMMIT with the same write verifier
-//! (RFC 1813, 3.3.7 and 3.3.21). Until that time, this log stores its data. The log has a ring of
-//! entries in the order of submission, and a ring of bytes in the same order. The oldest entries
-//! are freed first. If a file has entries, a stable write to it also gets an entry, but without
-//! data, because a lost write that is sent again must not overwrite later data.
+//! (RFC 1813, 3.3.7 and 3.3.21). Until then, this log stores the data of the write. The log
+//! consists of a ring of entries and a ring of data bytes, both in the order of submission. The
+//! oldest entries are freed first. If a file has entries, a stable write to the file is also
+//! entered, but without data. A lost write that is sent again must not overwrite the data of this
+//! later write.
 //!
 //! A counter (`order`) numbers the acknowledgements of writes and the submissions of COMMITs. A
-//! COMMIT covers the writes whose number is smaller than its own.
+//! COMMIT applies to the writes whose number is smaller than its own number.
 
-/// State of a write.
+/// State of a write in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryState {
-    /// The write was passed to a connection, but is not acknowledged.
+    /// The write was passed to a connection, but is not yet acknowledged.
     InFlight,
     /// The write was acknowledged as UNSTABLE.
     Acknowledged {
         /// Value of `order` at the acknowledgement.
         order: u64,
     },
-    /// The write was lost and is being sent again.
+    /// The write was lost, and the client is sending it again.
     Resending,
     /// The write is durable or has failed, so it is not sent again.
     Settled,
@@ -31,20 +32,21 @@ pub(crate) struct Entry {
     pub object: u32,
     pub offset_bytes: u64,
     pub size_bytes: u32,
-    /// Virtual position of its data in the byte ring.
+    /// Virtual position of the write's data in the byte ring.
     data: Option<u64>,
     pub verifier: [u8; 8],
-    /// True if the server restarted between the acknowledgements of two parts of the write.
+    /// True if the server restarted after it had acknowledged a part of the write, and before it
+    /// acknowledged another part.
     pub mixed: bool,
-    /// True if a part of it was acknowledged as UNSTABLE.
+    /// True if a part of the write was acknowledged as UNSTABLE.
     pub unstable: bool,
     pub state: EntryState,
-    /// The next later entry of the same object.
+    /// Sequence number of the next entry of the same object.
     pub next: Option<u64>,
 }
 
 impl Entry {
-    /// Offset in the file after its last byte.
+    /// Returns the offset in the file after the last byte of the write.
     pub fn end_bytes(&self) -> u64 {
         self.offset_bytes.saturating_add(u64::from(self.size_bytes))
     }
@@ -57,12 +59,12 @@ pub(crate) struct Chain {
     pub last: Option<u64>,
 }
 
-/// The log of uncommitted writes.
+/// Log of uncommitted writes.
 #[derive(Debug)]
 pub(crate) struct Retain {
     entries: Vec<Entry>,
     capacity: u64,
-    /// Sequence numbers of the oldest entry and of the next entry.
+    /// Sequence number of the oldest entry, and the sequence number for the next entry.
     oldest: u64,
     next: u64,
     data: Vec<u8>,
@@ -73,8 +75,8 @@ pub(crate) struct Retain {
 }
 
 impl Retain {
-    /// Creates a log for `data_bytes` of data and `entries` writes. Memory is allocated on first
-    /// use.
+    /// Creates a log for `data_bytes` of data and `entries` writes. The memory is allocated when it
+    /// is first used.
     pub fn new(data_bytes: usize, entries: usize) -> Self {
         Self {
             entries: Vec::new(),
@@ -96,7 +98,8 @@ impl Retain {
         self.order
     }
 
-    /// Adds a write; `None` if there is no space until the oldest write is committed.
+    /// Adds a write. Returns `None` if the log is full, so that the oldest write must be committed
+    /// first.
     pub fn add(
         &mut self,
         chain: &mut Chain,
@@ -138,13 +141,13 @@ impl Retain {
         Some(sequence)
     }
 
-    /// Returns contiguous space in the byte ring, as a virtual position.
+    /// Allocates contiguous space in the byte ring. Returns the virtual position of the space.
     fn room(&mut self, size: u64) -> Option<u64> {
         if self.data.is_empty() {
             self.data = vec![0; usize::try_from(self.data_capacity).ok()?];
         }
         if self.oldest == self.next {
-            // An empty ring starts at the front again, so that it uses little memory.
+            // If the ring is empty, the front is used again, so that the log touches little memory.
             self.data_oldest = 0;
             self.data_next = 0;
         }
@@ -172,12 +175,12 @@ impl Retain {
         &mut self.entries[index]
     }
 
-    /// Returns the oldest entry, which must be freed before all later ones.
+    /// Returns the oldest entry, which must be freed before all later entries.
     pub fn oldest(&self) -> Option<&Entry> {
         (self.oldest < self.next).then(|| self.get(self.oldest))
     }
 
-    /// Offset of an entry's data in [`Retain::bytes`].
+    /// Returns the offset of an entry's data in [`Retain::bytes`].
     pub fn position(&self, sequence: u64) -> Option<usize> {
         let start = self.get(sequence).data?;
         usize::try_from(start % self.data_capacity.max(1)).ok()
@@ -200,13 +203,13 @@ impl Retain {
         self.get_mut(sequence).state = EntryState::Acknowledged { order };
     }
 
-    /// Marks a write as settled: it will not be sent again.
+    /// Marks a write as settled, so that it is not sent again.
     pub fn settle(&mut self, sequence: u64) {
         self.get_mut(sequence).state = EntryState::Settled;
     }
 
-    /// Removes settled entries from the front of an object's chain and of the log. Returns true if
-    /// that freed space.
+    /// Removes settled entries from the front of an object's chain and from the front of the log.
+    /// Returns true if this freed space in the log.
     pub fn prune(&mut self, chain: &mut Chain) -> bool {
         while let Some(first) = chain.first
             && self.get(first).state == EntryState::Settled
@@ -227,14 +230,14 @@ impl Retain {
         self.oldest != before
     }
 
-    /// True if half of the entries or half of the data bytes are in use.
+    /// Returns true if more than half of the entries or of the data bytes are in use.
     #[inline]
     pub fn is_half_full(&self) -> bool {
         self.next - self.oldest > self.capacity / 2
             || self.data_next - self.data_oldest > self.data_capacity / 2
     }
 
-    /// Returns the number of bytes that are acknowledged as UNSTABLE and not committed.
+    /// Returns the number of bytes in acknowledged unstable writes that are not committed.
     pub fn uncommitted_bytes(&self) -> u64 {
         (self.oldest..self.next)
             .map(|sequence| self.get(sequence))
@@ -243,8 +246,8 @@ impl Retain {
             .sum()
     }
 
-    /// Returns the parts of an entry that do not overlap with a later write of its object, as
-    /// (offset, size, position of the data).
+    /// Returns the parts of a write that no later write to the same object overlaps. Each part is
+    /// an (offset, size, position of the data).
     pub fn untouched(&self, sequence: u64) -> Vec<(u64, u32, usize)> {
         let entry = self.get(sequence);
         let Some(position) = self.position(sequence) else { return Vec::new() };
@@ -254,7 +257,7 @@ impl Retain {
             let other = self.get(other);
             let (from, to) = (other.offset_bytes, other.end_bytes());
             later = other.next;
-            // Thousands of writes may follow, but few of them overlap with this one.
+            // Thousands of writes may follow, but only a few of them overlap with this write.
             if parts.iter().all(|(start, end)| to <= *start || *end <= from) {
                 continue;
             }

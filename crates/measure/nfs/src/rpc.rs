@@ -1,4 +1,4 @@
-//! The RPC layer (RFC 5531): writes the headers of calls and parses the headers of replies.
+//! The RPC layer (RFC 5531). It encodes the headers of calls and parses the headers of replies.
 
 use crate::credential::Credential;
 use crate::error::{CallError, RpcError, Violation};
@@ -8,13 +8,13 @@ use crate::xdr::{Reader, Writer};
 pub(crate) const XID_AT: usize = 4;
 /// Offset of the procedure number in an encoded call.
 pub(crate) const PROCEDURE_AT: usize = 24;
-/// Bit of a record mark for the last fragment of a record (RFC 5531, 11).
+/// Bit of a record mark that identifies the last fragment of a record (RFC 5531, 11).
 pub const LAST_FRAGMENT: u32 = 0x8000_0000;
 /// Maximum length of the verifier in a reply (RFC 5531, 8.2).
 const VERIFIER_BYTES_MAX: u32 = 400;
 
-/// The part of a call that is the same for all calls to a server: everything except the record
-/// mark, the XID and the procedure.
+/// Template for the part of a call that is the same for all calls to a server. This is the header
+/// without the record mark, the XID and the procedure.
 #[derive(Clone, Debug)]
 pub struct CallTemplate {
     bytes: Vec<u8>,
@@ -34,12 +34,12 @@ impl CallTemplate {
         credential.write(&mut writer, stamp);
         writer.u32(0); // verifier: AUTH_NONE
         writer.u32(0);
-        // The template always fits: it has at most 28 + 156 + 8 bytes.
+        // The template always fits, because it has at most 28 + 156 + 8 bytes.
         let end = writer.finish().unwrap_or(0);
         Self { bytes: buffer[..end].to_vec() }
     }
 
-    /// Starts a call at the front of `into` and returns a writer for the arguments.
+    /// Writes the header of a call at the front of `into`. Returns a writer for the arguments.
     #[inline]
     pub fn start<'a>(&self, into: &'a mut [u8], xid: u32, procedure: u32) -> Writer<'a> {
         let mut writer = Writer::new(into, 0);
@@ -53,7 +53,7 @@ impl CallTemplate {
     }
 }
 
-/// Writes the record mark of a call of `record_bytes` (without the mark itself).
+/// Writes the record mark of a call that has `record_bytes` without the mark.
 pub(crate) fn set_record_mark(call: &mut [u8], record_bytes: usize) {
     // The client's `size_bytes_max` limits transfers to far less than 2 GiB.
     let size = u32::try_from(record_bytes).unwrap_or(0) | LAST_FRAGMENT;
@@ -72,7 +72,7 @@ pub enum Answer<'a> {
 /// Returns the XID of a record, which must be a reply.
 ///
 /// # Errors
-/// A [`Violation`] if the record is too short or is not a reply.
+/// Returns a [`Violation`] if the record is too short or is not a reply.
 #[inline]
 pub fn read_xid(reader: &mut Reader<'_>) -> Result<u32, Violation> {
     let xid = reader.u32("xid")?;
@@ -82,10 +82,10 @@ pub fn read_xid(reader: &mut Reader<'_>) -> Result<u32, Violation> {
     }
 }
 
-/// Parses the header of a reply after its XID.
+/// Parses the header of a reply after the XID.
 ///
 /// # Errors
-/// A [`Violation`] if RFC 5531 does not allow the header.
+/// Returns a [`Violation`] if the header is not valid according to RFC 5531.
 #[inline]
 pub fn read_answer<'a>(mut reader: Reader<'a>) -> Result<Answer<'a>, Violation> {
     match reader.u32("reply status")? {
@@ -118,10 +118,10 @@ fn read_rejection(mut reader: Reader<'_>) -> Result<RpcError, Violation> {
     Ok(error)
 }
 
-/// Returns the results of an accepted reply; if the call was rejected, returns an error.
+/// Returns the results in a reply if the RPC layer accepted the call.
 ///
 /// # Errors
-/// The rejection, or a [`Violation`].
+/// Returns the rejection if the RPC layer rejected the call, or a [`Violation`].
 pub fn results(record: &[u8]) -> Result<(u32, Reader<'_>), CallError> {
     let mut reader = Reader::new(record);
     let xid = read_xid(&mut reader)?;

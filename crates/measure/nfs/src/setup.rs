@@ -1,5 +1,5 @@
-//! Blocking steps before and after a run: look up a path, create directories and files, fill them,
-//! list and remove them. Each step is a sequence of calls on an otherwise idle client.
+//! Blocking steps before and after a run. They look up paths, and create, fill, list and remove
+//! directories and files. Each step is a sequence of calls on an otherwise idle client.
 
 use nfs3_types::nfs3::{
     FSINFO3resok, FSSTAT3resok, Nfs3Option, PATHCONF3resok, fattr3, nfsstat3, sattr3,
@@ -15,14 +15,14 @@ use crate::xdr::Reader;
 
 pub use crate::reply::{DirEnd, DirEntry};
 
-/// Requested size of each READDIR or READDIRPLUS, in bytes.
+/// Size that each READDIR or READDIRPLUS requests, in bytes.
 const DIR_BYTES: u32 = 32 * 1024;
 /// Maximum number of outstanding WRITEs while a file is filled.
 const FILL_DEPTH: usize = 16;
-/// Maximum depth of a directory tree that can be removed.
+/// Maximum depth of a directory tree that these steps can remove.
 const TREE_DEPTH_MAX: u32 = 64;
 
-/// Reason for a failed step.
+/// Reason why a step failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SetupError {
     /// A call failed.
@@ -30,7 +30,7 @@ pub enum SetupError {
     Call {
         /// Procedure that failed.
         procedure: Procedure,
-        /// Object of the call.
+        /// Name of the object of the call.
         name: String,
         /// Reason.
         error: CallError,
@@ -40,7 +40,7 @@ pub enum SetupError {
     Submit {
         /// Procedure that could not be submitted.
         procedure: Procedure,
-        /// Object of the call.
+        /// Name of the object of the call.
         name: String,
         /// Reason.
         error: SubmitError,
@@ -48,7 +48,7 @@ pub enum SetupError {
     /// Waiting failed.
     #[error(transparent)]
     Poll(#[from] PollError),
-    /// Operations are outstanding, but these steps need an idle client.
+    /// Operations are outstanding, but these steps require an idle client.
     #[error("{0} operations are outstanding; set-up steps require an idle client")]
     Busy(u32),
     /// The server created an object but did not return its handle, and a LOOKUP does not find it.
@@ -66,18 +66,18 @@ pub enum SetupError {
     /// A directory tree is too deep to be removed.
     #[error("`{name}` is more than {TREE_DEPTH_MAX} directories deep")]
     TooDeep {
-        /// Path at the depth limit.
+        /// Path of the directory at which the limit was reached.
         name: String,
     },
 }
 
-/// Attributes that set only the permission bits.
+/// Returns attributes for SETATTR that set only the permission bits.
 #[must_use]
 pub fn mode(bits: u32) -> sattr3 {
     sattr3 { mode: Nfs3Option::Some(bits), ..sattr3::default() }
 }
 
-/// Attributes that set only the size.
+/// Returns attributes for SETATTR that set only the size.
 #[must_use]
 pub fn size(size_bytes: u64) -> sattr3 {
     sattr3 { size: Nfs3Option::Some(size_bytes), ..sattr3::default() }
@@ -88,7 +88,7 @@ pub fn size(size_bytes: u64) -> sattr3 {
 pub struct DirectoryEntry {
     /// The name.
     pub name: Vec<u8>,
-    /// File handle, if it was requested and the server returned it.
+    /// File handle, if the caller requested it and the server returned it.
     pub handle: Option<Handle>,
 }
 
@@ -97,10 +97,10 @@ fn text(name: &[u8]) -> String {
 }
 
 impl<C: Clock> Client<C> {
-    /// Executes one call. Its results stay readable until the next call.
+    /// Executes a call. The results can be read until the next call.
     ///
     /// # Errors
-    /// [`SetupError`]; its `name` describes the object of the call.
+    /// Returns a [`SetupError`], whose `name` describes the object of the call.
     pub fn call(&mut self, op: &Op<'_>, name: &[u8]) -> Result<Completion, SetupError> {
         let outstanding = self.core().outstanding();
         if outstanding > 0 {
@@ -122,7 +122,8 @@ impl<C: Clock> Client<C> {
         }
     }
 
-    /// Decodes the results of the last [`Client::call`], after their status, with `read`.
+    /// Checks the status of the last [`Client::call`], and decodes the results that follow it with
+    /// `read`.
     fn results<T>(
         &self,
         procedure: Procedure,
@@ -144,7 +145,8 @@ impl<C: Clock> Client<C> {
         self.results(Procedure::GetAttr, b"handle", |reader| Ok(reader.fixed("attributes")?))
     }
 
-    /// Returns the limits of the file system: preferred and maximum transfer sizes.
+    /// Returns the limits of the file system, which include the preferred and maximum transfer
+    /// sizes.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -171,7 +173,8 @@ impl<C: Clock> Client<C> {
         self.results(Procedure::PathConf, b"root", |reader| Ok(reader.fixed("pathconf")?))
     }
 
-    /// Adds an entry without a handle to the handle table, on the server of `near`.
+    /// Adds an entry to the handle table. The entry belongs to the server of `near`, and its handle
+    /// is not yet known.
     fn reserve(&mut self, near: ObjectId) -> Result<ObjectId, SetupError> {
         let object = self.core().objects.get(near.0 as usize);
         let server = object.map(|object| object.server).ok_or(SetupError::Submit {
@@ -182,18 +185,18 @@ impl<C: Clock> Client<C> {
         Ok(self.register(server, Handle::EMPTY))
     }
 
-    /// Looks up one name in a directory.
+    /// Looks up a name in a directory.
     ///
     /// # Errors
-    /// [`SetupError`]; NFS3ERR_NOENT if it does not exist.
+    /// Returns a [`SetupError`]. It contains NFS3ERR_NOENT if the name does not exist.
     pub fn lookup(&mut self, dir: ObjectId, name: &[u8]) -> Result<ObjectId, SetupError> {
         let into = self.reserve(dir)?;
         self.call(&Op::Lookup { dir, name, into: Some(into) }, name)?;
         Ok(into)
     }
 
-    /// Looks up a path of names separated by `/`, starting at `dir`. An empty path refers to `dir`
-    /// itself.
+    /// Looks up a path, which consists of names separated by `/`. The path starts at `dir`; an
+    /// empty path refers to `dir` itself.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -205,7 +208,7 @@ impl<C: Clock> Client<C> {
         Ok(at)
     }
 
-    /// Looks up a path and creates missing directories, like `mkdir -p`.
+    /// Looks up a path, and creates missing directories, as `mkdir -p` does.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -241,11 +244,11 @@ impl<C: Clock> Client<C> {
         Ok(into)
     }
 
-    /// Writes `size_bytes` to a file in blocks of `block_bytes`, with several WRITEs outstanding,
-    /// and commits them. `content` fills the block at the given offset.
+    /// Writes `size_bytes` to a file in blocks of `block_bytes`, and commits them. Several WRITEs
+    /// are outstanding at a time. `content` fills the block at the given offset.
     ///
     /// # Errors
-    /// [`SetupError`], at the first failure.
+    /// Returns a [`SetupError`] at the first failure.
     pub fn fill_file(
         &mut self,
         file: ObjectId,
@@ -298,7 +301,7 @@ impl<C: Clock> Client<C> {
         self.call(&commit, name().as_bytes()).map(|_| ())
     }
 
-    /// Waits until nothing is outstanding.
+    /// Waits until no operation is outstanding.
     fn settle(&mut self, arena: &mut [u8]) -> Result<(), PollError> {
         let mut out = Vec::new();
         while self.core().outstanding() > 0 {
@@ -308,8 +311,8 @@ impl<C: Clock> Client<C> {
         Ok(())
     }
 
-    /// Lists a directory, without `.` and `..`. With `plus`, includes each handle that the server
-    /// returns.
+    /// Lists a directory, without `.` and `..`. With `plus`, the entries also contain the handles
+    /// that the server returns.
     ///
     /// # Errors
     /// [`SetupError`].

@@ -1,18 +1,18 @@
-//! Calls in flight. A slot has the state of one call from its submission to its completion: its
-//! operation, the location of its payload, its encoded header (for retransmission) and its times.
-//! All slots are allocated at the start.
+//! Slots for calls in flight. A slot contains the state of a call from submission to completion.
+//! The state includes the operation, the location of the payload, the encoded header (for
+//! retransmission) and times. All slots are allocated at the start.
 //!
-//! An XID consists of a slot's index (low bits) and a generation (high bits). The client therefore
-//! finds the slot of a reply without a search, and recognises a reply to an earlier call of the
-//! same slot.
+//! An XID consists of the index of a slot (low bits) and a generation (high bits). The client
+//! therefore finds the slot for a reply without a search. It also recognises a reply to an earlier
+//! call that used the same slot.
 
 use crate::handle::ServerId;
 use crate::op::{Procedure, Stability};
 
-/// Space for one encoded call without its payload: the longest is RENAME with two handles and two
-/// names of 255 bytes (848 bytes with the largest credential).
+/// Space for an encoded call without payload, in bytes. The longest call is a RENAME with two
+/// handles and two names of 255 bytes, which has 848 bytes with the largest credential.
 pub(crate) const HEADER_BYTES: usize = 1024;
-/// "No object", "no slot".
+/// Index that represents no object or no slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// State of a call.
@@ -20,34 +20,35 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) enum State {
     /// The slot is free.
     Free,
-    /// Submitted, but not yet passed to a connection.
+    /// The call is submitted, but not yet passed to a connection.
     Fresh,
     /// The call is in the send queue of its link.
     Queued,
-    /// Sent completely; waiting for the reply.
+    /// The call was sent completely, and waits for the reply.
     Sent,
     /// The server requested a retry, which is due at `at_ns`.
     Waiting {
         /// Time of the next attempt, on the monotonic clock.
         until_ns: u64,
     },
-    /// Delayed, because its file is being recovered or its data cannot be retained yet.
+    /// The call is delayed, because lost writes to its file are sent again, or because the log has
+    /// no space for its data.
     Held,
-    /// The call is a COMMIT that waits for lost writes to be sent again.
+    /// The call is a COMMIT that waits until lost writes have been sent again.
     Recovering,
 }
 
 /// Reason why a call exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The caller submitted it: the call ends with a completion.
+    /// The caller submitted the call. It ends with a completion.
     Caller,
-    /// It sends a lost write again, for a COMMIT.
+    /// The call sends a lost write again for a COMMIT.
     Resend {
         /// Slot of the COMMIT.
         commit: u32,
     },
-    /// It is a COMMIT that frees space for retained data.
+    /// The call is a COMMIT that frees space in the log of uncommitted writes.
     Room,
 }
 
@@ -72,11 +73,12 @@ pub(crate) struct Slot {
     pub token: u64,
     pub server: ServerId,
     pub link: u32,
-    /// The object of the operation, and the table entry that a returned handle is stored in.
+    /// The object of the operation, and the entry of the handle table in which a returned handle is
+    /// stored.
     pub object: u32,
     pub into: u32,
-    /// Data range of the current part. After a short transfer, another call transfers the remaining
-    /// bytes.
+    /// Data range that the current call transfers. After a short transfer, another call transfers
+    /// the remaining bytes.
     pub offset_bytes: u64,
     pub payload: Payload,
     pub size_bytes: u32,
@@ -85,20 +87,20 @@ pub(crate) struct Slot {
     pub total_bytes: u32,
     /// Length of the encoded call without payload, including the record mark.
     pub header_bytes: u32,
-    /// Entry in the log of uncommitted writes.
+    /// Number of the write's entry in the log of uncommitted writes.
     pub entry: Option<u64>,
-    /// Number of a COMMIT in the order of acknowledgements; see [`crate::retain`].
+    /// For a COMMIT, its number among the acknowledgements of writes; see [`crate::retain`].
     pub order: u64,
-    /// Order of submission, which retransmission preserves.
+    /// Position in the order of submissions, which retransmissions preserve.
     pub sequence: u64,
     pub submitted_ns: u64,
     pub sent_ns: u64,
-    /// Numbers of transmissions of the current XID: in total, and on the current connection.
+    /// Number of transmissions of the current XID in total, and on the current connection.
     pub transmissions: u32,
     pub transmissions_on_link: u32,
     pub retransmissions: u32,
-    /// For a COMMIT whose lost writes are sent again: the number of their outstanding calls, and
-    /// their first error.
+    /// For a COMMIT whose lost writes are sent again, the number of repeated writes that have not
+    /// completed, and their first error.
     pub resends_left: u32,
     pub resend_error: Option<crate::error::CallError>,
 }
@@ -142,7 +144,7 @@ impl Slot {
         if self.procedure == Procedure::Write { self.size_bytes as usize } else { 0 }
     }
 
-    /// Returns the total bytes that a READ or WRITE transfers, including earlier parts.
+    /// Returns the total number of bytes that a READ or WRITE transfers, including earlier parts.
     #[inline]
     pub fn moves_bytes(&self) -> u64 {
         match self.procedure {
@@ -157,7 +159,7 @@ impl Slot {
     }
 }
 
-/// All slots of a client.
+/// Table with all slots of a client.
 #[derive(Debug)]
 pub(crate) struct SlotTable {
     slots: Box<[Slot]>,
@@ -167,7 +169,7 @@ pub(crate) struct SlotTable {
 }
 
 impl SlotTable {
-    /// Creates `count` slots (at most 2^16). `seed` sets the first XID.
+    /// Creates `count` slots (at most 2^16). `seed` determines the first XID.
     pub fn new(count: u32, seed: u32) -> Self {
         let count = count.clamp(1, 1 << 16);
         let index_bits = count.next_power_of_two().trailing_zeros().max(1);
@@ -181,7 +183,7 @@ impl SlotTable {
         }
     }
 
-    /// Allocates a slot with a new XID; `None` if all are in use.
+    /// Allocates a slot with a new XID. Returns `None` if all slots are in use.
     #[inline]
     pub fn take(&mut self) -> Option<u32> {
         let index = self.free.pop()?;
@@ -194,8 +196,8 @@ impl SlotTable {
         self.free.len()
     }
 
-    /// Frees a slot. The slot keeps its XID until it is used again, so that a late reply matches a
-    /// free slot and is dropped.
+    /// Frees a slot. The XID remains in the slot until the slot is used again. A late reply
+    /// therefore matches a free slot and is dropped.
     #[inline]
     pub fn release(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];

@@ -1,5 +1,5 @@
-//! Non-blocking TCP sockets: connect (from a reserved port if the server may require one), and send
-//! and receive several slices with one call.
+//! Non-blocking TCP sockets. They can connect from a reserved port, which some servers require.
+//! They send or receive several slices with one call.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,10 +12,10 @@ use rustix::net::{
     getpeername, getsockname, sendmsg, socket_with, sockopt,
 };
 
-/// Range of reserved ports, tried from the top: those of Linux's own NFS client.
+/// Range of reserved ports, which is that of Linux's NFS client. The highest port is tried first.
 const RESERVED_PORTS: std::ops::RangeInclusive<u16> = 665..=1023;
 
-/// Starts to connect. The connection is open when the socket becomes writable: see [`finish`].
+/// Starts to connect. The connection is open when the socket becomes writable; see [`finish`].
 pub(crate) fn start(address: SocketAddr, reserved_port: bool) -> Result<OwnedFd, Errno> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -41,8 +41,8 @@ pub(crate) fn start(address: SocketAddr, reserved_port: bool) -> Result<OwnedFd,
     }
 }
 
-/// Binds to a reserved port, because many servers reject all other ports ("secure" exports). This
-/// requires privilege. Without privilege any port is used, and the server may reject the
+/// Binds to a reserved port, because many servers reject all other ports ("secure" exports).
+/// Reserved ports require a privilege. Without it, any port is used, and the server may reject the
 /// connection.
 fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
     let local = match peer {
@@ -59,11 +59,11 @@ fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
     false
 }
 
-/// Returns the result of a connection attempt whose socket became writable.
+/// Returns the result of an attempt to connect, after the socket became writable.
 pub(crate) fn finish(fd: &OwnedFd) -> Result<(), Errno> {
     sockopt::socket_error(fd).and_then(|outcome| outcome)?;
-    // If no server listens on a local port, and the kernel selects the same port as source, the
-    // socket connects to itself and would act as its own server.
+    // The target may be a local port on which no server listens. If the kernel selects the same
+    // port as the source, the socket connects to itself, and would act as its own server.
     if Some(getsockname(fd)?) == getpeername(fd)? {
         return Err(Errno::CONNREFUSED);
     }
@@ -91,18 +91,18 @@ fn wait(fd: &OwnedFd, flags: PollFlags, timeout_ns: u64) -> Result<bool, Errno> 
 
 /// Converts a duration for the kernel.
 pub(crate) fn timespec(ns: u64) -> Timespec {
-    // Both parts fit: nanoseconds in a u64 are enough for 584 years.
+    // Both parts fit, because a u64 can represent 584 years in nanoseconds.
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
-/// Sends as much as possible; never blocks, never raises SIGPIPE.
+/// Sends as many bytes as the socket accepts. Never blocks and never raises SIGPIPE.
 #[inline]
 pub(crate) fn send(fd: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), flags)
 }
 
-/// Receives the available data; never blocks. 0 is the end of the stream.
+/// Receives the available data and never blocks. Returns 0 at the end of the stream.
 #[inline]
 pub(crate) fn receive(fd: &OwnedFd, windows: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
     rustix::io::readv(fd, windows)

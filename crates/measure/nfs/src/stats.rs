@@ -1,4 +1,4 @@
-//! Counters per procedure, and events that the report of a run must include.
+//! Counters for each procedure, and events that the report of a run must include.
 
 use std::collections::VecDeque;
 
@@ -8,22 +8,22 @@ use crate::error::Violation;
 use crate::handle::{ObjectId, ServerId};
 use crate::op::Procedure;
 
-/// Maximum number of queued events. Further events are only counted.
+/// Maximum number of queued events. If the queue is full, further events are only counted.
 const EVENTS_MAX: usize = 4096;
 /// Longest latency that a histogram can record: one hour, in ns. Longer latencies are counted as
 /// one hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// Reason for the end of a connection.
+/// Reason why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisconnectReason {
-    /// The server closed it.
+    /// The server closed the connection.
     Closed,
     /// The socket failed with this `errno`.
     Error(i32),
-    /// The server broke the protocol; all calls on it failed.
+    /// The server violated the protocol. All calls on the connection failed.
     Violation(Violation),
-    /// There was no reply within the timeout, even after a retransmission.
+    /// No reply arrived within the timeout, even after a retransmission.
     NoReply,
     /// A call timed out while its payload was being transferred.
     GivenUp,
@@ -42,7 +42,7 @@ pub enum Event {
         at_ns: u64,
         /// Reason for the loss.
         why: DisconnectReason,
-        /// Number of calls that were outstanding on it.
+        /// Number of calls that were outstanding on the connection.
         calls: u32,
     },
     /// A connection was opened again.
@@ -53,19 +53,20 @@ pub enum Event {
         connection: u32,
         /// Time of the event.
         at_ns: u64,
-        /// Time without the connection.
+        /// Time during which the connection was not open.
         outage_ns: u64,
         /// Number of calls that are sent again on the new connection.
         calls: u32,
     },
-    /// The write verifier changed: the server restarted, and uncommitted writes may be lost.
+    /// The write verifier changed, because the server restarted. Uncommitted writes may be lost.
     VerifierChanged {
         /// Index of the server.
         server: ServerId,
         /// Time when the client detected the change.
         at_ns: u64,
     },
-    /// A COMMIT detected that acknowledged unstable writes may be lost. They are sent again.
+    /// A COMMIT detected that acknowledged unstable writes may be lost. The client sends them
+    /// again.
     WritesResent {
         /// Index of the server.
         server: ServerId,
@@ -73,17 +74,18 @@ pub enum Event {
         file: ObjectId,
         /// Time of the event.
         at_ns: u64,
-        /// Number of writes lost.
+        /// Number of lost writes.
         writes: u32,
-        /// Number of bytes that were sent again: those that no later write replaced.
+        /// Number of bytes that the client sends again. Bytes that a later write replaced are not
+        /// included.
         size_bytes: u64,
     },
 }
 
-/// Counters and latency of one procedure.
+/// Counters and latencies of a procedure.
 #[derive(Clone, Debug, Default)]
 pub struct ProcedureStats {
-    /// Number of calls sent; each XID counts once.
+    /// Number of calls that were sent. Each XID counts once.
     pub calls: u64,
     /// Number of retransmissions of these calls.
     pub retransmissions: u64,
@@ -93,8 +95,8 @@ pub struct ProcedureStats {
     pub failed: u64,
     /// Number of bytes that successful operations read or wrote.
     pub size_bytes: u64,
-    /// Latency of successful operations from the first hand-over to the reply, in ns with three
-    /// significant digits. `None` before the first operation, or if histograms are off.
+    /// Latencies of successful operations from the first transmission to the reply, in ns with
+    /// three significant digits. `None` before the first operation, or if histograms are off.
     pub latency_ns: Option<Histogram<u64>>,
 }
 
@@ -106,8 +108,8 @@ pub struct Stats {
     /// Number of duplicate replies to retransmitted calls. They were dropped.
     pub duplicate_replies: u64,
     /// Number of CREATE, MKDIR, REMOVE, RMDIR and RENAME calls that were sent more than once, and
-    /// whose reply (EXIST or NOENT) means that the server had executed an earlier transmission.
-    /// These calls count as successes.
+    /// whose reply was EXIST or NOENT. The server had executed an earlier transmission of such a
+    /// call, so the call counts as a success.
     pub replays: u64,
     /// Number of retries after NFS3ERR_JUKEBOX.
     pub jukebox_retries: u64,
@@ -128,9 +130,9 @@ pub struct Stats {
     pub receives: u64,
     /// Number of system calls that waited for events.
     pub waits: u64,
-    /// Number of pauses before a check for replies; see [`Config`](crate::Config).
+    /// Number of pauses between checks for replies; see [`Config`](crate::Config).
     pub reap_pauses: u64,
-    /// Sum of the pauses, in ns.
+    /// Total length of these pauses, in ns.
     pub reap_pause_ns: u64,
     /// Number of events that were dropped because the queue was full.
     pub events_lost: u64,
@@ -160,7 +162,7 @@ impl Stats {
         }
     }
 
-    /// Returns the counters of one procedure.
+    /// Returns the counters of a procedure.
     #[must_use]
     pub fn procedure(&self, procedure: Procedure) -> &ProcedureStats {
         &self.procedures[procedure as usize]
@@ -171,7 +173,7 @@ impl Stats {
         &mut self.procedures[procedure as usize]
     }
 
-    /// Returns the events since the last call, in order.
+    /// Returns the events since the last call of this function, in the order of time.
     pub fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.events.drain(..)
     }

@@ -1,4 +1,4 @@
-//! Submission of operations: checks them, fills their slots, encodes their calls.
+//! Submits operations. It checks each operation, fills a slot and encodes the call.
 
 use crate::call::{encode_commit, encode_metadata, encode_transfer};
 use crate::core::{Core, Object};
@@ -7,19 +7,21 @@ use crate::handle::{Handle, ObjectId, ServerId};
 use crate::op::{Op, Procedure};
 use crate::slot::{NONE, Owner, Payload, State};
 
-/// Maximum length of a name, in bytes, the same as in common file systems.
+/// Maximum length of a name, in bytes. Common file systems have the same limit.
 const NAME_BYTES_MAX: usize = 255;
 
 impl Core {
     /// Submits an operation. [`Core::hand_over`] sends it.
     ///
     /// # Errors
-    /// A [`SubmitError`]. A rejected operation has no completion.
+    /// Returns a [`SubmitError`] if the operation is rejected. A rejected operation has no
+    /// completion.
     pub fn submit(&mut self, token: u64, op: &Op<'_>) -> Result<(), SubmitError> {
         self.submit_kept(token, op, false).map(|_| ())
     }
 
-    /// Like [`Core::submit`]; with `keep_reply`, the results are stored in `kept`.
+    /// Submits an operation as [`Core::submit`] does. With `keep_reply`, the results are stored in
+    /// `kept`.
     pub(crate) fn submit_kept(
         &mut self,
         token: u64,
@@ -158,7 +160,7 @@ impl Core {
         Ok(())
     }
 
-    /// Encodes READ, WRITE or COMMIT from the fields of its slot.
+    /// Encodes a READ, WRITE or COMMIT from the fields of the slot.
     #[inline]
     pub(crate) fn encode_again(&mut self, index: u32) {
         let (slot, header) = self.slots.parts_mut(index);
@@ -170,13 +172,13 @@ impl Core {
         } else {
             encode_transfer(template, slot, handle, header)
         };
-        // The header has at most 28 + 156 + 8 + 68 + 20 bytes, far less than its space.
+        // The header always fits, because it has at most 28 + 156 + 8 + 68 + 20 bytes.
         slot.header_bytes = end.unwrap_or(0);
     }
 }
 
-/// Returns the object of the operation, the second directory if it has one, and the table entry
-/// that a returned handle is stored in.
+/// Returns the object of the operation, the second directory if the operation has one, and the
+/// entry of the handle table in which a returned handle is stored.
 fn targets(op: &Op<'_>) -> (Option<ObjectId>, Option<ObjectId>, Option<ObjectId>) {
     match *op {
         Op::Null { .. } => (None, None, None),

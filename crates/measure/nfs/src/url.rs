@@ -1,21 +1,23 @@
-//! `nfs://` addresses of exports (RFC 2224, with libnfs's names for the parameters).
+//! `nfs://` addresses of exports (RFC 2224). The names of the parameters are the same as in libnfs.
 
 use thiserror::Error;
 
-/// An export: `nfs://HOST[:PORT]/EXPORT[?nfsport=N&mountport=N&uid=N&gid=N]`.
+/// Address of an export: `nfs://HOST[:PORT]/EXPORT[?nfsport=N&mountport=N&uid=N&gid=N]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NfsUrl {
     /// Host name or address.
     pub host: String,
     /// Path of the export as MOUNT requires it, with the leading slash.
     pub export: String,
-    /// Port of the NFS service. If absent, the client requests it from the portmapper.
+    /// Port of the NFS service. If the address does not state it, the client requests it from the
+    /// portmapper.
     pub nfs_port: Option<u16>,
-    /// Port of the MOUNT service. If absent, the client requests it from the portmapper.
+    /// Port of the MOUNT service. If the address does not state it, the client requests it from the
+    /// portmapper.
     pub mount_port: Option<u16>,
-    /// User id in the credential; 0 if absent.
+    /// User id in the credential. It is 0 if the address does not state it.
     pub uid: Option<u32>,
-    /// Group id in the credential; 0 if absent.
+    /// Group id in the credential. It is 0 if the address does not state it.
     pub gid: Option<u32>,
 }
 
@@ -37,7 +39,7 @@ pub enum UrlError {
         /// The parameter.
         name: String,
     },
-    /// A number is invalid or out of range.
+    /// The value of a parameter is not a number, or is out of range.
     #[error("`{value}` is not a valid value of {name}")]
     Number {
         /// The parameter.
@@ -86,7 +88,7 @@ impl NfsUrl {
     }
 }
 
-/// Splits host and port; an IPv6 address is in brackets.
+/// Splits the host and the port. An IPv6 address is in brackets.
 fn split_port(authority: &str) -> (&str, Option<&str>) {
     if let Some(rest) = authority.strip_prefix('[')
         && let Some((host, rest)) = rest.split_once(']')

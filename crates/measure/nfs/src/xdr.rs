@@ -1,9 +1,10 @@
-//! Bounded XDR (RFC 4506): a reader of received bytes, and a writer into a fixed slice.
+//! XDR (RFC 4506) in bounded memory. A reader parses received bytes, and a writer encodes fields
+//! into a fixed slice.
 //!
-//! The crate `nfs3_types` defines the types, and encodes and decodes those of fixed size. For a
-//! variable-length field, its decoder allocates as much memory as the sender announces before it
-//! checks that the data exists. This module therefore reads such fields as slices of the record,
-//! and checks the length first.
+//! The crate `nfs3_types` defines the types, and encodes and decodes types of fixed size. It is not
+//! used to decode variable-length fields: it would allocate the size that the sender announces
+//! before it checks that the data exists. This module therefore checks the length of such a field
+//! first, and then reads the field as a slice of the record.
 
 use nfs3_types::nfs3::nfsstat3;
 use nfs3_types::xdr_codec::{Pack, Unpack};
@@ -14,10 +15,10 @@ use crate::error::{CallError, Violation};
 pub const ATTRIBUTES_BYTES: usize = 84;
 /// Size of an encoded `wcc_attr` in bytes.
 pub const WCC_ATTRIBUTES_BYTES: usize = 24;
-/// Largest file handle in bytes (NFS3_FHSIZE).
+/// Maximum size of a file handle in bytes (NFS3_FHSIZE).
 pub const HANDLE_BYTES_MAX: u32 = 64;
-/// Maximum length of a name in a reply, in bytes. RFC 1813 sets no limit; common file systems have
-/// 255.
+/// Maximum length of a name in a reply, in bytes. RFC 1813 sets no limit; common file systems allow
+/// 255 bytes.
 pub const NAME_BYTES_MAX: u32 = 4096;
 
 /// Reads fields from the front of a record.
@@ -73,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads `N` raw bytes (a multiple of four).
+    /// Reads `N` raw bytes, where `N` is a multiple of four.
     ///
     /// # Errors
     /// [`Violation::Truncated`].
@@ -95,7 +96,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads a variable-length opaque field of at most `limit_bytes`, as a slice of the record.
+    /// Reads a variable-length opaque field of at most `limit_bytes`. Returns it as a slice of the
+    /// record.
     ///
     /// # Errors
     /// [`Violation::TooLong`], [`Violation::Truncated`].
@@ -126,7 +128,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips a type of fixed size, with the checks of [`Reader::fixed`].
+    /// Skips a type of fixed size, after the same checks as [`Reader::fixed`].
     ///
     /// # Errors
     /// See [`Reader::fixed`].
@@ -158,7 +160,7 @@ impl<'a> Reader<'a> {
         self.skip_attributes()
     }
 
-    /// Requires that all bytes were read.
+    /// Returns an error if not all bytes were read.
     ///
     /// # Errors
     /// [`Violation::Trailing`].
@@ -178,7 +180,7 @@ pub const fn padded(size: usize) -> usize {
     size.saturating_add(3) & !3
 }
 
-/// Converts a status code to a named status.
+/// Converts the number of a status to the enum.
 ///
 /// # Errors
 /// [`CallError::UnknownStatus`].
@@ -189,8 +191,8 @@ pub fn status(code: u32) -> Result<nfsstat3, CallError> {
     }
 }
 
-/// Writes fields into a fixed slice. A field that does not fit is dropped, and [`Writer::finish`]
-/// then returns `None`.
+/// Writes fields into a fixed slice. If a field does not fit, it is dropped, and [`Writer::finish`]
+/// returns `None`.
 #[derive(Debug)]
 pub struct Writer<'a> {
     into: &'a mut [u8],
@@ -199,7 +201,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Creates a writer at `at` in `into`.
+    /// Creates a writer that starts at the position `at` of `into`.
     pub fn new(into: &'a mut [u8], at: usize) -> Self {
         Self { into, at, overflowed: false }
     }
@@ -229,16 +231,18 @@ impl<'a> Writer<'a> {
         self.bytes(&value.to_be_bytes());
     }
 
-    /// Writes a variable-length opaque field: length, bytes, zero padding.
+    /// Writes a variable-length opaque field, which consists of the length, the bytes and zero
+    /// padding.
     #[inline]
     pub fn opaque(&mut self, bytes: &[u8]) {
-        // Callers limit names and handles to far less than 4 GiB, so this never saturates.
+        // The conversion never saturates, because callers limit names and handles to far less than
+        // 4 GiB.
         self.u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         self.bytes(bytes);
         self.bytes(&[0; 3][..padded(bytes.len()) - bytes.len()]);
     }
 
-    /// Writes a type of `nfs3_types` with its codec.
+    /// Writes a type of `nfs3_types` with the codec of that crate.
     pub fn pack<T: Pack>(&mut self, value: &T) {
         if value.pack(self).is_err() {
             self.overflowed = true;

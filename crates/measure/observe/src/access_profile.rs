@@ -26,10 +26,10 @@ use reuse::Reuse;
 pub use block_map::BLOCK_BYTES;
 pub use live::{AccessCounts, LiveAccess, SequentialCount};
 
-/// The content of one in this number of reads is sampled. A sample copies one transfer.
+/// Out of this number of reads, the content of one is sampled. A sample is a copy of one transfer.
 const LOOK_EVERY: u32 = 256;
 
-/// Counters for one direction, reads or writes.
+/// Counters for either reads or writes.
 #[derive(Clone, Debug)]
 struct Side {
     count: u64,
@@ -50,7 +50,8 @@ pub struct AccessProfiler {
     misaligned: u64,
     content: Reservoir,
     until_look: u32,
-    /// Number of threads whose counts are merged. Each thread counted only its own operations.
+    /// Number of threads whose counts are merged here. Each thread has counted only its own
+    /// operations.
     parts: u32,
 }
 
@@ -125,8 +126,8 @@ impl AccessProfiler {
         }
     }
 
-    /// Counts the blocks of a transfer after the first. It is a separate function, so that
-    /// operations on a single block need fewer registers.
+    /// Counts all blocks of a transfer except the first. This is a separate function, so that
+    /// operations on a single block use fewer registers.
     #[inline(never)]
     fn rest(&mut self, is_read: bool, first: u64, last: u64) {
         let side = if is_read { &mut self.reads } else { &mut self.writes };
@@ -139,8 +140,8 @@ impl AccessProfiler {
         }
     }
 
-    /// Returns true if the content of the completed read is to be sampled, which is the case for
-    /// one read in 256.
+    /// Returns true if the content of the completed read must be sampled. This is true for one read
+    /// in 256.
     #[inline]
     pub fn samples_content(&mut self) -> bool {
         self.until_look -= 1;
@@ -215,9 +216,9 @@ impl AccessProfiler {
         }
     }
 
-    /// Each thread counted only its own reads, so its distances are too short: between two reads of
-    /// a block, other threads also read blocks. The scaled result is exact if threads use different
-    /// blocks, and an upper bound if they share blocks.
+    /// Between two reads of a block, other threads also read blocks. Each thread counted only its
+    /// own reads, so its distances are too short. The scaled result is exact if threads use
+    /// different blocks, and an upper bound if they share blocks.
     fn miss_ratio(&self) -> Vec<MissRatio> {
         self.reuse.curve(u64::from(self.parts))
     }

@@ -4,8 +4,8 @@
 //! When a process ends, the kernel adds its counters to the counters of the parent that reaps it
 //! (kernel/exit.c, `wait_task_zombie`). They finally reach the counters of this process, so the
 //! total I/O is known even for short-lived processes. This process adopts orphans
-//! (`PR_SET_CHILD_SUBREAPER`), so that background processes still belong to the command. The open
-//! files of a process are visible only until it ends.
+//! (`PR_SET_CHILD_SUBREAPER`), so that background processes of the command are also counted. The
+//! open files of a process are visible only until it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,21 +26,22 @@ use proc_files::ProcFiles;
 
 /// Minimum size of a data file. Smaller files are settings, libraries and logs.
 const DATA_BYTES_MIN: u64 = 4 << 10;
-/// Time between a tool's last I/O and the end of its process. In this time, the tool computes and
-/// writes its result.
+/// Assumed maximum time between a tool's last I/O and the end of its process. In this time, the
+/// tool computes and writes its result.
 const END_NS: u64 = 2_000_000_000;
-/// Maximum number of processes, and of files, that are listed by name. The list contains the
-/// processes with the most I/O and the largest files.
+/// Maximum number of processes that are listed by name. The same maximum applies to files. The list
+/// contains the processes with the most I/O and the largest files.
 const KEPT_MAX: usize = 256;
-/// Maximum number of mapped files from outside the distribution that are listed by name.
+/// Maximum number of mapped files that are listed by name. These files are not from the
+/// distribution.
 const FOREIGN_MAX: usize = 64;
 /// Number of first samples of a new process in which its files are always listed. In later samples
 /// they are listed rarely.
 const EARLY_LOOKS: u32 = 25;
-/// Of the later samples, one in this number lists the files.
+/// Out of this number of later samples, one lists the files.
 const LATE_EVERY: u32 = 10;
-/// The pause between samples is this multiple of the duration of the last sample, so that sampling
-/// uses at most 2 % of one CPU.
+/// Minimum pause between samples, as a multiple of the last sample's duration. It limits sampling
+/// to 2 % of one CPU.
 const REST_TIMES: u64 = 50;
 /// Interval between two entries of the I/O totals.
 const SUM_EVERY_NS: u64 = 250_000_000;
@@ -54,7 +55,7 @@ struct ObservedProcess {
     files: BTreeSet<(u64, u64)>,
     looks: u32,
     alive: bool,
-    /// True if the process had ended, but had not been reaped at the last full sample.
+    /// True if, at the last full sample, the process had ended but had not been reaped.
     ended: bool,
 }
 
@@ -74,13 +75,13 @@ pub struct CommandWatch {
     remote: BTreeSet<IpAddr>,
     before: Option<IoBytes>,
     cancelled_before: u64,
-    /// Total I/O since the start, without cancelled writes, with the time of each entry.
+    /// Entries of the total I/O since the start, each with its time. Cancelled writes are not
+    /// included.
     sums: Vec<(u64, IoBytes)>,
     due_ns: u64,
 }
 
-/// Returns the counters of this process and its reaped children: I/O, and bytes of cancelled
-/// writes.
+/// Returns the I/O and the bytes of cancelled writes of this process and its reaped children.
 fn own() -> Option<(IoBytes, u64)> {
     let io = Process::myself().ok()?.io().ok()?;
     let moved = IoBytes { read_bytes: io.read_bytes, written_bytes: io.write_bytes };
@@ -207,8 +208,8 @@ impl CommandWatch {
         }
     }
 
-    /// Updates the I/O counters of a known process. Returns false if a full sample of the process
-    /// is required.
+    /// Updates the I/O counters of a known process. Returns false if the process must be sampled in
+    /// full.
     fn refresh_process(&mut self, pid: i32) -> bool {
         let Some((proc_files, Some(began))) = self.proc_files.get(&pid) else { return false };
         let Some(known) = self.processes.get_mut(&(pid, *began)) else { return false };
@@ -296,7 +297,8 @@ impl CommandWatch {
         });
         file.read |= mode != 1;
         file.written |= mode != 0;
-        // If a file was opened for buffered I/O at any time, not all of its I/O was direct.
+        // If the command ever opened the file for buffered I/O, not all of the file's I/O was
+        // direct.
         file.direct = Some(file.direct.unwrap_or(true) && direct);
         if !is_device {
             file.size_bytes = file.size_bytes.max(Some(stat.len()));
@@ -330,8 +332,8 @@ impl CommandWatch {
     /// Returns the results. The command must have ended, and must have been reaped.
     ///
     /// `measured_ns` is the duration of the measurement according to the command's result. The
-    /// measurement is assumed to have ended at the end of the command. I/O that is more than two
-    /// seconds earlier than its start was preparation.
+    /// measurement is assumed to have ended at the end of the command. I/O more than two seconds
+    /// before the start of the measurement counts as preparation.
     #[must_use]
     pub fn end(mut self, ran_ns: u64, measured_ns: Option<u64>) -> Command {
         self.look();

@@ -15,9 +15,10 @@ pub struct Line {
     pub number: u32,
     /// Name of the handler, such as `virtio1-req.0` or `nvme0q1`; empty if unknown.
     pub name: String,
-    /// CPUs that currently receive the interrupt.
+    /// CPUs to which the interrupt is currently delivered.
     pub cpus: Vec<u32>,
-    /// For each CPU that has handled the interrupt: number of times since boot.
+    /// Number of times since boot that each CPU has handled the interrupt. Other CPUs are not
+    /// listed.
     pub taken: BTreeMap<u32, u64>,
 }
 
@@ -26,7 +27,7 @@ pub struct Line {
 pub struct Completion {
     /// Kernel name of the disk.
     pub device: String,
-    /// For each hardware queue: CPUs that submit to it; empty if unknown.
+    /// CPUs that submit to each hardware queue; empty if unknown.
     pub queues: Vec<Vec<u32>>,
     /// Interrupts of the disk's controller, which may also serve other disks.
     pub lines: Vec<Line>,

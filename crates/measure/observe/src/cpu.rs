@@ -2,9 +2,9 @@
 
 use procfs::{CpuTime, CurrentSI, KernelStats};
 
-/// CPU ticks since boot. Offline CPUs are missing, and the CPUs in the list have no numbers. The
-/// CPUs of two readings can therefore be matched only if both readings have the same number of
-/// CPUs.
+/// CPU ticks since boot. Offline CPUs are missing, and the list does not contain the numbers of the
+/// CPUs. The CPUs of two readings can therefore be matched only if both readings have the same
+/// number of CPUs.
 #[derive(Clone, Debug)]
 pub struct CpuReading {
     total: Ticks,
@@ -25,7 +25,7 @@ pub struct CpuShare {
     pub busy: f64,
     /// Stolen share of all CPUs.
     pub steal: f64,
-    /// Busy share of the busiest CPU, or of all CPUs if their number changed.
+    /// Busy share of the busiest CPU, or of all CPUs if the number of CPUs changed.
     pub busiest: f64,
 }
 
@@ -72,7 +72,7 @@ impl CpuReading {
     }
 
     /// Returns the stolen time of the CPU that lost the most time since an earlier reading, or of
-    /// all CPUs if their number changed.
+    /// all CPUs if the number of CPUs changed.
     pub fn stolen_ns_since(&self, before: &Self) -> u64 {
         let stolen = |(now, then): (&Ticks, &Ticks)| now.steal.saturating_sub(then.steal);
         let all = || stolen((&self.total, &before.total));

@@ -80,7 +80,7 @@ pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
     }
 }
 
-/// Block device, with its number and its underlying devices.
+/// Description of a block device, its number, and the devices below it.
 #[derive(Clone, Debug)]
 pub struct DeviceDescription {
     pub device: Device,
@@ -106,7 +106,8 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<DeviceDescription
     let directory = sysfs.directory(number);
     let read = |file: &str| text(&directory.join(file));
     let partition = directory.join("partition").exists();
-    // A partition has no queue directory. The queue directory of its disk is one level higher.
+    // A partition has no queue directory. The queue directory is in its disk's directory, one level
+    // higher.
     let queue = |file: &str| {
         let place = if partition { "../queue" } else { "queue" };
         read(&format!("{place}/{file}"))

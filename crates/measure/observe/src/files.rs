@@ -15,8 +15,8 @@ use rustix::fs::{AtFlags, CWD, FileType, IFlags, Mode, OFlags, StatxFlags};
 
 use crate::{mount, stack};
 
-/// Maximum number of extents that are listed per file. It is sufficient for 1 TiB in extents of 1
-/// MiB.
+/// Maximum number of extents that are listed per file. This number is sufficient for 1 TiB in
+/// extents of 1 MiB.
 const EXTENTS_MAX: usize = 1 << 20;
 /// Unit of `st_blocks`, which is independent of the file system's block size.
 const STAT_BLOCK_BYTES: u64 = 512;
@@ -58,8 +58,8 @@ fn add(sum: Option<Extents>, one: Extents) -> Extents {
 
 /// Opens a regular file for reading; `None` if the path is not a regular file.
 ///
-/// The owner of the directory may replace a file by a FIFO, on which `open` blocks, or by a device,
-/// for which `open` may have an effect. The function checks the kind before it opens the file.
+/// The owner of the directory may replace a file by a FIFO or by a device. `open` blocks on a FIFO,
+/// and may have side effects on a device. The function checks the kind before it opens the file.
 fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     if !FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode).is_file() {
@@ -85,8 +85,8 @@ fn of_file(path: &Path) -> Result<Option<Extents>, String> {
         allocated_bytes: Some(metadata.blocks().saturating_mul(STAT_BLOCK_BYTES)),
         ..Extents::default()
     };
-    // On some file systems, SEEK_HOLE treats unwritten space as a hole, but FIEMAP distinguishes
-    // the two.
+    // On some file systems, SEEK_HOLE treats unwritten space as a hole. FIEMAP distinguishes the
+    // two.
     let Ok((list, true)) = extents::extents(&fd, EXTENTS_MAX) else { return Ok(Some(found)) };
     let within = |extent: &extents::Extent| {
         let end = extent.logical_bytes.saturating_add(extent.length_bytes).min(size_bytes);
@@ -114,7 +114,7 @@ pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Reads the data settings of the file system at `path`. `file` is a file of the target on this
-/// file system, whose attributes override the mount options.
+/// file system. Its attributes override the mount options.
 pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
     let mount = mount::describe(path);
     let flags = file.and_then(inode_flags);
@@ -132,9 +132,9 @@ pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
     }
 }
 
-/// Returns the alignment that direct I/O on a file requires (`STATX_DIOALIGN`, Linux 6.1). 0 if the
-/// file system accepts the flag but still buffers, for example ext4 with journalled data. `None` if
-/// unknown.
+/// Returns the alignment that direct I/O on a file requires (`STATX_DIOALIGN`, Linux 6.1). Returns
+/// 0 if the file system accepts `O_DIRECT` but still buffers the I/O, for example ext4 with
+/// journalled data. `None` if unknown.
 pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
     let requested = StatxFlags::DIOALIGN;
     let stat = rustix::fs::statx(CWD, file, AtFlags::empty(), requested).ok()?;
@@ -214,8 +214,8 @@ fn compression(mount: &Mount, flags: Option<IFlags>) -> Option<String> {
         return Some(String::new());
     }
     if kind != "btrfs" {
-        // The mount options of ZFS, bcachefs, F2FS and network file systems do not show this
-        // setting.
+        // The mount options of ZFS, bcachefs, F2FS and network file systems do not show whether
+        // data is compressed.
         return None;
     }
     // Files without copy-on-write have no checksums and are never compressed.

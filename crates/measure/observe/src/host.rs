@@ -13,20 +13,21 @@ pub struct HostReading {
     cached_bytes: Option<u64>,
     /// Number of bytes that are dirty or being written back.
     pub dirty_bytes: Option<u64>,
-    /// Totals of the pressure stall times in microseconds: I/O `some`, I/O `full`, CPU `some` and
-    /// memory `some`.
+    /// Total pressure stall times in microseconds, in the order I/O `some`, I/O `full`, CPU `some`
+    /// and memory `some`.
     pressure_us: [Option<u64>; 4],
     throttled_ns: Option<u64>,
     /// Mean frequency of the CPUs.
     pub frequency_hz: Option<u64>,
-    /// Difference of the wall clock and the monotonic clock.
+    /// Wall clock minus monotonic clock.
     offset_ns: i128,
     source: Option<String>,
     /// Reading of the monotonic clock, and the kernel's time since boot.
     uptime: Option<(u64, u64)>,
 }
 
-/// Maximum time between the readings of two clocks. If it is longer, both clocks are read again.
+/// Maximum time between the readings of two clocks. If more time passes, both clocks are read
+/// again.
 const NEAR_NS: u64 = 1_000_000;
 
 impl HostReading {
@@ -57,7 +58,7 @@ impl HostReading {
         }
     }
 
-    /// Returns the shares of time with pressure stalls between two readings.
+    /// Returns the share of time with pressure stalls between two readings, for each kind of stall.
     pub fn pressure_since(&self, before: &Self) -> Pressure {
         let time_us = (self.at_ns.saturating_sub(before.at_ns) / 1000).max(1) as f64;
         let share = |at: usize| {
@@ -77,7 +78,7 @@ impl HostReading {
         self.throttled_ns?.checked_sub(before.throttled_ns?)
     }
 
-    /// Returns the memory state of an earlier reading and of this one.
+    /// Returns the memory state at an earlier reading and at this reading.
     pub fn memory_since(&self, before: &Self) -> Memory {
         Memory {
             cached_bytes_before: before.cached_bytes,

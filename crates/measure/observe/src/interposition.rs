@@ -31,7 +31,7 @@ const OF_DEVICE: [&str; 9] = [
 ];
 
 /// Checks for preloaded libraries and a tracer, and for mounts over the files of these devices.
-/// Returns `None` if nothing was found and some checks were impossible.
+/// Returns `None` if no check found anything, but some checks were impossible.
 #[must_use]
 pub fn detect(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     let mut found: Vec<String> = preloaded("self")
@@ -69,7 +69,8 @@ pub fn preloaded(process: &str) -> Vec<String> {
     if named.is_empty() {
         return named;
     }
-    // A static program loads no libraries, and a library in the environment may not exist.
+    // A static program loads no libraries, and the environment may name a library that does not
+    // exist.
     let maps = String::from_utf8_lossy(&read("maps")).into_owned();
     named.retain(|library| is_mapped(library, &maps));
     named.sort();
@@ -95,7 +96,7 @@ fn words(text: &str) -> Vec<String> {
     text.split([' ', ':', '\n', '\t']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns true if a process has mapped the library (`/proc/PID/maps`).
+/// Returns true if `/proc/PID/maps` of the process contains the library.
 fn is_mapped(library: &str, maps: &str) -> bool {
     let real = fs::canonicalize(library).unwrap_or_else(|_| PathBuf::from(library));
     let name = |path: &Path| path.file_name().map(std::ffi::OsStr::to_owned);
@@ -131,7 +132,7 @@ fn covered(
             }
             // The call is missing (before Linux 5.6) or blocked by a filter.
             Err(Errno::NOSYS | Errno::PERM) => return None,
-            // No file system can be mounted over a missing file.
+            // A missing file cannot be covered by a mount.
             _ => {}
         }
     }

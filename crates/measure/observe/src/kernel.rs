@@ -2,7 +2,7 @@
 //! in-kernel servers use these threads to submit I/O for others. Needs root.
 //!
 //! A worker exits after five idle minutes (kernel/workqueue.c, `IDLE_WORKER_TIMEOUT`), and its
-//! counters are lost. With more frequent readings, no I/O is lost.
+//! counters are lost. If the counters are read more often than that, no I/O is lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ const KTHREADD: i32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ThreadCounters {
-    /// Start time in ticks since boot, because ids are reused.
+    /// Start time in ticks since boot. It distinguishes threads, because ids are reused.
     started: u64,
     moved: IoBytes,
 }
@@ -27,7 +27,7 @@ struct ThreadCounters {
 pub struct KernelWatch {
     last: BTreeMap<i32, ThreadCounters>,
     total: IoBytes,
-    /// False if the counters of a thread could not be read.
+    /// True if the counters of all threads could be read.
     readable: bool,
     read_at_ns: u64,
 }
@@ -53,7 +53,7 @@ impl KernelWatch {
         }
     }
 
-    /// Returns the I/O since the start; `None` if the counters are not readable.
+    /// Returns the I/O since the start of the phase; `None` if the counters are not readable.
     pub fn end(&mut self) -> Option<IoBytes> {
         self.take();
         self.readable.then_some(self.total)
@@ -117,7 +117,7 @@ mod tests {
         let before = reading(&[(7, 1, 900), (8, 1, 50)]);
         let now = reading(&[(7, 1, 950), (9, 3, 30)]);
         assert_eq!(rise(&before, &now).read_bytes, 80);
-        // If an id is reused, it belongs to another thread.
+        // A reused id belongs to another thread.
         assert_eq!(rise(&before, &reading(&[(7, 2, 10)])).read_bytes, 10);
     }
 }

@@ -26,8 +26,9 @@ impl KernelLog {
         Self { log }
     }
 
-    /// Returns the I/O errors of each block device since the start; `None` if the log cannot be
-    /// read. If there are many errors in a short time, the kernel omits some of them.
+    /// Returns the number of I/O errors of each block device since the log was opened; `None` if
+    /// the log cannot be read. If there are many errors in a short time, the kernel omits some of
+    /// them.
     pub fn errors(&mut self) -> Option<BTreeMap<String, u64>> {
         let log = self.log.as_mut()?;
         let (mut errors, mut record) = (BTreeMap::new(), [0; RECORD_BYTES_MAX]);

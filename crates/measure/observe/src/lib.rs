@@ -1,10 +1,11 @@
-//! Observation of the underlying system: block devices, page cache, CPU and host. This crate reads
-//! and counts; it does not interpret. Values that it cannot read are unknown, never zero.
+//! Observation of the underlying system: block devices, page cache, CPU and host. This crate only
+//! reads values and counts events; it does not judge them. Values that it cannot read are unknown,
+//! never zero.
 //!
 //! # Where to change what
 //!
-//! - a new observation: add one file per source, and call it from `observer.rs`; its format in a
-//!   bundle is in `judge/evidence/src/observed`
+//! - to add an observation: one file for each source, called from `observer.rs`; its format in a
+//!   bundle is defined in `judge/evidence/src/observed`
 //! - network interfaces and TCP: `links.rs`
 
 pub mod access_profile;

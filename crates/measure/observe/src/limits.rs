@@ -8,16 +8,16 @@ use plimsoll_evidence::observed::Limits;
 use plimsoll_sys::limits::{IoPriority, io_priority};
 use procfs::process::Process;
 
-/// In version 1, the largest multiple of the page size means "no limit".
+/// Value that means "no limit" in version 1: the largest multiple of the page size.
 const NO_LIMIT_V1: u64 = 1 << 60;
-/// Limits of version 2, with their keys in `io.max`.
+/// I/O limits of version 2, with their keys in `io.max`.
 const IO_MAX: [(&str, &str); 4] = [
     ("rbps", "read-bytes-per-s"),
     ("wbps", "write-bytes-per-s"),
     ("riops", "reads-per-s"),
     ("wiops", "writes-per-s"),
 ];
-/// Limits of version 1, with their files.
+/// I/O limits of version 1, with the names of their files.
 const THROTTLE: [(&str, &str); 4] = [
     ("blkio.throttle.read_bps_device", "read-bytes-per-s"),
     ("blkio.throttle.write_bps_device", "write-bytes-per-s"),
@@ -53,7 +53,7 @@ fn of_groups(root: &Path, groups: &str) -> Limits {
             }
             continue;
         }
-        // If controllers share a hierarchy, each controller has a link to it, or they have one
+        // If controllers share a hierarchy, there is either a link for each controller or one
         // common directory.
         for controller in controllers.split(',').chain(std::iter::once(controllers)) {
             found.ancestors(&root.join(controller), path, LimitReader::version_1);
@@ -62,7 +62,7 @@ fn of_groups(root: &Path, groups: &str) -> Limits {
     Limits { io: found.io.into_iter().collect(), ..found.limits }
 }
 
-/// Limits that have been read so far.
+/// Limits of the groups that have been read so far.
 #[derive(Default)]
 struct LimitReader {
     limits: Limits,
@@ -70,7 +70,8 @@ struct LimitReader {
 }
 
 impl LimitReader {
-    /// Reads a group and its ancestors. In a container, its own group may appear as the root group.
+    /// Reads a group and its ancestors. In a container, the container's own group may appear as the
+    /// root group.
     fn ancestors(&mut self, mounted: &Path, path: &str, read: fn(&mut Self, &Path, bool)) {
         let path = path.trim_start_matches('/');
         let mut own = true;
@@ -139,7 +140,7 @@ impl LimitReader {
         self.limits.memory_bytes = least;
     }
 
-    /// Ignores a negative quota, because it means unlimited.
+    /// Ignores a negative quota, which means "no limit".
     fn cpus(&mut self, quota: f64, period: f64) {
         if quota > 0.0 && period > 0.0 {
             let cpus = quota / period;

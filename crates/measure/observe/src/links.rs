@@ -4,8 +4,8 @@
 //! (Documentation/ABI/testing/sysfs-class-net).
 //!
 //! `/proc/net` shows the process's own namespace. `/sys/class/net` shows the namespace in which it
-//! was mounted, which is the namespace of the host after `nsenter`. It is used only if both list
-//! the same interfaces with the same counts.
+//! was mounted, which is the namespace of the host after `nsenter`. `/sys/class/net` is used only
+//! if both list the same interfaces with the same counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,8 +15,8 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
 
 use crate::sysfs::{self, Sysfs};
 
-/// Maximum number of interfaces with rows in the series, because a container host may have
-/// hundreds.
+/// Maximum number of interfaces with rows in the series. A container host may have hundreds of
+/// interfaces.
 const SERIES_MAX: usize = 16;
 const LOOPBACK: &str = "lo";
 
@@ -45,7 +45,7 @@ pub struct LinkWatch {
     last: Option<Reading>,
     /// Properties that were read before the phase.
     early_properties: Option<BTreeMap<String, InterfaceProperties>>,
-    /// Interfaces that appeared, vanished or were reset during the phase.
+    /// Interfaces that appeared, disappeared or were reset during the phase.
     discontinuous: BTreeSet<String>,
     from_ns: u64,
     /// Interfaces with rows in the series.
@@ -69,7 +69,7 @@ impl LinkWatch {
         self.discontinuous.clear();
     }
 
-    /// Reads the counters. Passes the increase of each counter to `gauge`, with the counter's name
+    /// Reads the counters. Calls `gauge` with the increase of each counter and the counter's name
     /// in the series.
     pub fn sample(&mut self, gauge: impl FnMut(String, f64)) {
         self.follow(Reading::now(), gauge);
@@ -244,7 +244,8 @@ fn read_host_properties() -> Option<BTreeMap<String, InterfaceProperties>> {
     is_same(&before, &received, &Reading::now()?).then_some(traits)
 }
 
-/// Returns true if `/sys` shows the same interfaces as the readings before and after it was read.
+/// Returns true if `/sys` showed the same interfaces as the two readings of counters before and
+/// after it.
 fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) -> bool {
     before.interfaces.keys().eq(received.keys())
         && received.iter().all(|(name, bytes)| {
@@ -270,8 +271,8 @@ fn read_properties(
             .filter_map(|entry| entry.strip_prefix("lower_").map(str::to_owned))
             .collect();
         below.sort();
-        // The speed is in Mb/s. An unknown speed is -1, which older kernels print as an unsigned
-        // number.
+        // The speed is in Mb/s. If the speed is unknown, the file contains -1, which older kernels
+        // print as an unsigned number.
         let speed = number("speed").filter(|speed| (1..u64::from(u32::MAX)).contains(speed));
         let duplex = sysfs::text(&directory.join("duplex"));
         traits.insert(

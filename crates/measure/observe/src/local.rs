@@ -7,7 +7,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
 };
 
-/// `SOCK_DIAG_BY_FAMILY`, the type of request and response.
+/// `SOCK_DIAG_BY_FAMILY`, the type of the request and of the response.
 const BY_FAMILY: u16 = 20;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const DUMP: u16 = 0x301;
@@ -20,7 +20,7 @@ const PEER: u16 = 2;
 /// Size of a message header, and of the fixed part before the attributes.
 const HEAD: usize = 16;
 const BODY: usize = 16;
-/// Maximum number of messages, in case the kernel never ends the dump.
+/// Maximum number of messages that are read, in case the kernel never ends the dump.
 const MESSAGES_MAX: usize = 4096;
 
 /// Returns the inode of each socket's peer in this network namespace; empty if the kernel does not

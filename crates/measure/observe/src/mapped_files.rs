@@ -1,4 +1,4 @@
-//! Lists the executable files that a process has mapped, and detects those that are not from the
+//! Lists the executable files that a process has mapped, and detects files that are not from the
 //! distribution.
 //!
 //! A fake library can intercept `pread64`. It may be loaded through `LD_LIBRARY_PATH` or an RPATH,
@@ -15,7 +15,7 @@ use plimsoll_evidence::observed::MappedFile;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// Directories for libraries of a distribution.
+/// Directories in which a distribution installs libraries.
 const SYSTEM: [&str; 12] = [
     "/lib",
     "/lib32",
@@ -30,8 +30,7 @@ const SYSTEM: [&str; 12] = [
     "/gnu/store",
     "/snap",
 ];
-/// Default directories of the loader. Below them, a distribution may have a subdirectory for the
-/// architecture.
+/// Default directories of the loader. Each may have a subdirectory for the architecture.
 const DEFAULT: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 /// Name prefixes of C libraries. Programs make their system calls through these libraries.
 const C_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libc.musl", "libpthread"];
@@ -45,7 +44,8 @@ pub fn read(process: &str) -> Option<Vec<MappedFile>> {
     let program = || fs::read_link(format!("/proc/{process}/exe")).ok();
     let before = program()?;
     let maps = fs::read(format!("/proc/{process}/maps")).ok()?;
-    // If the process has called exec in the meantime, the list may contain files of both programs.
+    // If the process calls exec while the list is read, the list may contain files of both
+    // programs.
     let program = program().filter(|after| *after == before)?;
     let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     let paths = executable(&String::from_utf8_lossy(&maps));
@@ -93,7 +93,7 @@ fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
     let directory = path.parent().unwrap_or(root);
     let is_default = is_default(directory);
     if !is_default && library_path.iter().any(|named| named == directory) {
-        let says = "LD_LIBRARY_PATH lists its directory, so it replaces a library of the system";
+        let says = "its directory is in LD_LIBRARY_PATH, so it replaces a library of the system";
         return Some(says.to_owned());
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -117,8 +117,8 @@ fn is_default(directory: &Path) -> bool {
     DEFAULT.iter().map(Path::new).any(|root| directory == root || of_machine(root))
 }
 
-/// Checks that only root can change a file and its directories, up to `root`. If another user can,
-/// returns a description.
+/// Checks that only root can change a file and its directories, up to `root`. If another user can
+/// change one of them, returns a description.
 fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
     for place in path.ancestors().take_while(|place| place.starts_with(root)) {
         let Ok(metadata) = fs::metadata(place) else {
@@ -134,8 +134,7 @@ fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
     None
 }
 
-/// If another file system is mounted over a file or over one of its directories, returns this as a
-/// reason.
+/// Returns a reason if another file system is mounted over a file or over one of its directories.
 fn covered(path: &Path, root: &Path) -> Option<String> {
     // Each package below `/snap` is a separate file system.
     if root == Path::new("/snap") {

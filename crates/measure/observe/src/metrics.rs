@@ -1,9 +1,9 @@
 //! Reads statistics of a storage system in the Prometheus text format over HTTP.
 //!
 //! Each endpoint is polled by its own thread, at its own interval, so that a slow response does not
-//! delay other endpoints. Values are summed over all samples of a metric that match its labels. For
-//! counters, the increase during the measured phase is reported; for the reduction ratio, the last
-//! value.
+//! delay other endpoints. Values are summed over all samples of a metric that match its labels. The
+//! result of a counter is its increase during the measured phase. The result of the reduction ratio
+//! is its last value.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -22,9 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Maximum size of a response. Longer responses are truncated. The metrics of a complete cluster
 /// have a few MiB.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
-/// Maximum value, 10^12 terabytes. Larger values are rejected.
+/// Maximum value of a metric, 10^12 terabytes. Larger values are rejected.
 const VALUE_MAX: f64 = 1e24;
-/// Bytes per read.
+/// Number of bytes that are read from the connection at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Metrics endpoint.
@@ -34,11 +34,11 @@ pub struct Endpoint {
     pub url: String,
     /// Polling interval.
     pub interval_ns: u64,
-    /// For each name in Plimsoll: the metric, `name` or `name{label="value",…}`.
+    /// Metric for each of Plimsoll's names, in the form `name` or `name{label="value",…}`.
     pub names: BTreeMap<String, String>,
 }
 
-/// For each name in Plimsoll: the value.
+/// Value for each of Plimsoll's names.
 pub type Values = BTreeMap<String, f64>;
 
 #[derive(Debug, Default)]
@@ -47,13 +47,13 @@ struct Latest {
     problem: Option<String>,
 }
 
-/// Poller of an endpoint. If it is dropped, the thread stops.
+/// Poller of an endpoint. Dropping it ends its thread.
 #[derive(Debug)]
 pub struct Watch {
     endpoint: Endpoint,
     latest: Arc<Mutex<Latest>>,
     first_values: Option<Values>,
-    // When this is dropped, the thread ends.
+    // Sender whose end makes the thread end.
     stop: Option<Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -104,7 +104,7 @@ impl Watch {
                 continue;
             };
             let rise = then.get(ours).map(|before| value - before);
-            // The value of a gauge may decrease. If a counter decreases, it was reset.
+            // The value of a gauge may decrease. A counter that has decreased was reset.
             if ours != "data_reduction" && rise.is_some_and(|rise| rise < 0.0) {
                 say(metric, "it was reset during the measurement".into());
                 continue;
@@ -122,7 +122,7 @@ impl Watch {
         }
     }
 
-    /// Returns the latest values for the series.
+    /// Returns the latest values, which are recorded in the series.
     pub fn values(&self) -> Values {
         self.look().values.clone().unwrap_or_default()
     }
@@ -130,8 +130,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The thread ends by itself after its current request, or at the latest at the timeout of
-        // the request. The caller does not wait for the thread.
+        // The caller does not wait for the thread. It ends by itself when its current request has
+        // completed or timed out.
         self.stop = None;
         drop(self.thread.take());
     }
@@ -156,7 +156,7 @@ fn request_with_timeout(endpoint: &Endpoint) -> Latest {
     let (sender, answer) = channel();
     let requested = endpoint.clone();
     let question = move || {
-        // If the receiver has timed out, the response is dropped.
+        // If the receiver no longer waits, the response is dropped.
         let _ = sender.send(request(&requested));
     };
     let late = || Some("it did not respond within 2 s".to_owned());
@@ -267,7 +267,7 @@ fn select_values(text: &str, names: &BTreeMap<String, String>) -> Values {
             }
         }
     }
-    // Larger values are not plausible, and their differences and sums could not be stored.
+    // Larger values are not plausible, and their differences and sums could overflow.
     values.retain(|_, value| value.abs() <= VALUE_MAX);
     values
 }

@@ -1,6 +1,6 @@
-//! Determines the file system of a path and its underlying storage. This storage may be block
-//! devices, a directory of another file system (overlays), or a process of this host (FUSE); or it
-//! may not be on this host.
+//! Determines the file system of a path and its underlying storage. The storage may be block
+//! devices, a directory of another file system (overlays), or a process of this host (FUSE). It may
+//! also be on another host.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::device::DeviceNumber;
 use crate::stack;
 use crate::sysfs::{Sysfs, names_in};
 
-/// File system with its underlying storage.
+/// A file system and its underlying storage.
 #[derive(Clone, Debug, Default)]
 pub struct UnderlyingStorage {
-    /// The mount, with the names of the devices directly below it.
+    /// Description of the mount, with the names of the devices directly below it.
     pub mount: Mount,
     /// Devices directly below the file system.
     pub on: Vec<DeviceNumber>,
@@ -39,7 +39,7 @@ pub fn underlying_storage(path: &Path) -> UnderlyingStorage {
     let sysfs = Sysfs::host();
     let mut mount = Mount { path: path.display().to_string(), ..Mount::default() };
     if is_block_device(path) {
-        // The file system of the device node is irrelevant.
+        // The file system that contains the device node is irrelevant.
         let on: Vec<_> = DeviceNumber::of_path(path).into_iter().collect();
         mount.on = on.iter().filter_map(|number| sysfs.name(*number)).collect();
         return UnderlyingStorage { mount, on, ..UnderlyingStorage::default() };
@@ -96,7 +96,7 @@ fn devices_of(sysfs: &Sysfs, path: &Path, info: &MountInfo) -> Vec<DeviceNumber>
         }
         _ => own_device(sysfs, path).or_else(|| of_source(source)).into_iter().collect(),
     };
-    // The log or journal may be on a separate device.
+    // The file system's log or journal may be on a separate device.
     if info.fs_type.starts_with("ext")
         && let Some(journal) = found.first().and_then(|one| journal_of(sysfs, *one))
     {
@@ -122,7 +122,7 @@ fn journal_of(sysfs: &Sysfs, device: DeviceNumber) -> Option<DeviceNumber> {
     let pid: u32 = crate::sysfs::text(&task)?.parse().ok()?;
     let thread = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let journal = thread.trim().strip_prefix("jbd2/")?;
-    // If the name was truncated, this path does not exist.
+    // If the kernel truncated the thread's name, this path does not exist.
     Path::new("/proc/fs/jbd2").join(journal).exists().then_some(())?;
     sysfs.number(journal).filter(|number| *number != device)
 }
@@ -148,7 +148,7 @@ fn lower(info: &MountInfo) -> Vec<PathBuf> {
         "ecryptfs" => info.mount_source.iter().map(PathBuf::from).collect(),
         _ => Vec::new(),
     };
-    // A relative path is not used, because it refers to an unknown working directory.
+    // A relative path is ignored, because it refers to an unknown working directory.
     paths.into_iter().filter(|path| path.is_absolute() && path.exists()).collect()
 }
 
@@ -182,8 +182,8 @@ pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
 const MOUNTED_SYS: &str = "a mounted /sys (in a container, read-only is sufficient)";
 
 /// Returns the mount of the path by its number (`STATX_MNT_ID`, Linux 5.8). Otherwise, returns the
-/// mount point that is the longest prefix of the path; if several mounts are stacked there, the
-/// last one.
+/// mount point that is the longest prefix of the path. If several mounts are stacked there, returns
+/// the last of them.
 fn mount_of(path: &Path) -> Option<MountInfo> {
     let path = path.canonicalize().ok()?;
     let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;

@@ -1,4 +1,4 @@
-//! Detects containers, in which only a part of the host is visible.
+//! Detects containers. From inside a container, only a part of the host is visible.
 //!
 //! The initial namespaces of a kernel have fixed inode numbers (`include/linux/proc_ns.h`:
 //! `PROC_PID_INIT_INO`, `PROC_USER_INIT_INO`).

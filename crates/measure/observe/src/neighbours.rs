@@ -19,7 +19,7 @@ pub struct NeighbourReading {
 #[derive(Clone, Debug)]
 struct ProcessIo {
     name: String,
-    /// Start time in ticks since boot, because ids are reused.
+    /// Start time in ticks since boot. It distinguishes processes, because ids are reused.
     started: u64,
     /// Parent process id. When a parent reaps a child, the kernel adds the child's counters to
     /// those of the parent.
@@ -29,7 +29,7 @@ struct ProcessIo {
 }
 
 impl NeighbourReading {
-    /// Reads the counters of all processes except this one and `mine`.
+    /// Reads the counters of all processes except this process and the processes `mine`.
     pub fn now(mine: &[i32]) -> Self {
         let mut reading = Self::default();
         let own = std::process::id();
@@ -56,14 +56,14 @@ impl NeighbourReading {
     }
 
     /// Returns the I/O since an earlier reading. Processes that started and ended between the two
-    /// readings are missing.
+    /// readings are not included.
     pub fn since(&self, before: &Self) -> Neighbours {
         let (mut read, mut written) = (0u64, 0u64);
         let mut largest: Option<(u64, String)> = None;
         for (pid, now) in &self.processes {
             let then = before.processes.get(pid).filter(|then| then.started == now.started);
-            // Subtract the I/O that was already counted for children of the process that have ended
-            // since the earlier reading.
+            // When a child ends, its counters are added to those of its parent. The I/O that the
+            // earlier reading already counted for such children is subtracted.
             let gone = before
                 .processes
                 .iter()

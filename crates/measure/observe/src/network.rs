@@ -48,8 +48,8 @@ fn parse(text: &str) -> Vec<NetworkMount> {
             && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         {
             // An operation is followed by its number of calls, its number of transmissions and
-            // other counters. If there are more transmissions than calls, the difference is the
-            // number of retransmissions.
+            // other counters. The number of transmissions minus the number of calls is the number
+            // of retransmissions.
             let mut numbers = numbers.split_ascii_whitespace().map(|n| n.parse::<u64>());
             if let (Some(Ok(calls)), Some(Ok(sent))) = (numbers.next(), numbers.next()) {
                 mount.retransmissions += sent.saturating_sub(calls);

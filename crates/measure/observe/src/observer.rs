@@ -30,7 +30,7 @@ use crate::{LiveAccess, files, interposition, limits, mapped_files, mount, netwo
 /// Observer of the host, of this process and of the devices that store some paths.
 pub struct Observer {
     paths: Vec<PathBuf>,
-    /// All devices, each with a flag that is true if a path is directly on the device.
+    /// All devices below the paths. A device's flag is true if one of the paths is directly on it.
     devices: Vec<(DeviceNumber, bool)>,
     outside_devices: OutsideDevices,
     backing: Vec<stack::BackingFile>,
@@ -40,14 +40,14 @@ pub struct Observer {
     metrics: Vec<Watch>,
     links: LinkWatch,
     workload: WorkloadWatch,
-    /// Processes that do not count as neighbours, such as an observed command.
+    /// Processes whose I/O does not count as neighbours' I/O, such as an observed command.
     mine: Vec<i32>,
     last: Reading,
-    /// Values at [`Observer::begin`]; `None` unless totals of a phase are being computed.
+    /// Values at the time of [`Observer::begin`]; `None` before that.
     phase_start: Option<PhaseStart>,
     samples: Samples,
-    /// Pause detector. It runs from the start, so that it also reports a pause at the start of the
-    /// phase.
+    /// Pause detector. It is started together with the observer, so that it also detects a pause at
+    /// the start of the phase.
     pause_detector: Option<PauseDetector>,
 }
 
@@ -72,8 +72,7 @@ struct Reading {
 struct PhaseStart {
     reading: Reading,
     process: Option<ProcessReading>,
-    /// Time at which the readings for this process, the network mounts and the kernel threads were
-    /// complete.
+    /// Time at which this process, the network mounts and the kernel threads had been read.
     counted_from_ns: u64,
     neighbours: NeighbourReading,
     raids: Vec<Raid>,
@@ -85,7 +84,7 @@ struct PhaseStart {
     from_ns: u64,
 }
 
-/// Running mean and extremes of the samples.
+/// Mean, minimum and maximum of the samples so far.
 #[derive(Clone, Debug, Default)]
 struct Samples {
     weight_ns: f64,
@@ -101,7 +100,8 @@ struct Samples {
 }
 
 impl TargetFacts {
-    /// Examines the files `target`, which are in the directories `paths`, and their file systems.
+    /// Examines the files `target` and their file systems. The files are in the directories
+    /// `paths`.
     pub fn examine(paths: &[PathBuf], target: &[PathBuf]) -> Self {
         let mut found = Self::default();
         found.extents = files::extents_of(target, &mut found.unknown);
@@ -113,7 +113,7 @@ impl TargetFacts {
         found
     }
 
-    /// Returns the facts about files that could not be examined, because of `why`.
+    /// Returns the facts if the files could not be examined. `why` is the reason.
     pub fn unknown(why: String) -> Self {
         let gap = ObservationGap {
             what: "holes, extents and file systems of the target's files".to_owned(),
@@ -183,12 +183,12 @@ impl Observer {
         self.data = facts;
     }
 
-    /// Also polls a storage system's own statistics.
+    /// From now on, also polls a storage system's own statistics.
     pub fn watch_metrics(&mut self, endpoints: Vec<Endpoint>) {
         self.metrics = endpoints.into_iter().map(Watch::new).collect();
     }
 
-    /// Also samples the access profilers of the load's threads.
+    /// From now on, also samples the access profilers of the load's threads.
     pub fn watch_workload(&mut self, threads: Vec<LiveAccess>) {
         self.workload = WorkloadWatch::of(threads, self.last.at_ns);
     }
@@ -198,7 +198,7 @@ impl Observer {
         self.sought.addresses = addresses;
     }
 
-    /// Sets the processes that do not count as neighbours.
+    /// Sets the processes whose I/O does not count as neighbours' I/O.
     pub fn exclude_neighbours(&mut self, processes: Vec<i32>) {
         self.mine = processes;
     }
@@ -206,15 +206,15 @@ impl Observer {
     /// Starts the totals of the measured phase. I/O since the last sample, including the I/O of the
     /// load itself, belongs to the previous phase. `before` contains the number and the rows of
     /// that phase. `clock` returns the time since the start of the run. `from_ns` is the start of
-    /// the phase on the same clock; the counters may be read somewhat later.
+    /// the phase on the same clock. The counters may be read somewhat later than that.
     pub fn begin(
         &mut self,
         from_ns: u64,
         clock: impl Fn() -> u64,
         before: Option<(u32, &mut Vec<Row>)>,
     ) {
-        // The slow readings come first, so that the counters are read close to the start of the
-        // phase.
+        // Slow sources are read first, so that the counters are read as close as possible to the
+        // start of the phase.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
         self.links.look();
@@ -250,7 +250,7 @@ impl Observer {
         self.samples = Samples::default();
     }
 
-    /// Reads all counters and appends a row for each that increased.
+    /// Reads all counters, and appends a row for each counter that has increased.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         inject::point("observer");
         self.counters(now_ns, phase, rows);
@@ -260,8 +260,8 @@ impl Observer {
         }
     }
 
-    /// Appends rows with the increase of the counters of devices, host and metrics since the last
-    /// reading.
+    /// Appends rows with the increase since the last reading, for the counters of devices, host and
+    /// metrics.
     fn counters(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         self.outside_devices.sample();
         let now = Reading::now(&self.devices, now_ns);
@@ -305,14 +305,14 @@ impl Observer {
         self.last = now;
     }
 
-    /// Returns the totals since [`Observer::begin`]; empty if it was not called.
+    /// Returns the totals since [`Observer::begin`]; empty totals if `begin` was not called.
     pub fn end(&mut self, now_ns: u64) -> Observed {
         let called_ns = clock::monotonic_ns();
         let mut observed = Observed::default();
         let Some(mut phase_start) = self.phase_start.take() else { return observed };
-        // Use the reading of the last row, which the caller has just requested. On a busy host, a
-        // new reading could contain megabytes of later I/O, and the totals would then exceed the
-        // sum of the rows.
+        // The reading of the last row is used, because the caller has just requested it. On a busy
+        // host, a new reading could contain megabytes of later I/O. The totals would then exceed
+        // the sum of the rows.
         let now = match self.last.at_ns > phase_start.reading.at_ns {
             true => self.last.clone(),
             false => {
@@ -556,7 +556,7 @@ mod tests {
             .filter(gauge)
             .map(|row| (row.phase, row.start_ns, row.start_ns + row.duration_ns))
             .collect();
-        // The last two readings are only microseconds apart.
+        // The last two readings are taken within microseconds.
         assert_eq!(
             spans,
             [

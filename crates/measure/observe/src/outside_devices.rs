@@ -9,11 +9,12 @@ use plimsoll_evidence::observed::{DeviceTotals, IoBytes, OtherDisks};
 use crate::device::{self, DeviceNumber};
 use crate::sysfs::{Sysfs, names_in};
 
-/// Outside devices whose I/O also appears in the counters of the target's devices, and other disks.
+/// Devices outside the target's stack: those whose I/O also appears in the counters of the target's
+/// devices, and other disks.
 #[derive(Clone, Debug, Default)]
 pub struct OutsideDevices {
-    /// A device of the stack, an outside device directly above it, and the number of devices that
-    /// share the outside device's I/O.
+    /// Pairs of a device of the stack and an outside device directly above it, with the number of
+    /// devices that share the outside device's I/O.
     beside: Vec<(DeviceNumber, DeviceNumber, u64)>,
     /// Disks that do not store the target, each with a flag that is true if the disk is in memory.
     other_disks: Vec<(DeviceNumber, bool)>,
@@ -46,8 +47,8 @@ impl OutsideDevices {
         found
     }
 
-    /// Starts counting. The caller must have read the target's devices before: outside I/O is
-    /// subtracted from their I/O, so it must not be counted for a longer time.
+    /// Starts counting. The caller must have read the target's devices before. Outside I/O is
+    /// subtracted from their I/O, so it must not be counted over a longer period.
     pub fn begin(&mut self) {
         let other_disks = self.other_disks.iter().map(|(number, _)| *number);
         self.before = read(self.beside().chain(other_disks));
@@ -73,7 +74,7 @@ impl OutsideDevices {
         sum
     }
 
-    /// Adds to the totals of a device the I/O that came from outside devices until the last sample.
+    /// Adds the I/O that came from outside devices until the last sample to the totals of a device.
     pub fn note(&self, number: DeviceNumber, totals: &mut DeviceTotals) {
         let beside = self.beside.iter().filter(|(below, ..)| *below == number);
         let sum = beside.fold(IoBytes::default(), |sum, (_, above, shared)| {
@@ -108,7 +109,7 @@ fn read(numbers: impl Iterator<Item = DeviceNumber>) -> BTreeMap<DeviceNumber, I
     numbers.filter_map(read).collect()
 }
 
-/// Returns the devices directly above a device: its holders and its partitions.
+/// Returns the devices directly above a device, which are its holders and its partitions.
 fn above(sysfs: &Sysfs, number: DeviceNumber) -> Vec<DeviceNumber> {
     let directory = sysfs.directory(number);
     let holders = names_in(&directory.join("holders"));

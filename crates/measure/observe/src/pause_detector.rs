@@ -21,12 +21,12 @@ use crate::host;
 
 /// Interval between clock checks.
 const PERIOD_NS: u64 = 50_000_000;
-/// Shorter pauses are not reported individually, because a busy host has many of them.
+/// Minimum duration of a pause that is reported individually. A busy host has many shorter pauses.
 const PAUSE_NS_MIN: u64 = 1_000_000_000;
-/// Minimum duration of short stops. They are reported if their sum reaches the minimum duration of
-/// a pause.
+/// Minimum duration of a short stop. Short stops are reported together if their sum reaches the
+/// minimum duration of a pause.
 const SHORT_NS_MIN: u64 = 200_000_000;
-/// Minimum duration of a suspension. Shorter ones may be rounding errors between two clock
+/// Minimum duration of a suspension. Shorter times may be rounding errors between two clock
 /// readings.
 const SUSPENDED_NS_MIN: u64 = 100_000_000;
 /// Interval at which the counters of stolen and throttled time are read. Reading them is slower
@@ -70,7 +70,7 @@ struct ClockReading {
     waited_ns: Option<u64>,
 }
 
-/// Counters that are read less often.
+/// Counters that are read less often than the clocks.
 struct Counters {
     at_ns: u64,
     cpu: Option<CpuReading>,
@@ -82,12 +82,12 @@ struct LateWakeUp {
     late_ns: u64,
     /// CPU time of the whole process during the pause.
     ran_ns: u64,
-    /// CPU time that the process may have used just before and after the actual pause.
+    /// Maximum CPU time that the process may have used just before and just after the actual pause.
     ran_aside_ns: u64,
     /// Time for which the thread was runnable without a CPU, or its CPU was stolen or throttled;
     /// `None` if unknown.
     withheld_ns: Option<u64>,
-    /// True if SIGCONT arrived.
+    /// True if SIGCONT arrived during the pause.
     continued: bool,
 }
 
@@ -109,7 +109,7 @@ impl PauseDetector {
         Some(Self { watching: Some((stop, thread)), continued })
     }
 
-    /// Stops the detector. `None` if the thread did not end normally.
+    /// Stops the detector. Returns `None` if its thread did not end normally.
     pub(crate) fn end(mut self) -> Option<Pauses> {
         let (stop, thread) = self.watching.take()?;
         drop(stop);
@@ -118,8 +118,8 @@ impl PauseDetector {
 }
 
 impl Pauses {
-    /// Removes pauses that ended before `from_ns`. If a pause includes this time, removes its
-    /// earlier part.
+    /// Removes pauses that ended before `from_ns`. If a pause includes this time, removes the part
+    /// of the pause before it.
     pub(crate) fn since(mut self, from_ns: u64) -> Self {
         self.pauses.retain_mut(|pause| {
             let end_ns = pause.at_ns.saturating_add(pause.duration_ns);
@@ -192,8 +192,8 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
         }
         let late_ns = (now.monotonic_ns - last.monotonic_ns).saturating_sub(PERIOD_NS);
         if late_ns >= SHORT_NS_MIN {
-            // The kernel may deliver the signal to any thread, and that thread may run later than
-            // this one.
+            // The kernel may deliver the signal to any thread. That thread may run later than this
+            // thread.
             std::thread::sleep(Duration::from_nanos(PERIOD_NS));
             let fresh = Counters::now();
             let late = LateWakeUp {
@@ -222,7 +222,7 @@ impl LateWakeUp {
         Pause { at_ns, duration_ns, kind, withheld_ns: self.withheld_ns }
     }
 
-    /// Returns the kind of the pause, and the time that is attributed to this kind.
+    /// Returns the kind of the pause, and the part of the pause that is attributed to this kind.
     fn kind(self) -> (PauseKind, u64) {
         let withheld_ns = self.withheld_ns.unwrap_or(0).min(self.late_ns);
         let rest_ns = self.late_ns - withheld_ns;
@@ -293,7 +293,7 @@ impl Counters {
         }
         let waited_ns = now.waited_ns?.saturating_sub(last.waited_ns?);
         let stolen_ns = cpu.stolen_ns_since(before.cpu.as_ref()?);
-        // If there is no counter, no quota is readable, because version 2 always has the counter.
+        // Version 2 always has this counter. If it is missing, no quota can be read.
         let throttled_ns = match (self.throttled_ns, before.throttled_ns) {
             (Some(now), Some(then)) => now.saturating_sub(then),
             _ => 0,
@@ -307,8 +307,8 @@ fn is_virtual() -> bool {
     may_be_virtual(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// Checks the processor flag. Processors other than x86 do not have this flag, so such a machine
-/// may be virtual.
+/// Checks the processor flag. Only x86 processors have this flag, so any other machine may be
+/// virtual.
 fn may_be_virtual(cpuinfo: &str) -> bool {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     flags.is_none_or(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(kind(3, 0, Some(5 * S / 2), false), PauseKind::Busy);
         // Other threads of the process ran.
         assert_eq!(kind(3, 2, Some(0), false), PauseKind::Busy);
-        // Mixed causes, or no counters.
+        // The pause has several causes, or there are no counters.
         assert_eq!(kind(5, 0, Some(3 * S), false), PauseKind::Unknown);
         assert_eq!(kind(3, 0, None, false), PauseKind::Unknown);
         assert_eq!(kind(3, 0, None, true), PauseKind::Signalled);

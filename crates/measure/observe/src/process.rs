@@ -15,7 +15,7 @@ pub struct ProcessReading {
     storage_cancelled_bytes: Option<u64>,
     resident_bytes_max: Option<u64>,
     major_faults: Option<u64>,
-    /// Number of voluntary and of involuntary context switches of all live threads.
+    /// Numbers of voluntary and involuntary context switches of all live threads.
     switches: Option<(u64, u64)>,
     /// CPU time of each thread.
     threads_ns: BTreeMap<i32, u64>,
@@ -59,7 +59,7 @@ impl ProcessReading {
         })
     }
 
-    /// Returns the largest CPU time of a single thread between two readings.
+    /// Returns the CPU time that the busiest thread used between two readings.
     pub fn busiest_thread_ns_since(&self, before: &Self) -> Option<u64> {
         let rise = |(tid, now): (&i32, &u64)| {
             now.saturating_sub(before.threads_ns.get(tid).copied().unwrap_or(0))

@@ -7,7 +7,7 @@ use plimsoll_evidence::observed::Raid;
 
 use crate::device::DeviceNumber;
 
-/// Returns the RAIDs among these devices.
+/// Returns the software RAIDs among these devices, with their state.
 pub fn find(devices: impl Iterator<Item = DeviceNumber>) -> Vec<Raid> {
     devices.filter_map(|number| read(&number.name()?)).collect()
 }
@@ -27,7 +27,7 @@ fn read(name: &str) -> Option<Raid> {
     })
 }
 
-/// Returns the worse of two readings for each RAID.
+/// Returns the worse of the two states of each RAID at two readings.
 pub fn worse(before: &[Raid], after: &[Raid]) -> Vec<Raid> {
     after
         .iter()

@@ -13,10 +13,10 @@ use procfs::process::{FDTarget, Process, all_processes};
 
 use crate::local;
 
-/// Maximum length of a chain of servers that relay requests.
+/// Maximum number of servers in a chain in which each relays requests to the next.
 const CHAIN_MAX: usize = 16;
 
-/// End of a TCP connection, or a listening socket.
+/// This host's end of a TCP connection, or a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     local: SocketAddr,
@@ -29,18 +29,18 @@ struct Row {
 #[derive(Clone, Debug, Default)]
 struct HostSnapshot {
     rows: Vec<Row>,
-    /// For each socket inode: the processes that have the socket open.
+    /// Processes that have a socket open, with the socket's inode as key.
     owners: BTreeMap<u64, Vec<i32>>,
     children: BTreeMap<i32, Vec<i32>>,
     /// Processes that serve FUSE, with the connection number if the kernel reports it (Linux 6.16).
     fuse: Vec<(i32, Option<u32>)>,
     /// True if the files of a process could not be listed.
     hidden: bool,
-    /// For each local socket: its peer.
+    /// Peer of each local socket.
     peers: BTreeMap<u64, u64>,
 }
 
-/// Server of a target.
+/// A server of the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct DetectedServer {
     serves: String,
@@ -49,7 +49,7 @@ struct DetectedServer {
     relays: bool,
     /// True if the server's processes are visible.
     is_visible: bool,
-    /// Number of connections from other clients.
+    /// Number of connections from clients other than this process.
     others: u64,
     /// Processes at the other ends of the server's local sockets.
     beside: BTreeSet<i32>,
@@ -91,7 +91,7 @@ impl ServerWatch {
         });
         let mut found = world.of_connections(&rows);
         for address in &sought.addresses {
-            // If there is no connection, only the address can identify the server.
+            // Without a connection, only the address can identify the server.
             if !rows.iter().any(|row| row.remote == Some(plain(*address))) {
                 let local = address.ip().to_canonical().is_loopback().then_some(true);
                 found.push(DetectedServer {
@@ -107,15 +107,15 @@ impl ServerWatch {
             row.remote.is_some_and(|to| sought.kernel_addresses.contains(&plain(to).ip()))
         });
         found.extend(world.of_connections(&held));
-        // If a process opened a connection for the kernel (iscsid), only the address can identify
-        // the server.
+        // If a process such as iscsid opened the connection for the kernel, only the address can
+        // identify the server.
         let by_address = sought.kernel_addresses.iter().filter(|address| {
             !held.iter().any(|row| row.remote.is_some_and(|to| plain(to).ip() == **address))
         });
         found.extend(by_address.filter_map(|address| world.of_address(*address)));
         if sought.nbd {
             // The kernel does not report which of its connections belongs to this mount, so a
-            // server is recognised by its name.
+            // server is recognised by its process name.
             let near = world.of_connections(&world.rows_of_kernel());
             let serves = |found: &DetectedServer| {
                 found.processes.iter().any(|pid| named(*pid).contains("nbd"))
@@ -194,8 +194,8 @@ impl HostSnapshot {
             let Ok(stat) = process.stat() else { continue };
             world.children.entry(stat.ppid).or_default().push(process.pid);
             let space = fs::read_link(format!("/proc/{}/ns/net", process.pid)).ok();
-            // If the namespace is not readable, only the connections in the namespace of this
-            // process are listed.
+            // If a process's namespace is not readable, only the connections in the namespace of
+            // this process are listed.
             let own = process.pid as u32 == std::process::id();
             if (own || space.is_some()) && spaces.insert(space) {
                 let (four, six) = (process.tcp(), process.tcp6());
@@ -225,7 +225,7 @@ impl HostSnapshot {
         }
     }
 
-    /// Returns the connections that these processes have open.
+    /// Returns the open connections of these processes.
     fn rows_of(&self, pids: &[i32]) -> Vec<Row> {
         let held = |row: &&Row| {
             let owners = self.owners.get(&row.inode);
@@ -234,8 +234,8 @@ impl HostSnapshot {
         self.rows.iter().filter(|row| row.remote.is_some()).filter(held).copied().collect()
     }
 
-    /// Returns the connections of the kernel, which no process has open. Empty if some processes
-    /// are not visible.
+    /// Returns the kernel's connections, which no process has open. Returns an empty list if some
+    /// processes are not visible.
     fn rows_of_kernel(&self) -> Vec<Row> {
         let held = |row: &&Row| self.owners.contains_key(&row.inode);
         let rows = self.rows.iter().filter(|row| row.remote.is_some() && row.inode != 0);
@@ -267,8 +267,8 @@ impl HostSnapshot {
 
     fn of_connection(&self, row: &Row, remote: SocketAddr) -> DetectedServer {
         let mut found = DetectedServer { serves: remote.to_string(), ..DetectedServer::default() };
-        // At the other end of a local connection, the remote address is the address of this end,
-        // even if the address of the server was translated.
+        // The socket at the other end of a local connection has the address of this end as its
+        // remote address. This is true even if the address of the server was translated.
         let ends: Vec<&Row> = self
             .rows
             .iter()
@@ -327,7 +327,7 @@ impl HostSnapshot {
         found
     }
 
-    /// Adds processes that the server started, and processes to which it relays requests.
+    /// Adds processes that a server started, and processes to which a server relays requests.
     fn follow(&self, found: &mut DetectedServer) {
         self.follow_connections(found);
         let own = i32::try_from(std::process::id()).unwrap_or(0);

@@ -13,7 +13,8 @@ use crate::device::{self, DeviceNumber};
 use crate::mount;
 use crate::sysfs::Sysfs;
 
-/// Maximum depth of the search, in case links form a cycle. Real stacks have fewer levels.
+/// Maximum depth of the search, in case links form a cycle. Real stacks have fewer levels than
+/// this.
 const DEPTH_MAX: usize = 32;
 
 /// Block device in a stack.
@@ -22,7 +23,7 @@ pub struct Layer {
     pub number: DeviceNumber,
     /// Description.
     pub device: Device,
-    /// True if the path is directly on this device.
+    /// True if the path is directly on this device, without other devices between them.
     pub top: bool,
 }
 
@@ -41,9 +42,9 @@ pub struct BackingFile {
 /// Storage stack of a path.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
-    /// Block devices without duplicates, from the upper to the lower ones.
+    /// Block devices without duplicates, from top to bottom.
     pub layers: Vec<Layer>,
-    /// Underlying file systems of the path's file system, from the upper to the lower ones.
+    /// File systems below the path's file system, from top to bottom.
     pub below: Vec<Mount>,
     /// Backing files of loop devices.
     pub backing: Vec<BackingFile>,
@@ -110,7 +111,7 @@ fn follow_path(
     }
 }
 
-/// Follows a device to its lower devices, level by level, so that upper devices are first in the
+/// Follows a device to its lower devices, level by level. Upper devices therefore come first in the
 /// list.
 fn follow(
     stack: &mut Stack,
@@ -176,9 +177,9 @@ pub fn of_tree(sysfs: &Sysfs, top: DeviceNumber) -> Vec<Layer> {
     layers
 }
 
-/// Locates the backing file of a loop device. The reported name may have been deleted, may belong
-/// to another mount namespace, or may now refer to another file. The kernel reports the file only
-/// to root (`LOOP_GET_STATUS64`).
+/// Locates the backing file of a loop device. The file with the reported name may have been
+/// deleted, may be in another mount namespace, or may have been replaced by another file. The
+/// kernel reports the file only to root (`LOOP_GET_STATUS64`).
 fn locate(device: &str, named: &Path) -> (PathBuf, bool) {
     let status = plimsoll_sys::loops::status(Path::new(&format!("/dev/{device}"))).ok();
     let found = std::fs::metadata(named).ok();

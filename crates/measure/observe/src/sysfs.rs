@@ -1,4 +1,4 @@
-//! Reads the kernel's device tree, `/sys`, or for tests a copy of another host's tree (kernel:
+//! Reads the kernel's device tree `/sys`. Tests read a copy of another host's tree instead (kernel:
 //! Documentation/admin-guide/sysfs-rules.rst, Documentation/ABI/stable/sysfs-block).
 
 use std::fs;
@@ -26,7 +26,7 @@ impl DeviceNumber {
         Ok(Self::of_raw(raw))
     }
 
-    /// Converts a number from `stat`.
+    /// Converts a device number from `stat`.
     pub fn of_raw(raw: u64) -> Self {
         Self { major: rustix::fs::major(raw), minor: rustix::fs::minor(raw) }
     }
@@ -67,8 +67,8 @@ impl Sysfs {
         self.place(&format!("dev/block/{}:{}", number.major, number.minor))
     }
 
-    /// Returns the kernel name of a device, such as `nvme0n1p1`. `None` if it is not a block device
-    /// (network and memory file systems, Btrfs's own numbers).
+    /// Returns the kernel name of a device, such as `nvme0n1p1`. `None` if the number is not that
+    /// of a block device. This is the case for network and memory file systems, and for Btrfs.
     #[must_use]
     pub fn name(&self, number: DeviceNumber) -> Option<String> {
         let target = fs::read_link(self.directory(number)).ok()?;

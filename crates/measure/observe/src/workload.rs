@@ -1,11 +1,12 @@
-//! Adds the access profile of the running load to the series: the working set so far, and the
-//! random share of recent operations.
+//! Adds rows with the access profile of the running load to the series: its working set so far, and
+//! the random share of its recent operations.
 
 use plimsoll_evidence::series::{Data, Row};
 
 use crate::access_profile::{AccessCounts, LiveAccess};
 
-/// Sampling interval. A sample reads the bitmaps of all driving threads, at most 512 KiB each.
+/// Sampling interval. A sample reads the bitmaps of all driving threads. The bitmaps of a thread
+/// have at most 512 KiB.
 const EVERY_NS: u64 = 1_000_000_000;
 
 /// Samples the profilers of a load's threads.
@@ -31,7 +32,7 @@ impl WorkloadWatch {
     /// Appends rows if the sampling interval has passed.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         let (start_ns, duration_ns) = (self.looked_ns, now_ns.saturating_sub(self.looked_ns));
-        // A sample may be slightly early.
+        // A sample may be taken slightly early.
         if duration_ns < EVERY_NS / 10 * 9 {
             return;
         }

@@ -1,8 +1,8 @@
 //! Collects the snapshots of all threads, adds them to totals and produces one row per interval.
 //!
 //! A row is complete when every thread has reported its part of the interval. A blocked thread
-//! delays rows by at most [`PENDING_MAX`] intervals; its later snapshots become supplements to
-//! these rows. The memory is therefore limited, and no snapshot is lost.
+//! delays rows by at most [`PENDING_MAX`] intervals. If its snapshots arrive after that, they
+//! become supplements to these rows. The memory is therefore limited, and no snapshot is lost.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::totals::OperationTotals;
 /// Maximum number of intervals that are not complete yet.
 const PENDING_MAX: usize = 8;
 
-/// Totals and histograms of one class over a period.
+/// Totals and histograms of one class of operations over a period.
 #[derive(Clone, Debug, Default)]
 pub struct ClassRecord {
     /// Exact sums.
@@ -52,23 +52,23 @@ impl ClassRecord {
 pub struct Interval {
     /// Number of the interval; negative during the warm-up.
     pub number: i64,
-    /// True if the interval is completely or partly after the stop.
+    /// True if at least a part of the interval is after the stop.
     pub drain: bool,
     /// True if this is a supplement to an earlier row with the same number.
     pub supplement: bool,
     /// By class.
     pub classes: Vec<ClassRecord>,
-    /// For each class: operations that completed before the stop.
+    /// Operations of each class that completed before the stop.
     pub within: Vec<OperationTotals>,
-    /// For each class: operations that completed after the stop, or never.
+    /// Operations of each class that completed after the stop, or never completed.
     pub drained: Vec<OperationTotals>,
 }
 
 /// Totals of one group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupTotals {
-    /// Records for each client and class (`client × classes + class`), for the measurement only.
-    /// Empty if clients are not recorded separately.
+    /// Records of the measurement for each client and class; the index is `client × classes +
+    /// class`. Empty if clients are not recorded separately.
     pub cells: Vec<ClassRecord>,
     /// The generator's own lateness ([`WaitKind::Own`]).
     pub own: WaitTotals,
@@ -86,17 +86,17 @@ pub struct Collector {
     classes: usize,
     pending: BTreeMap<i64, Interval>,
     spare: Vec<Interval>,
-    /// For each group: it has reported all intervals before this number.
+    /// Number of the first interval that each group has not reported completely.
     reached: Vec<i64>,
     emitted_below: i64,
-    /// For each class: totals of measurement and drain.
+    /// Totals of each class over the measurement and the drain.
     pub totals: Vec<ClassRecord>,
-    /// For each class: operations that completed during the measurement. Rates are computed from
-    /// them.
+    /// Operations of each class that completed during the measurement. Rates are computed from
+    /// these operations.
     pub window: Vec<OperationTotals>,
-    /// For each class: operations that completed after the stop, or never.
+    /// Operations of each class that completed after the stop, or never completed.
     pub drained: Vec<OperationTotals>,
-    /// For each class: totals before the measurement.
+    /// Totals of each class before the measurement.
     pub warm_up: Vec<OperationTotals>,
     /// By group.
     pub groups: Vec<GroupTotals>,
@@ -131,7 +131,7 @@ impl Collector {
         self.reached.iter().all(|reached| *reached == i64::MAX)
     }
 
-    /// Produces the rows that are not complete yet.
+    /// Produces the remaining rows, although they are not complete yet.
     pub fn finish(&mut self, each: &mut dyn FnMut(&Interval)) {
         self.flush(i64::MAX, each);
     }

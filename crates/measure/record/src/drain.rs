@@ -1,13 +1,13 @@
 //! Timeouts for operations that do not complete, during a phase and at its end.
 //!
 //! The policy is the same for every driver. An operation in flight at the end of the measurement
-//! counts with its full latency. An operation of an open loop that was due before the end also
-//! counts with its full latency. A stall at the end therefore has the same weight as a stall in the
-//! middle. Rates exclude these operations, because they completed later. An operation that has not
+//! counts with its full latency. The same applies to an operation of an open loop that was due
+//! before the end. A stall at the end therefore has the same weight as a stall in the middle. Rates
+//! exclude these operations, because they complete after the measurement. An operation that has not
 //! completed at the end of the drain is *abandoned*: it is counted, and its waiting time is
 //! recorded as a lower bound of its latency.
 //!
-//! | what does not complete | timeout |
+//! | operation that does not complete | timeout |
 //! |---|---|
 //! | any operation | the plan's `target.outage_max`; then the run fails |
 //! | a single operation during a phase, while others complete | [`one_max_ns`]; then the run fails |
@@ -15,27 +15,27 @@
 
 /// Timeout of operations in flight after the stop. Linux aborts a request to a SCSI disk after 180
 /// s (six tries of 30 s, `SD_TIMEOUT` and `SD_MAX_RETRIES`), and a request to an NVMe device after
-/// this time or earlier. The S3 client of this workspace aborts after 60 s. An operation that is
-/// outstanding for longer than 180 s is unlikely to complete.
+/// this time or earlier. The S3 client of this workspace aborts after 60 s. An operation that has
+/// been outstanding for more than 180 s is unlikely to complete.
 pub const IN_FLIGHT_NS: u64 = 180_000_000_000;
 
 /// Time after the stop during which operations of an open loop that were due before the stop are
 /// still started. The mail store also uses [`plimsoll_workload::step::BACKLOG_NS`].
 pub const BACKLOG_NS: u64 = plimsoll_workload::step::BACKLOG_NS;
 
-/// The start or end of a phase is set this long in advance, so that every thread can read it in
+/// Time by which the start or end of a phase is set in advance, so that every thread can read it in
 /// time. Threads check it after each completion, before they record the completion, and a store is
 /// visible to other processors within a microsecond.
 pub const AHEAD_NS: u64 = 1_000_000;
 
 /// Returns the timeout of a single operation while other operations complete. It is the larger of
-/// two timeouts: the timeout at the end of a phase, and the timeout of an outage.
+/// the timeout at the end of a phase and the timeout of an outage.
 #[must_use]
 pub fn one_max_ns(outage_max_ns: u64) -> u64 {
     outage_max_ns.max(IN_FLIGHT_NS)
 }
 
-/// Tracks the operation that has been in flight for longest.
+/// Tracks the operation that has been in flight for the longest time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OldestOperation {
     too_old_since_ns: Option<u64>,
@@ -53,8 +53,8 @@ impl OldestOperation {
     }
 }
 
-/// Additional time without a completion that is required after an outage was detected. In this
-/// time, completions that were queued while the process was stopped are processed.
+/// Additional time without a completion that must pass after an outage was detected. In this time,
+/// completions that were queued while the process was stopped are processed.
 const CONFIRMATION_NS: u64 = 500_000_000;
 
 /// Tracks the time without any completion.
@@ -71,16 +71,16 @@ impl Silence {
         Self { since_ns: now_ns, too_long_at_ns: None }
     }
 
-    /// Returns the time of the last completion, or the last time at which no operation was
-    /// outstanding.
+    /// Returns the later of two times: the last completion, and the last moment at which no
+    /// operation was outstanding.
     #[must_use]
     pub fn since_ns(&self) -> u64 {
         self.since_ns
     }
 
-    /// Returns true if no operation has completed for `outage_max_ns`, and for half a second after
-    /// this was detected. If the process was stopped, its queued completions are processed in this
-    /// half second, and show that the target did not cause the silence.
+    /// Returns true if no operation has completed for `outage_max_ns`, and then for another half
+    /// second. If the process was stopped, its queued completions are processed in this half
+    /// second. They show that the target did not cause the silence.
     pub fn is_outage(&mut self, now_ns: u64, outage_max_ns: u64) -> bool {
         if now_ns.saturating_sub(self.since_ns) < outage_max_ns {
             return false;

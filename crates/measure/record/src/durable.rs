@@ -1,24 +1,24 @@
 //! Writes that wait for a flush. A write is durable after a flush of its file that began after the
-//! write completed. All writes that a flush makes durable wait for the end of the flush.
+//! write completed. Each write that a flush makes durable waits for the end of this flush.
 //!
 //! A driver reports each write and flush of its clients. No memory is allocated while a client has
 //! at most [`PENDING_MAX`] waiting writes.
 
 /// Maximum number of individual waiting writes of a client. Further writes to a file are merged
-/// with the oldest waiting write to this file. This can only increase their recorded latency.
+/// with the oldest waiting write to this file. The merge can only increase their recorded latency.
 pub const PENDING_MAX: usize = 16_384;
 
-/// One or several completed writes that are not durable yet.
+/// One or more completed writes that are not durable yet.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     file: u32,
     count: u32,
-    /// Number of the last of these writes, counted over all writes of the client.
+    /// Sequence number of the last of these writes, among all writes of the client.
     number: u64,
     at: WriteTimes,
 }
 
-/// Writes of one client.
+/// Waiting writes of one client.
 #[derive(Clone, Debug, Default)]
 struct Client {
     written: u64,
@@ -37,8 +37,8 @@ pub struct WriteTimes {
 }
 
 impl WriteTimes {
-    /// Returns the times without the delay that the flush schedule causes. This is the time from
-    /// the write's completion to `due_ns`.
+    /// Returns the times without the delay from the flush schedule. This delay is the time from the
+    /// write's completion to `due_ns`.
     fn without_schedule_delay(self, due_ns: u64) -> Self {
         let held_ns = due_ns.saturating_sub(self.completed_ns);
         Self {
@@ -49,18 +49,18 @@ impl WriteTimes {
     }
 }
 
-/// Writes of each client that wait for a flush.
+/// Waiting writes of all clients.
 #[derive(Clone, Debug, Default)]
 pub struct DurableWrites {
     clients: Vec<Client>,
-    /// For each slot: number of the client's writes that had completed when the flush in this slot
-    /// began.
+    /// Number of the client's writes that had completed when the flush in a slot began, for each
+    /// slot.
     covered: Vec<u64>,
 }
 
 impl DurableWrites {
-    /// Creates the table for this number of clients and of slots, with space for `each` waiting
-    /// writes per client.
+    /// Creates the table for these numbers of clients and slots, with space for `each` waiting
+    /// writes of each client.
     #[must_use]
     pub fn new(clients: usize, slots: usize, each: usize) -> Self {
         let client = || Client { written: 0, pending: Vec::with_capacity(each.min(PENDING_MAX)) };
@@ -96,9 +96,9 @@ impl DurableWrites {
         }
     }
 
-    /// Removes each write that the flush of `file` in `slot` made durable, and passes it to `each`.
-    /// If the flush was scheduled, it was due at `due_ns`; the target did not cause the wait until
-    /// this time.
+    /// Removes each write that the flush of `file` in `slot` made durable, and passes the write to
+    /// `each`. A scheduled flush was due at `due_ns`. The target did not cause the wait until this
+    /// time.
     #[inline]
     pub fn flushed(
         &mut self,
@@ -119,7 +119,7 @@ impl DurableWrites {
         });
     }
 
-    /// Removes each write that still waits, and passes it to `each`.
+    /// Removes each write that is still waiting, and passes it to `each`.
     pub fn left(&mut self, each: &mut dyn FnMut(u32, WriteTimes)) {
         for (number, client) in (0u32..).zip(&mut self.clients) {
             for pending in client.pending.drain(..) {

@@ -26,7 +26,7 @@ pub fn count(counters: &mut BTreeMap<String, u64>, name: &str, lag: &Lag) {
     }
 }
 
-/// Waits of operations over a period, with their histogram.
+/// Waits of operations over a period, and the histogram of these waits.
 #[derive(Clone, Debug, Default)]
 pub struct WaitTotals {
     /// Exact sums.
@@ -36,13 +36,13 @@ pub struct WaitTotals {
 }
 
 impl WaitTotals {
-    /// Adds waits, but not their histogram.
+    /// Adds the sums of other waits, but not their histogram.
     pub fn add(&mut self, waits: &Waits) {
         self.waits.add(waits);
         self.times.note_max(waits.ns_max);
     }
 
-    /// Adds waits of other threads.
+    /// Adds the waits of other threads, with their histogram.
     pub fn merge(&mut self, other: &Self) {
         self.waits.add(&other.waits);
         self.times.merge(&other.times);
@@ -68,8 +68,8 @@ impl WaitTotals {
     }
 }
 
-/// Figures about the threads of a stateful workload in the measured phase: the delays of I/Os in
-/// the threads, and the resources that the threads used.
+/// Delays of I/Os in the threads of a stateful workload, and the resources that these threads used,
+/// in the measured phase.
 #[derive(Clone, Debug, Default)]
 pub struct GeneratorFigures {
     waits: WaitTotals,
@@ -77,8 +77,8 @@ pub struct GeneratorFigures {
 }
 
 impl GeneratorFigures {
-    /// Adds a thread's interval. If it has a histogram, the histogram is appended to `intervals`.
-    /// It begins at `start_ns`, counted from the start of the run.
+    /// Adds a thread's interval. If the interval has a histogram, it is appended to `intervals`,
+    /// with the start time `start_ns` since the start of the run.
     pub fn take(
         &mut self,
         snapshot: &IntervalSnapshot,
@@ -103,7 +103,7 @@ impl GeneratorFigures {
         self.waits.lag()
     }
 
-    /// Returns the threads, completed with the resources that they used.
+    /// Returns the figures about the threads, including the resources that they used.
     pub fn threads(&self, threads: Vec<GeneratorThread>) -> Vec<GeneratorThread> {
         let used = |number: u32| self.used.get(&number).cloned().unwrap_or_default();
         let with = |(number, thread): (u32, GeneratorThread)| {

@@ -6,11 +6,11 @@
 //! `sigfig = 3` and lowest value 1, which has the same layout. Values are recorded without scaling,
 //! and packing for the bundle loses no information.
 //!
-//! A thread may have hundreds of histograms. Each operation adds to one or two of them, rarely to
-//! adjacent buckets. The histograms share one table, which is emptied and reused. A count is added
-//! a few operations after its cache line was prefetched. Counts are usually small, so each bucket
-//! has two bytes, and a second table counts overflows. Memory of buckets without counts is not
-//! used.
+//! A thread may have hundreds of histograms. Each operation adds to one or two histograms, and
+//! successive operations rarely use adjacent buckets. The histograms share one table, which is
+//! emptied and reused. Its cache line is prefetched first, and the count is added a few operations
+//! later. Counts are usually small, so each bucket has two bytes, and a second table counts
+//! overflows. Memory of buckets without counts is not used.
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::latency::{self, LATENCY_NS_MAX, Packed};
@@ -24,7 +24,7 @@ const LAST: u64 = (LATENCY_NS_MAX + 1).next_power_of_two() - 1;
 pub const BUCKETS: usize = index_of(LAST) + 1;
 /// Number of counts that can wait for their cache lines.
 const WAITING: usize = 8;
-/// Range of used buckets, for an empty histogram.
+/// Value of the range of used buckets for an empty histogram.
 const EMPTY: (usize, usize) = (BUCKETS, 0);
 
 /// Number of significant bits of a value.
@@ -89,10 +89,10 @@ pub enum WaitKind {
 #[derive(Debug)]
 pub struct HistogramTable {
     counts: Large<u16>,
-    /// Number of overflows of each count.
+    /// Number of times that each count has overflowed.
     carries: Large<u16>,
     has_carries: bool,
-    /// For each histogram: the range of used buckets.
+    /// Range of used buckets of each histogram.
     ranges: Vec<(usize, usize)>,
     waiting: [usize; WAITING],
     turn: usize,
@@ -105,8 +105,8 @@ impl HistogramTable {
         Self::in_pages(classes, Large::zeros)
     }
 
-    /// Creates empty histograms in small pages, for tables that are used in turn, or in which most
-    /// buckets remain unused.
+    /// Creates empty histograms in small pages. Suitable for tables that are used in turn, or in
+    /// which most buckets remain unused.
     #[must_use]
     pub fn sparse(classes: usize) -> Self {
         Self::in_pages(classes, Large::sparse_zeros)
@@ -166,7 +166,7 @@ impl HistogramTable {
         self.carries[at] = self.carries[at].saturating_add(1);
     }
 
-    /// Adds the counts that wait for their cache lines.
+    /// Adds the counts that still wait for their cache lines.
     fn settle(&mut self) {
         let unused = self.ranges.len() * BUCKETS;
         for ready in std::mem::replace(&mut self.waiting, [unused; WAITING]) {
@@ -176,7 +176,7 @@ impl HistogramTable {
 
     fn take_count(&mut self, histogram: usize, bucket: usize) -> u64 {
         let (first, end) = self.ranges[histogram];
-        // Memory that was never written is not read either.
+        // Memory that was never written is not read.
         if !(first..end).contains(&bucket) {
             return 0;
         }
@@ -190,8 +190,8 @@ impl HistogramTable {
         (u64::from(carries) << u16::BITS) + u64::from(count)
     }
 
-    /// Removes the counts of `N` histograms. Passes each used bucket to `each` in ascending order,
-    /// with its counts.
+    /// Removes the counts of `N` histograms. Calls `each` for every used bucket in ascending order,
+    /// with the bucket's counts.
     fn take_each<const N: usize>(&mut self, from: usize, each: &mut dyn FnMut(usize, [u64; N])) {
         self.settle();
         let ranges = &self.ranges[from..from + N];
@@ -206,7 +206,7 @@ impl HistogramTable {
         self.ranges[from..from + N].fill(EMPTY);
     }
 
-    /// Removes the counts of a class. Passes each used bucket to `each` in ascending order, with
+    /// Removes the counts of a class. Calls `each` for every used bucket in ascending order, with
     /// its number of latencies and its number of service times.
     pub fn take(&mut self, class: usize, each: &mut dyn FnMut(usize, u64, u64)) {
         self.take_each(3 * class, &mut |bucket, [same, latency, service]| {
@@ -214,8 +214,8 @@ impl HistogramTable {
         });
     }
 
-    /// Removes the counts of one kind of wait. Passes each used bucket to `each` in ascending
-    /// order, with its count.
+    /// Removes the counts of one kind of wait. Calls `each` for every used bucket in ascending
+    /// order, with the bucket's count.
     pub fn take_waits(&mut self, kind: WaitKind, each: &mut dyn FnMut(usize, u64)) {
         self.take_each(self.waits(kind), &mut |bucket, [count]| each(bucket, count));
     }
@@ -335,7 +335,7 @@ impl HistogramTotals {
         bucket.map(|bucket| (value_of(bucket + 1) - 1).min(self.max_ns))
     }
 
-    /// Adds other counts.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         for bucket in other.range.0..other.range.1 {
             self.add(bucket, other.counts[bucket]);

@@ -17,24 +17,26 @@ pub struct Progress {
     pub total_bytes: u64,
     /// Duration of the phase; 0 if it is not limited by time.
     pub total_ns: u64,
-    /// I/Os per second in the last interval; transactional I/Os if there are any.
+    /// I/Os per second in the last interval. If the workload has transactional I/Os, only these
+    /// count.
     pub rate_ops_per_s: f64,
     /// Bytes per second in the last interval.
     pub rate_bytes_per_s: f64,
-    /// Mean latency of the reads in the last interval, or of its writes if there are no reads.
+    /// Mean latency of the reads in the last interval, or of the writes if there were no reads.
     pub latency_ns_avg: Option<u64>,
 }
 
 /// Receives the progress of a run.
 pub trait Watcher {
     /// Returns the start time of a phase that drives the target and is ready at `ready_ns`. `None`
-    /// means: call again later. In a fleet, this delays the start until the last host is ready.
-    /// `run_start_ns` is the start of the run. All times are on the driver's clock.
+    /// means that the caller must call the function again later. In a fleet, this delays the start
+    /// until the last host is ready. `run_start_ns` is the start of the run. All times are on the
+    /// driver's clock.
     fn begins_at(&mut self, kind: PhaseKind, run_start_ns: u64, ready_ns: u64) -> Option<u64> {
         let _ = (kind, run_start_ns);
         Some(ready_ns)
     }
-    /// Returns who stopped the run and why, if it was not the operator of this host.
+    /// If somebody other than this host's operator stopped the run, returns who stopped it and why.
     fn stop_reason(&self) -> Option<String> {
         None
     }
@@ -46,7 +48,7 @@ pub trait Watcher {
     fn rows(&mut self, rows: &[Row]) {
         let _ = rows;
     }
-    /// Receives new histograms: one for each class and thread, at most every second.
+    /// Receives new histograms, one for each class and thread. It is called at most once a second.
     fn latencies(&mut self, intervals: &[Interval]) {
         let _ = intervals;
     }

@@ -1,8 +1,8 @@
 //! Records the operations of a thread that drives a stateful workload.
 //!
-//! Sums are sent in every interval. Histograms are sent less often in long runs, because 3,600
-//! histograms per class for one hour would not be useful. The thread packs the histograms, so it
-//! needs only one table.
+//! Sums are sent in every interval. In long runs, histograms are sent less often, because 3,600
+//! histograms of each class for one hour would not be useful. The thread packs the histograms, so
+//! it needs only one table.
 
 use plimsoll_sys::cpu::{CpuTime, thread_time};
 
@@ -13,7 +13,7 @@ use crate::totals::OperationTotals;
 /// Recorder for one thread.
 #[derive(Debug)]
 pub struct Recorder {
-    /// The current interval.
+    /// Records of the current interval.
     pub interval: IntervalRecorder,
     /// Processor time of the thread at the start of the interval.
     cpu: CpuTime,
@@ -38,8 +38,8 @@ impl Recorder {
         self.interval.snapshot.histogram_start_ns
     }
 
-    /// Returns the records and starts the next interval. If `all` is true, always includes
-    /// histograms.
+    /// Returns the records of the interval and starts the next interval. If `all` is true, the
+    /// records include histograms even if these are not due.
     pub fn take(&mut self, phase: u32, end_ns: u64, all: bool) -> IntervalSnapshot {
         let IntervalRecorder { snapshot, histograms } = &mut self.interval;
         let classes = snapshot.totals.len();

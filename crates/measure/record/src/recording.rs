@@ -25,11 +25,11 @@ const AGE_NS: u64 = 60_000_000_000;
 
 /// An error that ends a run.
 pub trait Failure {
-    /// Returns the kind of end.
+    /// Returns how this error makes the run end.
     fn end_kind(&self) -> EndKind;
-    /// Returns the message with hints.
+    /// Returns the error message with its hints.
     fn says(&self) -> String;
-    /// Returns true if the failure leaves a thread blocked in a call to the target.
+    /// Returns true if, because of the failure, a thread is still blocked in a call to the target.
     fn leaves_a_call(&self) -> bool;
 }
 
@@ -46,31 +46,31 @@ pub struct Recording {
     pub phases: Vec<Phase>,
     /// Totals of each class in the measured phase.
     pub classes: Vec<ClassTotals>,
-    /// Databases, or other instances of the workload.
+    /// Databases of the workload, or its other instances.
     pub instances: Vec<Instance>,
     /// Counters of the workload for the measured phase.
     pub counters: BTreeMap<String, u64>,
     /// Results of data checks.
     pub checks: Checks,
-    /// Events of the plan, as they happened.
+    /// Events of the plan, with the times at which they happened.
     pub events: Vec<EventRecord>,
     /// Rows that are not in the spool.
     pub series: Vec<Row>,
     /// Histograms that are not in the spool.
     pub intervals: Vec<Interval>,
-    /// Activity of the underlying system during the measurement.
+    /// Observed activity of the underlying system during the measurement.
     pub observed: Observed,
     /// Figures about the threads of a stateful workload during the measurement.
     pub generator: GeneratorFigures,
     /// True if a thread is blocked in a call to the target, so that further calls may also block.
     pub left_behind: bool,
-    /// Start of the oldest row that the driver still reads; `u64::MAX` if it reads none.
+    /// Start of the oldest row that the driver still reads; `u64::MAX` if it reads no rows.
     pub needed_from_ns: u64,
-    /// Number of rows, and of histograms, that were already reported to the watcher.
+    /// Numbers of rows and histograms that were already reported to the watcher.
     reported: (usize, usize),
     /// Optional file for older rows and histograms.
     spool: Option<Spool>,
-    /// If this number of rows is in memory, older rows are moved to the spool.
+    /// Number of rows in memory at which older rows are moved to the spool.
     spool_from: usize,
 }
 
@@ -134,8 +134,8 @@ impl Recording {
         }
     }
 
-    /// Ends a phase. A stop can precede the announced start of a phase. Such a phase then starts at
-    /// its end, and the earlier phases are shortened.
+    /// Ends a phase. A run can be stopped before the announced start of a phase. The start of this
+    /// phase is then set to its end, and earlier phases are shortened.
     pub fn finish(&mut self, phase: u32, driver_ns: u64, reached: bool, note: impl Into<String>) {
         let now_ns = self.since_start_ns(driver_ns);
         let Some((last, before)) =
@@ -184,8 +184,8 @@ impl Recording {
         };
         self.spool_from = BATCH_ROWS;
         if let Err(batch) = spool.push(batch) {
-            // The disk is slow. The next attempt is made when the number of rows has doubled,
-            // because each attempt moves all old rows.
+            // The disk is slow. Each attempt moves all old rows, so the next attempt is made only
+            // when the number of rows has doubled.
             self.prepend(batch);
             self.spool_from = 2 * self.series.len();
         }
@@ -260,8 +260,8 @@ impl Recording {
         }
     }
 
-    /// Adds one interval (start and length) of a class: adds its bytes to the phase, and adds a row
-    /// if operations were counted.
+    /// Adds one interval (start and length) of a class. Its bytes are added to the phase. A row is
+    /// added if operations were counted.
     pub(crate) fn add_row(
         &mut self,
         phase: u32,

@@ -15,7 +15,8 @@ use crate::totals::Waits;
 pub const LAG_TAG: &str = "generator.trace_lag";
 
 /// Time after the end of the replay during which due operations are still started. Operations that
-/// have not started by then are reported as never started, so a slow target cannot extend a replay.
+/// have not started by then are reported as never started. A slow target therefore cannot extend a
+/// replay.
 pub const BACKLOG_NS: u64 = 1_000_000_000;
 
 /// A trace to replay.
@@ -27,7 +28,7 @@ pub struct ReplayTrace {
     pub about: Replay,
 }
 
-/// Start delays of the operations in a replay.
+/// Start delays of a replay's operations.
 #[derive(Debug, Default)]
 pub struct Lags {
     /// Start delays of all operations.

@@ -20,7 +20,7 @@ pub struct Scribe {
     classes: Vec<Class>,
     interval_ns: u64,
     histogram_ns: u64,
-    /// For each class: latencies and service times since the last histograms.
+    /// Latencies and service times of each class since the last histograms.
     open: Vec<(HistogramTotals, HistogramTotals)>,
     open_from_ns: Option<u64>,
     open_to_ns: u64,
@@ -71,14 +71,14 @@ impl Scribe {
         self.rows(row, phase, from_ns, recording);
         let lasts_ns = from_ns.saturating_sub(self.open_from_ns.unwrap_or(from_ns));
         // Operations after the stop belong to the last histogram of the measurement, even if the
-        // stop is in the first measured interval. They never belong to the histogram of the
-        // warm-up.
+        // stop is in the first measured interval. These operations never belong to the histogram of
+        // the warm-up.
         if warm != self.open_warm || !row.drain && lasts_ns >= self.histogram_ns {
             self.close(recording);
         }
         if self.open_from_ns.is_none() {
             // If no operation completed during the measurement (because the process was stopped),
-            // operations after the stop need their own histogram. It starts with the measurement,
+            // operations after the stop need a separate histogram. It starts with the measurement,
             // so that it belongs to a phase.
             let alone = row.drain && !warm;
             let from_ns = if alone { phases.measure_from_ns } else { from_ns };
@@ -102,8 +102,8 @@ impl Scribe {
         }
     }
 
-    /// Adds the current histograms to the recording. After the last interval, this must be called
-    /// once.
+    /// Adds the current histograms to the recording. This must also be called once after the last
+    /// interval.
     pub fn close(&mut self, recording: &mut Recording) {
         let Some(from_ns) = self.open_from_ns.take() else { return };
         let start_ns = recording.since_start_ns(from_ns);

@@ -26,21 +26,21 @@ pub struct IntervalSnapshot {
     pub end_ns: u64,
     /// Totals of each class. For streams, the index is `client × classes + class`.
     pub totals: Vec<OperationTotals>,
-    /// Delays of operations although a slot in the queue was free ([`WaitKind::Own`]).
+    /// Delays of operations for which a slot in the queue was free ([`WaitKind::Own`]).
     pub own: Waits,
-    /// Waits because the queue was full ([`WaitKind::Held`]).
+    /// Waits of operations because the queue was full ([`WaitKind::Held`]).
     pub held: Waits,
     /// Processor time of the thread in the interval.
     pub cpu: CpuTime,
-    /// Time that the thread polled the clock, or polled for completions without success.
+    /// Time in which the thread polled the clock, or polled for completions without finding any.
     pub spun_ns: u64,
     /// True if the snapshot contains operations that were in flight or due at the end of the
     /// measured phase. They are included in the latencies of the phase, but not in its rates.
     pub drained: bool,
     /// True if this is the last interval of the thread.
     pub last: bool,
-    /// Histograms of each class since `histogram_start_ns`. Empty unless histograms are sent packed
-    /// and are due.
+    /// Histograms of each class since `histogram_start_ns`. Empty if histograms are not due, or are
+    /// not sent in packed form.
     pub latencies: Vec<Latencies>,
     /// Histogram of the waits in `own` since `histogram_start_ns`; present together with
     /// `latencies`.
@@ -83,15 +83,16 @@ impl<H: Histograms> IntervalRecorder<H> {
         }
     }
 
-    /// Records an operation that has not completed. The times are its waits since the intended
-    /// start and since the submission.
+    /// Records an operation that has not completed. The times are those since its intended start
+    /// and since its submission.
     pub fn abandon(&mut self, class: usize, latency_ns: u64, service_ns: u64) {
         if let Some(totals) = self.count_times(class, latency_ns, Some(service_ns)) {
             totals.abandoned += 1;
         }
     }
 
-    /// Records an operation that was due and never started. `latency_ns` is its wait.
+    /// Records an operation that was due and never started. `latency_ns` is the time that it has
+    /// waited.
     pub fn never_start(&mut self, class: usize, latency_ns: u64) {
         if let Some(totals) = self.count_times(class, latency_ns, None) {
             totals.never_started += 1;
@@ -135,8 +136,8 @@ impl IntervalRecorder {
     }
 }
 
-/// Histograms of a few operations. For each class: the number of latencies, and of service times,
-/// with each value.
+/// Histograms of a few operations. For each class, they contain the number of latencies and of
+/// service times with each value.
 #[derive(Clone, Debug)]
 pub struct FewHistograms(Vec<[BTreeMap<u64, u64>; 2]>);
 
@@ -152,8 +153,8 @@ impl Histograms for FewHistograms {
 }
 
 /// Recorder of operations of one thread that were in flight or due at the end of the measured phase
-/// ([`crate::drain`]). There are few of these operations, and they finish after the measurement, so
-/// maps are sufficient.
+/// ([`crate::drain`]). Only a few such operations exist, and they finish after the measurement, so
+/// maps are fast enough.
 pub type LateRecorder = IntervalRecorder<FewHistograms>;
 
 impl LateRecorder {

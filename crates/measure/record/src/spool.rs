@@ -1,8 +1,8 @@
-//! Temporary file for the older rows and histograms of a run, so that a run of days needs no more
-//! memory than a run of minutes.
+//! Temporary file for the older rows and histograms of a run, so that a run of several days uses no
+//! more memory than a run of a few minutes.
 //!
-//! A separate thread writes the file, so that a disk that does not respond cannot delay a phase.
-//! Entries that cannot be written stay in memory.
+//! A separate thread writes the file, so a disk that does not respond cannot delay a phase. Entries
+//! that cannot be written stay in memory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -20,7 +20,7 @@ const BATCHES_MAX: usize = 4;
 /// Time limit for the last batches at the end of a run.
 const RECALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Consecutive rows and histograms of a recording.
+/// Batch of consecutive rows and histograms of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Rows.
@@ -29,20 +29,20 @@ pub struct Batch {
     pub intervals: Vec<Interval>,
 }
 
-/// Temporary file with a thread that writes it.
+/// Temporary file, and the thread that writes to it.
 #[derive(Debug)]
 pub struct Spool {
     batches: SyncSender<Batch>,
     written: Receiver<WrittenSpool>,
 }
 
-/// State of the file after the last batch.
+/// State of the file after the thread has handled the last batch.
 #[derive(Debug)]
 struct WrittenSpool {
     file: File,
     /// Size of all batches that were written completely.
     size_bytes: u64,
-    /// All batches from the first batch that could not be written.
+    /// The first batch that could not be written, and all later batches.
     unwritten: Vec<Batch>,
 }
 
@@ -60,7 +60,7 @@ impl Spool {
         std::thread::Builder::new().name("spool".to_owned()).spawn(move || {
             let mut spool = WrittenSpool { file, size_bytes: 0, unwritten: Vec::new() };
             received.iter().for_each(|batch| spool.append(batch));
-            // If the run has already ended, the spool is dropped.
+            // If the run has already ended, nothing receives this result.
             let _ = done.send(spool);
         })?;
         Ok(Self { batches, written })
@@ -82,7 +82,7 @@ impl Spool {
         })
     }
 
-    /// Waits for the thread, and returns all batches as one batch.
+    /// Waits until the thread ends, and returns all batches as one batch.
     ///
     /// # Errors
     /// The disk does not respond, or the file cannot be read.

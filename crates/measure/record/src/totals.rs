@@ -1,6 +1,6 @@
 //! Exact sums of operations and of waits, which all drivers use.
 
-/// Sums for the operations of one class over a period. If no operations are
+/// Sums for the operations of one class over a period. If no operations were
 /// [`counted`](Self::counted), sums and maxima are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OperationTotals {
@@ -28,8 +28,8 @@ pub struct OperationTotals {
 }
 
 impl OperationTotals {
-    /// Returns the number of operations that have a latency: those that completed, were abandoned
-    /// or never started.
+    /// Returns the number of operations that have a latency, which are those that completed, were
+    /// abandoned or never started.
     #[must_use]
     pub fn counted(&self) -> u64 {
         self.operations + self.abandoned + self.never_started

@@ -1,4 +1,4 @@
-//! Certificate authorities that verify a store's certificate.
+//! Certificate authorities with which the certificate of a store is verified.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::error::TargetError;
 
-/// Environment variable of the AWS CLI with the path of a file of certificate authorities.
+/// Environment variable that the AWS CLI also uses. It contains the path of a file with certificate
+/// authorities.
 pub(crate) fn bundle() -> Option<PathBuf> {
     std::env::var_os("AWS_CA_BUNDLE").filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
-/// Builds the TLS configuration with the authorities of a file or, without a file, with those of
-/// the host.
+/// Builds the TLS configuration with the authorities in a file. Without a file, uses the
+/// authorities of the host.
 pub(crate) fn config(
     endpoint: &str,
     file: Option<&Path>,
@@ -47,8 +48,8 @@ fn from_file(file: &Path) -> Result<RootCertStore, String> {
 fn from_host() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Some authorities of a host cannot be parsed, and are ignored. One readable authority is
-    // enough to start.
+    // Authorities of a host that cannot be parsed are ignored. One readable authority is enough to
+    // start.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));

@@ -3,25 +3,27 @@
 use crate::error::Violation;
 use crate::head::Framing;
 
-/// Longest line of a chunk's size, with its extensions.
+/// Maximum length of the line with the size of a chunk, including its extensions.
 const LINE_BYTES_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DecodeState {
-    /// In a body with a known length, or in a body that ends with the connection.
+    /// The decoder is in a body with a known length, or in a body that ends when the connection
+    /// closes.
     Plain,
-    /// In the line with a chunk's size. The state is the number of digits read, whether the digits
-    /// have ended, and the length of the line so far.
+    /// The decoder is in the line with the size of a chunk. The fields are the value so far, the
+    /// number of digits read, whether the digits have ended, and the length of the line so far.
     Size { value: u64, digits: u8, past: bool, line: usize },
-    /// In a chunk's data.
-    Data(u64),
-    /// After a chunk's data. The state is the number of bytes of the line end that are still
+    /// The decoder is in the data of a chunk. The field is the number of bytes that are still
     /// missing.
+    Data(u64),
+    /// The decoder is after the data of a chunk. The field is the number of bytes of the line end
+    /// that are still missing.
     Crlf(u8),
-    /// In the trailers after the last chunk, which end with an empty line. The state is the length
-    /// of the current line.
+    /// The decoder is in the trailers, which follow the last chunk and end with an empty line. The
+    /// field is the length of the current line.
     Trailer(usize),
-    /// At the end of the body.
+    /// The decoder has reached the end of the body.
     Done,
 }
 
@@ -46,13 +48,14 @@ impl Decoder {
         }
     }
 
-    /// Returns whether the body is complete.
+    /// Returns true if the body is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == DecodeState::Done
     }
 
-    /// Returns the number of bytes that may be received directly into their destination, if known.
+    /// Returns the number of bytes that may be received directly into their destination; `None` if
+    /// this number is not known.
     #[must_use]
     pub fn plain_left(&self) -> Option<u64> {
         self.left.filter(|_| self.state == DecodeState::Plain)
@@ -68,7 +71,7 @@ impl Decoder {
         }
     }
 
-    /// Handles the end of the connection. Returns true if the body is complete.
+    /// Handles the end of the connection. Returns true if the body is complete at this point.
     pub fn close(&mut self) -> bool {
         if self.state == DecodeState::Plain && self.left.is_none() {
             self.state = DecodeState::Done;
@@ -77,7 +80,7 @@ impl Decoder {
     }
 
     /// Decodes received bytes and passes the bytes of the body to `give`. Returns the number of
-    /// bytes used, which is smaller than the number received if the body ends earlier.
+    /// bytes used. It is smaller than the number of bytes received if the body ends before them.
     ///
     /// # Errors
     /// A [`Violation`], or an error of `give`.
@@ -113,7 +116,7 @@ impl Decoder {
         Ok(taken)
     }
 
-    /// The body had one byte too many.
+    /// The body is one byte longer than declared.
     fn step(&mut self, byte: u8) -> Result<(), Violation> {
         self.state = match self.state {
             DecodeState::Size { value, digits, .. } if byte == b'\n' => match (digits, value) {

@@ -1,5 +1,5 @@
-//! The client: connections, requests in flight, retries. It uses epoll, and runs on the thread that
-//! polls it.
+//! The client: connections, requests in flight, retries. It uses epoll, and runs in the thread that
+//! calls [`Client::poll`].
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -30,7 +30,8 @@ const EVENTS_MAX: usize = 64;
 pub struct Config {
     /// Number of connections. It is also the maximum number of outstanding operations.
     pub connections: u32,
-    /// Part size for the upload of longer objects. S3 requires at least 5 MiB.
+    /// Size of a part. Larger objects are uploaded in parts of this size. S3 requires at least 5
+    /// MiB.
     pub part_bytes: u32,
     /// Maximum size of an object in bytes.
     pub object_bytes_max: u32,
@@ -60,7 +61,7 @@ pub enum Timeout {
     Completion,
 }
 
-/// Counters of a client since its start.
+/// Counters of a client, which count from its creation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Number of submitted operations of each kind.
@@ -69,11 +70,12 @@ pub struct Stats {
     pub requests: u64,
     /// Number of retried requests.
     pub retries: u64,
-    /// Number of retries after status 429 or 503, which mean that the store was overloaded.
+    /// Number of retries after a response with status 429 or 503. These mean that the store was
+    /// overloaded.
     pub slow_downs: u64,
     /// Number of opened connections.
     pub connects: u64,
-    /// Number of connections lost during a request.
+    /// Number of connections that were lost during a request.
     pub disconnects: u64,
     pub multipart_uploads: u64,
 }
@@ -95,7 +97,7 @@ pub struct Client {
     free: Vec<usize>,
     /// Submitted operations whose requests have not started.
     fresh: Vec<usize>,
-    /// Slots with events that are not yet processed.
+    /// Slots whose events have not been processed yet.
     events: Vec<usize>,
     next_tick_ns: u64,
     stats: Stats,
@@ -118,7 +120,7 @@ fn monotonic_ns() -> u64 {
 }
 
 impl Client {
-    /// Creates a client of a bucket. It opens connections when it needs them.
+    /// Creates a client of a bucket. The client opens connections when it needs them.
     ///
     /// # Errors
     /// [`TargetError::Epoll`].
@@ -159,8 +161,8 @@ impl Client {
         &self.stats
     }
 
-    /// Sets a condition under which outstanding requests fail, in addition to their age limit. The
-    /// condition receives the age of a request in ns; the client evaluates it every few dozen
+    /// Sets a function that decides whether an outstanding request fails, in addition to the age
+    /// limit. The function receives the age of a request in ns. The client calls it every few dozen
     /// milliseconds.
     pub fn fail_requests_when(&mut self, is_over: fn(u64) -> bool) {
         self.is_over = Some(is_over);
@@ -177,21 +179,21 @@ impl Client {
         &self.listed
     }
 
-    /// Returns the number of operations that have not completed.
+    /// Returns the number of submitted operations that have not completed.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns the time at which the first byte of a GET that is still in flight arrived; `None` if
-    /// no byte has arrived.
+    /// Returns the time at which the first byte for a GET arrived. The GET must still be in flight.
+    /// `None` if no byte has arrived.
     #[must_use]
     pub fn first_byte_ns(&self, token: u64) -> Option<u64> {
         let mut jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
         jobs.find(|job| job.token == token)?.first_byte_ns
     }
 
-    /// Submits an operation. The next [`Client::flush`] or [`Client::poll`] sends it.
+    /// Submits an operation. The next call of [`Client::flush`] or [`Client::poll`] sends it.
     ///
     /// # Errors
     /// [`SubmitError`].
@@ -294,7 +296,7 @@ impl Client {
         }
     }
 
-    /// Starts the request that a slot's job needs.
+    /// Starts the next request of the operation in a slot.
     fn start(&mut self, index: usize, arena: &mut [u8], now_ns: u64, out: &mut Vec<Completion>) {
         let slot = &mut self.slots[index];
         let Some(job) = &mut slot.job else { return };
@@ -343,7 +345,7 @@ impl Client {
         }
     }
 
-    /// Waits for send space only if the connection needs it.
+    /// Asks epoll to report send space only if the connection waits for it.
     fn watch(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let wants = slot.connection.wants_write();
@@ -460,7 +462,7 @@ impl Client {
                 let last =
                     if job.last.is_empty() { "no answer".to_owned() } else { job.last.clone() };
                 let error = CallError::GivenUp { after_ns, tries: job.tries, last };
-                // The remaining bytes of its response are discarded.
+                // Closing the connection discards the remaining bytes of the response.
                 self.slots[index].connection.drop_socket();
                 self.complete(index, Err(error), now_ns, out);
             }
@@ -476,8 +478,8 @@ impl Client {
     ) {
         let slot = &mut self.slots[index];
         let Some(job) = slot.job.take() else { return };
-        // The connection cannot be used again: the response arrived before the whole request was
-        // sent, or no response arrived.
+        // If the connection is not idle, it cannot be used again: either the response arrived
+        // before the whole request was sent, or no response arrived.
         if !slot.connection.is_idle() {
             slot.connection.drop_socket();
         }

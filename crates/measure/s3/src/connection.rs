@@ -21,7 +21,7 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 /// cannot be received directly into the arena.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Reason for a missing response.
+/// Reason why a request got no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionError {
     /// The connection could not be opened, or was lost.
@@ -50,14 +50,14 @@ impl From<Violation> for ConnectionError {
     }
 }
 
-/// Destination of a successful response's body.
+/// Destination for the body of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sink {
-    /// No body (HEAD).
+    /// The response has no body (HEAD).
     None,
-    /// A range of the arena.
+    /// The body is received into a range of the arena.
     Arena { offset_bytes: u64, size_bytes: u32 },
-    /// An XML document in memory.
+    /// The body is an XML document, which is stored in memory.
     Text,
 }
 
@@ -66,15 +66,15 @@ pub(crate) enum Sink {
 pub(crate) struct Response {
     pub status: u16,
     pub etag: Option<String>,
-    /// Bytes written to the arena.
+    /// Number of bytes of the body that were written to the arena.
     pub arena_bytes: u32,
-    /// The XML document of a success or of an error.
+    /// The XML document in the body of a success or error response.
     pub text: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No request in flight.
+    /// No request is in flight.
     Idle,
     Connecting,
     Sending,
@@ -88,12 +88,12 @@ pub(crate) struct Connection {
     tls: Option<Tls>,
     wire: Option<Wire>,
     phase: Phase,
-    /// Head of the request, written by the caller.
+    /// Head of the request. The caller writes it.
     pub request: Vec<u8>,
     pub payload: Payload,
     sent: usize,
     sink: Sink,
-    /// Bytes received before the head was complete.
+    /// Bytes that were received before the head was complete.
     input: Vec<u8>,
     head: Option<Head>,
     decoder: Decoder,
@@ -131,12 +131,13 @@ impl Connection {
         }
     }
 
-    /// Returns the socket, if the connection is open.
+    /// Returns the socket; `None` if the connection is not open.
     pub fn fd(&self) -> Option<&OwnedFd> {
         self.wire.as_ref().map(|wire| &wire.fd)
     }
 
-    /// Opens a socket, which the caller must register. `None` if one already exists.
+    /// Opens a socket, which the caller must register with epoll. Returns `None` if the connection
+    /// already has a socket.
     pub fn open(&mut self) -> Result<bool, ConnectionError> {
         if self.wire.is_some() {
             return Ok(false);
@@ -243,7 +244,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns whether the caller must wait for send space.
+    /// Returns true if the caller must wait until the socket can send.
     pub fn wants_write(&self) -> bool {
         match (self.phase, &self.wire) {
             (Phase::Connecting, _) => true,
@@ -290,7 +291,8 @@ impl Connection {
         }
     }
 
-    /// Returns the part of the arena that the next received bytes belong in, if it is known.
+    /// Returns the part of the arena into which the next bytes can be received directly; `None` if
+    /// they must be decoded first.
     fn window<'a>(&self, arena: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let (Some(head), Sink::Arena { offset_bytes, size_bytes }) = (&self.head, self.sink) else {
             return None;
@@ -371,7 +373,8 @@ impl Connection {
         Err(ConnectionError::Lost("the server ended the connection".to_owned()))
     }
 
-    /// On an idle connection, any data except TLS records ends the connection.
+    /// If the server sends data on an idle connection, except TLS records, the connection is
+    /// closed.
     fn watch_idle(&mut self) -> Result<Option<Response>, ConnectionError> {
         if !self.wire.as_mut().is_some_and(Wire::is_quiet) {
             self.drop_socket();
@@ -383,8 +386,8 @@ impl Connection {
         let head = self.head.take();
         let early = self.phase == Phase::Sending;
         (self.phase, self.proven) = (Phase::Idle, true);
-        // If the server answered before it had received the whole body, it may interpret the
-        // remaining bytes as a new request.
+        // If the server answered before it received the whole body, it could mistake the remaining
+        // bytes for a new request.
         if early || head.as_ref().is_none_or(|head| head.closes) {
             self.drop_socket();
         }
@@ -397,7 +400,7 @@ impl Connection {
     }
 }
 
-/// Returns whether the status is a success.
+/// Returns true if the status means success.
 pub(crate) fn is_good(status: u16) -> bool {
     (200..300).contains(&status)
 }

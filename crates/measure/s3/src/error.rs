@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Violation of HTTP/1.1 or of the S3 protocol by a server.
+/// A server's violation of HTTP/1.1 or of the S3 protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
     /// The status line is invalid.
@@ -13,11 +13,11 @@ pub enum Violation {
         /// Maximum length.
         limit_bytes: usize,
     },
-    /// `Content-Length` is not a number, or two values differ.
-    #[error("the response's Content-Length is not a number, or has several values")]
+    /// `Content-Length` is not a number, or occurs with different values.
+    #[error("the response's Content-Length is not a number, or has different values")]
     Length,
     /// The size line of a chunk is invalid.
-    #[error("a chunk of the response has no valid size")]
+    #[error("the size of a chunk in the response is invalid")]
     Chunk,
     /// The response is longer than the request allows.
     #[error("the response exceeds the {limit_bytes} bytes that were requested")]
@@ -36,7 +36,7 @@ pub enum Violation {
 /// Reason for a failed request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
-    /// The store answered with an error.
+    /// The store responded with an error.
     #[error("{code} (HTTP {status}): {}", explain(.code, *.status))]
     Status {
         /// HTTP status.
@@ -50,19 +50,22 @@ pub enum CallError {
     /// TLS with the server failed, or its certificate is not trusted.
     #[error("TLS with the server failed: {0}")]
     Tls(String),
-    /// No answer within the time limit, including retries.
-    #[error("no answer within {} ms, after {tries} tries; the last try failed with: {last}", after_ns / 1_000_000)]
+    /// The operation did not succeed within the time limit, despite retries.
+    #[error(
+        "no success within {} ms and {tries} attempts; the last attempt failed with: {last}",
+        after_ns / 1_000_000
+    )]
     GivenUp {
-        /// Time since the request was first sent.
+        /// Time since the first attempt.
         after_ns: u64,
         tries: u32,
-        /// Failure of the last try.
+        /// Failure of the last attempt.
         last: String,
     },
 }
 
 impl CallError {
-    /// Returns the closest `errno`, for callers that need an error number.
+    /// Returns the `errno` that matches best, for callers that need an error number.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -86,12 +89,15 @@ fn explain(code: &str, status: u16) -> &'static str {
         ("SignatureDoesNotMatch", _) => {
             "the store rejected the signature: check AWS_SECRET_ACCESS_KEY and the region"
         }
-        ("AccessDenied", _) | (_, 401 | 403) => "access denied: check the credentials' rights",
+        ("AccessDenied", _) | (_, 401 | 403) => {
+            "access denied: check the permissions of the \
+         access key"
+        }
         ("RequestTimeTooSkewed", _) => "the clocks of this host and the store differ",
         ("InvalidRange", _) => "the object is shorter than the requested range",
         (_, 404) => "there is no such object or bucket",
         (_, 507) => "the store is full",
-        (_, 500..) => "the store had an internal error: look at its log",
+        (_, 500..) => "the store had an internal error: check the store's log",
         _ => "the store rejected the request",
     }
 }
@@ -99,7 +105,7 @@ fn explain(code: &str, status: u16) -> &'static str {
 /// Reason for a rejected submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
-    /// Every connection has an operation in flight: poll first.
+    /// Every connection has an operation in flight. The caller must poll first.
     #[error("every connection has a request outstanding: poll first")]
     Full,
     /// The transfer exceeds the maximum size of a request.
@@ -123,15 +129,15 @@ pub enum TargetError {
         /// Error message.
         says: String,
     },
-    /// The endpoint is not a valid address.
+    /// The endpoint is not a valid address of a store.
     #[error("{0} is not a valid address of a store: use https://host:port or http://host:port")]
     Endpoint(String),
     /// The address of the bucket is not valid.
-    #[error("{0} is not a bucket: use s3://bucket or s3://bucket/prefix")]
+    #[error("{0} is not the address of a bucket: use s3://bucket or s3://bucket/prefix")]
     Bucket(String),
     #[error("there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")]
     Credentials,
-    /// The host has no address.
+    /// The host name cannot be resolved to an address.
     #[error("cannot resolve the host of {endpoint}: {says}")]
     Host {
         /// Endpoint as the user wrote it.
@@ -157,7 +163,7 @@ mod tests {
         );
         assert_eq!(error.errno(), 2);
         let error = CallError::Status { status: 403, code: "no code".to_owned() };
-        assert!(error.to_string().contains("rights"));
+        assert!(error.to_string().contains("permissions"));
         assert_eq!(CallError::from(Violation::Length).errno(), 71);
     }
 }

@@ -7,12 +7,12 @@ pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// Maximum number of headers.
 const HEADERS_MAX: usize = 128;
 
-/// End of a body.
+/// Rule that determines where the body of a response ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// After this many bytes (Content-Length).
+    /// The body ends after this number of bytes (Content-Length).
     Length(u64),
-    /// The body ends with an empty chunk.
+    /// The body consists of chunks, and ends with an empty chunk.
     Chunked,
     /// The body ends when the connection closes.
     Close,
@@ -22,9 +22,9 @@ pub enum Framing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,
-    /// How the body ends. The caller knows which responses have no body.
+    /// Rule for the end of the body. Some responses have no body; the caller knows which.
     pub framing: Framing,
-    /// The server closes the connection after this response.
+    /// True if the server closes the connection after this response.
     pub closes: bool,
     /// `ETag`, as sent.
     pub etag: Option<String>,
@@ -41,7 +41,8 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Violation> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
     let parsed = httparse::ParserConfig::default()
-        // Stores behind old proxies send invalid names and values, which this client does not need.
+        // Stores behind old proxies send headers with invalid names and values. This client ignores
+        // them, because it does not need these headers.
         .ignore_invalid_headers_in_responses(true)
         .parse_response(&mut response, seen);
     let size_bytes = match parsed {

@@ -36,7 +36,8 @@ impl Kind {
 /// owns this range until the operation completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op<'a> {
-    /// GET of `size_bytes` from `offset_bytes` of an object; completes with the bytes read.
+    /// Reads `size_bytes` of an object from `offset_bytes` on. Completes with the number of bytes
+    /// read.
     Get {
         /// The object.
         key: &'a str,
@@ -44,36 +45,36 @@ pub enum Op<'a> {
         offset_bytes: u64,
         /// Number of bytes to read.
         size_bytes: u32,
-        /// True to omit the range header, because the object is `size_bytes` long.
+        /// True if the object is `size_bytes` long. The request then needs no range header.
         whole: bool,
-        /// Destination in the arena.
+        /// Offset in the arena at which the bytes are stored.
         buffer_offset_bytes: u64,
     },
-    /// PUT of a whole object, in parts if it is longer than a part. Completes with the number of
-    /// bytes written.
+    /// Writes a whole object, in parts if the object is longer than a part. Completes with the
+    /// number of bytes written.
     Put {
         /// The object.
         key: &'a str,
         /// Object size in bytes.
         size_bytes: u32,
-        /// Source in the arena.
+        /// Offset in the arena at which the bytes of the object start.
         buffer_offset_bytes: u64,
     },
-    /// HEAD of an object.
+    /// Requests the attributes of an object.
     Head {
         /// The object.
         key: &'a str,
     },
-    /// DELETE of an object. A missing object is not an error.
+    /// Removes an object. It is not an error if the object does not exist.
     Delete {
         /// The object.
         key: &'a str,
     },
-    /// LIST (version 2) of the first names with a prefix. Completes with the number of names.
+    /// Lists the first names with a prefix (LIST version 2). Completes with the number of names.
     /// [`crate::Client::listed`] returns the names until the next LIST.
     List {
         prefix: &'a str,
-        /// Maximum number of names, up to 1,000.
+        /// Maximum number of names to list; at most 1,000.
         names_max: u16,
     },
 }
@@ -95,15 +96,17 @@ impl Op<'_> {
 /// Result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Token from the submission of the operation.
+    /// Token with which the operation was submitted.
     pub token: u64,
     /// Kind of the operation.
     pub kind: Kind,
-    /// For GET and PUT the number of bytes, for LIST the number of names, otherwise 0.
+    /// The result of a GET or PUT is the number of bytes; the result of a LIST is the number of
+    /// names. Other operations have the result 0.
     pub result: Result<u32, CallError>,
     /// Time of the submission.
     pub submitted_ns: u64,
-    /// Time at which the client saw the first byte of the object; `None` for all but a GET.
+    /// Time at which the client saw the first byte of the object; `None` if the operation is not a
+    /// GET.
     pub first_byte_ns: Option<u64>,
     /// Time at which the client saw the result.
     pub completed_ns: u64,

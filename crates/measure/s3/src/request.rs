@@ -11,7 +11,7 @@ use rusty_s3::actions::{
 use crate::signature::{Unsigned, canonical_query, headers};
 use crate::target::Target;
 
-/// The library requires a validity period, although an unsigned URL has none.
+/// Validity period, which the library requires although unsigned URLs do not expire.
 const VALID: Duration = Duration::from_secs(60);
 
 /// Body of a request.
@@ -19,9 +19,9 @@ const VALID: Duration = Duration::from_secs(60);
 pub(crate) enum Payload {
     #[default]
     None,
-    /// A range of the arena.
+    /// The body is a range of the arena.
     Arena { offset_bytes: u64, size_bytes: u32 },
-    /// An XML document.
+    /// The body is an XML document.
     Text(String),
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum S3Request<'a> {
 /// Writes the head of a request into `out`. Returns the XML document that the request sends, if
 /// any.
 pub(crate) fn write(target: &Target, ask: &S3Request<'_>, out: &mut Vec<u8>) -> Option<String> {
-    // The URL is not signed, because the headers are signed instead.
+    // The headers are signed instead of the URL.
     let (bucket, credentials) = (&target.bucket, None);
     let mut document = None;
     let (method, url, length) = match *ask {

@@ -1,5 +1,5 @@
 //! Signature Version 4 in request headers. A signature in a URL would appear in the logs of servers
-//! and proxies, and anyone could use it until it expires.
+//! and proxies, and anyone could use the URL until the signature expires.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -8,10 +8,11 @@ use jiff::Timestamp;
 use rusty_s3::Credentials;
 use sha2::{Digest, Sha256};
 
-/// Value that replaces the body's hash if the body is not signed, as in signed URLs.
+/// Value that is sent instead of the body's hash if the body is not signed. Signed URLs use the
+/// same value.
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
-/// Request to sign.
+/// The parts of a request that are signed.
 pub(crate) struct Unsigned<'a> {
     pub(crate) method: &'a str,
     /// Percent-encoded path.
@@ -22,7 +23,7 @@ pub(crate) struct Unsigned<'a> {
     pub(crate) region: &'a str,
 }
 
-/// Returns the headers that sign a request, each with its line end.
+/// Returns the headers with the signature of a request. Each header ends with a line end.
 pub(crate) fn headers(request: &Unsigned<'_>, credentials: &Credentials, at: SystemTime) -> String {
     let time = time_stamp(at);
     let day = &time[..8];
@@ -53,8 +54,8 @@ pub(crate) fn headers(request: &Unsigned<'_>, credentials: &Credentials, at: Sys
     headers
 }
 
-/// Returns the parameters of an encoded query in sorted order. A parameter without a value gets an
-/// empty value.
+/// Returns the parameters of an encoded query in sorted order. If a parameter has no value, the
+/// value is empty.
 pub(crate) fn canonical_query(query: &str) -> String {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let mut pairs: Vec<(&str, &str)> =

@@ -1,5 +1,5 @@
-//! Sequence of requests for an operation. Most operations need one request. A large PUT starts a
-//! multipart upload, sends its parts and completes it.
+//! The sequence of requests that an operation consists of. Most operations need one request. A
+//! large PUT starts a multipart upload, sends its parts and completes it.
 
 use rusty_s3::actions::CreateMultipartUpload;
 
@@ -33,19 +33,19 @@ pub(crate) struct Job {
     upload: String,
     etags: Vec<String>,
     pub submitted_ns: u64,
-    /// Time of the first byte of the current response's body.
+    /// Time at which the first byte of the current response's body arrived.
     pub first_byte_ns: Option<u64>,
     pub tries: u32,
-    /// Time of the retry.
+    /// Time at which the request is sent again; `None` if no retry is due.
     pub retry_at_ns: Option<u64>,
     pub last: String,
 }
 
 /// Next step after a successful response.
 pub(crate) enum Outcome {
-    /// Send another request.
+    /// Another request must be sent.
     Next,
-    /// The operation is done.
+    /// The operation is complete, with this result.
     Done(u32),
 }
 
@@ -95,7 +95,7 @@ impl Job {
         job
     }
 
-    /// Returns the buffer of the key, so that the next job can use it.
+    /// Returns the buffer of the key, so that the next operation can reuse it.
     pub fn into_spare(self) -> String {
         self.key
     }
@@ -144,8 +144,8 @@ impl Job {
         }
     }
 
-    /// Processes a successful response. `names` returns the number of names in the document of a
-    /// LIST.
+    /// Processes a successful response. The function `names` returns the number of names in the XML
+    /// document of a LIST.
     pub fn good(
         &mut self,
         response: &Response,
@@ -167,7 +167,7 @@ impl Job {
                 self.step = if done { Step::Complete } else { Step::Part(number + 1) };
                 Ok(Outcome::Next)
             }
-            // S3 may answer 200 with an error in the document.
+            // S3 may respond with status 200, although the document contains an error.
             Step::Complete if text().contains("<Error>") => {
                 let code = code(&response.text);
                 Err(CallError::Status { status: response.status, code })

@@ -14,7 +14,7 @@ use crate::wire::Tls;
 #[derive(Clone, Debug)]
 pub struct Target {
     pub(crate) bucket: Bucket,
-    /// Credentials with which requests are signed.
+    /// Credentials that sign the requests.
     pub(crate) credentials: Credentials,
     /// Address of the store.
     pub address: SocketAddr,
@@ -31,8 +31,8 @@ impl Target {
     /// (`https://host:port` or `http`). The credentials are read from the environment
     /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`). The certificate of an
     /// `https` store is verified with the authorities in the file `AWS_CA_BUNDLE`. If this variable
-    /// is not set, those of this host are used (`SSL_CERT_FILE`, `SSL_CERT_DIR`, or the system's
-    /// directories).
+    /// is not set, the authorities of this host are used (`SSL_CERT_FILE`, `SSL_CERT_DIR`, or the
+    /// system's directories).
     ///
     /// # Errors
     /// [`TargetError`].
@@ -54,7 +54,8 @@ impl Target {
         Self::new(url, endpoint, region, Credentials::new(key, secret))
     }
 
-    /// Trusts only the authorities in a PEM file. Has no effect on an `http` store.
+    /// Makes the client trust only the authorities in a PEM file. Has no effect if the store uses
+    /// `http`.
     ///
     /// # Errors
     /// [`TargetError::Authorities`].
@@ -87,7 +88,8 @@ impl Target {
         let plain = host.trim_start_matches('[').trim_end_matches(']');
         let mut found =
             (plain, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-        let address = found.next().ok_or_else(|| unknown("it has no address".to_owned()))?;
+        let address =
+            found.next().ok_or_else(|| unknown("the host name has no address".to_owned()))?;
         let tls = match base.scheme() {
             "https" => {
                 let name = ServerName::try_from(plain.to_owned()).map_err(|_| bad())?;

@@ -20,7 +20,7 @@ pub(crate) struct Tls {
 /// Reason why no bytes were transferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IoStop {
-    /// The socket has no data or no send space: wait for it.
+    /// The socket has no data to receive or cannot send. The caller must wait until it is ready.
     Blocked,
     /// The connection is lost.
     Lost(String),
@@ -103,7 +103,7 @@ impl Wire {
         }
     }
 
-    /// Sends data that TLS has buffered.
+    /// Sends the data that the TLS library has buffered.
     pub fn flush(&mut self) -> Result<(), IoStop> {
         self.session.as_mut().map_or(Ok(()), |session| flush(session, &self.fd))
     }
@@ -114,7 +114,7 @@ impl Wire {
         let Some(session) = &mut self.session else {
             return Ok(rustix::io::readv(&self.fd, &mut [IoSliceMut::new(window)])?);
         };
-        // Sends the responses of TLS itself, such as key updates.
+        // Sends messages that the TLS protocol itself requires, such as key updates.
         match flush(session, &self.fd) {
             Ok(()) | Err(IoStop::Blocked) => {}
             Err(stopped) => return Err(stopped),
@@ -123,8 +123,8 @@ impl Wire {
             match session.reader().read(window) {
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // If a TLS connection ends without an alert, data may have been truncated. The
-                // lengths and chunks of HTTP detect that.
+                // If a TLS connection ends without an alert, data may have been truncated. HTTP
+                // detects this from the body length or the chunks.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(error) => return Err(error.into()),
             }
@@ -134,17 +134,17 @@ impl Wire {
         }
     }
 
-    /// Returns whether the caller must wait for send space. `waits` is true if the caller has more
-    /// data to send.
+    /// Returns true if the caller must wait until the socket can send. `waits` is true if the
+    /// caller has more data to send.
     pub fn wants_write(&self, waits: bool) -> bool {
         self.session.as_ref().map_or(waits, |session| session.wants_write())
     }
 
-    /// Receives data on a connection without outstanding requests. Returns false if the connection
-    /// ended or the server sent a response.
+    /// Checks an idle connection for received data. Returns false if the connection ended, or if
+    /// the server sent data although no request is outstanding.
     pub fn is_quiet(&mut self) -> bool {
-        // A server may send session tickets and new keys at any time. Any other data belongs to no
-        // request, and ends the connection.
+        // A server may send session tickets and new keys at any time. Any other data is unexpected,
+        // because no request is outstanding.
         self.session.is_some() && self.receive(&mut [0]) == Err(IoStop::Blocked)
     }
 }
@@ -194,7 +194,7 @@ fn flush(session: &mut ClientConnection, fd: &OwnedFd) -> Result<(), IoStop> {
 fn receive(session: &mut ClientConnection, fd: &OwnedFd) -> Result<usize, IoStop> {
     let read = session.read_tls(&mut Socket(fd))?;
     if let Err(error) = session.process_new_packets() {
-        // Sends the TLS alert, if the server still receives data.
+        // Sends the TLS alert, if the server can still receive data.
         let _ = flush(session, fd);
         return Err(error.into());
     }

@@ -1,8 +1,8 @@
 //! Page-aligned anonymous memory for I/O buffers.
 //!
 //! Direct I/O needs buffers aligned to the device's block size, and registered buffers need whole
-//! pages. Huge pages make pinning and address translation cheaper. One anonymous mapping satisfies
-//! all three.
+//! pages. Huge pages make pinning and address translation cheaper. One anonymous mapping meets
+//! these three requirements.
 
 use core::ptr::NonNull;
 

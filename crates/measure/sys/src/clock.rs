@@ -7,7 +7,7 @@
 //! least [`BASELINE_NS`] apart. Even if the rate is wrong by 1 part in 10⁵, the error between
 //! anchors is less than 100 ns. If the counter is not trusted, [`Clock`] also uses the vDSO.
 
-/// Maximum time since an anchor, after which the kernel's clock is read again.
+/// Maximum age of an anchor. When an anchor is older, the kernel's clock is read again.
 const ANCHOR_NS: u64 = 10_000_000;
 /// Minimum time between two anchors from which a new rate is computed.
 const BASELINE_NS: u64 = 200_000_000;

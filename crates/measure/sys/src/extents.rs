@@ -16,7 +16,7 @@ const FIEMAP_EXTENT_DELALLOC: u32 = 4;
 const FIEMAP_EXTENT_ENCODED: u32 = 8;
 const FIEMAP_EXTENT_INLINE: u32 = 0x200;
 
-/// Extents per call.
+/// Maximum number of extents that one call returns.
 const BATCH: usize = 256;
 
 #[repr(C)]
@@ -49,7 +49,8 @@ pub struct Extent {
     /// Offset on the device; meaningless if `placed` is false.
     pub physical_bytes: u64,
     pub length_bytes: u64,
-    /// True if the location is known (not delayed, inline or unknown).
+    /// True if the location is known; false for delayed allocation, inline data and unknown
+    /// locations.
     pub placed: bool,
     /// True if the extent is allocated but was never written: reads return zeroes without device
     /// I/O.
@@ -116,7 +117,7 @@ fn extent(raw: &RawExtent) -> Extent {
 }
 
 /// Returns the number of bytes outside holes, determined with `SEEK_DATA` and `SEEK_HOLE`. If the
-/// file system has no holes, this is the whole file.
+/// file system does not support holes, this is the size of the whole file.
 ///
 /// # Errors
 /// The `errno` of `lseek`.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::{SysError, interrupted};
 
-/// Whether direct I/O is used.
+/// Choice between direct and buffered I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DirectMode {
     /// Direct I/O if the file system supports it, otherwise buffered I/O.
@@ -32,7 +32,7 @@ pub struct OpenFlags {
     pub dsync: bool,
     /// True to fail on a mounted block device (`O_EXCL` without `O_CREAT`).
     pub exclusive_device: bool,
-    /// Whether direct I/O is used.
+    /// Choice between direct and buffered I/O.
     pub direct: DirectMode,
 }
 

@@ -1,10 +1,11 @@
 //! Operations in flight. Each operation has a slot and uses pages of the arena.
 //!
 //! The kernel (or a worker thread) accesses a buffer while its operation is in flight. Two rules
-//! make this sound with a safe interface. A buffer's range is checked against the arena when the
-//! operation starts. [`Flight::bytes`] never returns a page that an operation in flight uses; it
-//! counts the users of each page, so that several writes may share a page. The slot also contains
-//! the data that is needed to continue a short transfer and to retry an interrupted transfer.
+//! make this access sound behind a safe interface. A buffer's range is checked against the arena
+//! when the operation starts. [`Flight::bytes`] never returns a page that an operation in flight
+//! uses; it counts the users of each page, so that several writes may share a page. The slot also
+//! contains the data that is needed to continue a short transfer and to retry an interrupted
+//! transfer.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::op::{PushError, RingOp};
 
 const PAGE_SHIFT: u32 = PAGE_BYTES.trailing_zeros();
 
-/// Direct I/O is at least sector-aligned. A direct transfer that stops elsewhere reached the end of
-/// the file.
+/// Direct I/O is at least sector-aligned. If a direct transfer stops inside a sector, it has
+/// reached the end of the file.
 const SECTOR_BYTES: u32 = 512;
 
 /// Operation in flight.
@@ -26,7 +27,7 @@ pub(crate) struct Slot {
     pub tries: u16,
 }
 
-/// What a completion means for its operation.
+/// Effect of a completion on its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CompletionAction {
     /// The operation has ended and its slot is free.

@@ -2,11 +2,11 @@
 //!
 //! Most of the cost of a random access is the page walk, especially under nested virtualisation.
 //! Tables of at least [`MAPPED_BYTES`] therefore use their own mappings, which begin at a huge page
-//! boundary (2 MiB) and request huge pages (`madvise(2)`, `MADV_HUGEPAGE`). This made a model run
-//! of two hours of a mail store 10 % faster. A table that is filled in order uses small pages at
-//! its end. The first access to memory is also expensive: the host needs 3 to 4 ms per MiB to find
-//! and zero it. Without huge pages in the kernel, tables work but are slower. Smaller tables are on
-//! the heap.
+//! boundary (2 MiB) and request huge pages (`madvise(2)`, `MADV_HUGEPAGE`). These mappings made a
+//! two-hour model run of a mail store 10 % faster. A table that is filled in order uses small pages
+//! at its end. The first access to memory is also expensive: the host needs 3 to 4 ms per MiB to
+//! find and zero it. Without huge pages in the kernel, tables work but are slower. Smaller tables
+//! are on the heap.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -34,7 +34,7 @@ unsafe impl<T: Copy + Send> Send for Large<T> {}
 // SAFETY: as above.
 unsafe impl<T: Copy + Sync> Sync for Large<T> {}
 
-/// Numbers whose value zero consists of zero bits, so that a table of zeroes needs no writes.
+/// Number types whose value zero has only zero bits, so that a table of zeroes needs no writes.
 pub trait Zero: Copy + sealed::Zero {}
 impl Zero for u16 {}
 impl Zero for u32 {}

@@ -12,7 +12,7 @@ const UNLIMITED_BYTES: u64 = 1 << 60;
 pub struct Room {
     /// Available bytes.
     pub bytes: u64,
-    /// Limiting resource: `the machine`, `its control group`, `ulimit -v` or `ulimit -d`.
+    /// Name of the limit: `the machine`, `its control group`, `ulimit -v` or `ulimit -d`.
     pub limit: &'static str,
 }
 
@@ -133,7 +133,7 @@ fn remaining_bytes(group: &Path, limit: &str, used: &str) -> Option<u64> {
     Some(limit.saturating_sub(number(used)?.saturating_sub(idle)))
 }
 
-/// Parses a field in KiB as bytes.
+/// Parses a field in KiB and returns its value in bytes.
 fn kib(text: &str, field: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(field))?;
     let number: u64 = rest.split_ascii_whitespace().next()?.parse().ok()?;

@@ -20,7 +20,7 @@ pub struct Status {
     pub offset_bytes: u64,
 }
 
-/// `struct loop_info64` of the same header.
+/// `struct loop_info64` of `linux/loop.h`.
 #[repr(C)]
 struct Info {
     device: u64,

@@ -80,7 +80,7 @@ impl<T: Cell> CellMap<T> {
         unsafe { core::slice::from_raw_parts(self.base.as_ptr(), self.cells) }
     }
 
-    /// Extends the map to `cells` cells; new cells are zero. Never shrinks it.
+    /// Extends the map to `cells` cells; new cells are zero. Never shrinks the map.
     ///
     /// # Errors
     /// See [`CellMap::open`]. After an error, the map is unchanged.

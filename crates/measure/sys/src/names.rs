@@ -1,5 +1,5 @@
-//! Metadata operations on local files. Each operation makes the same system calls as an
-//! application.
+//! Metadata operations on local files. Each operation makes the system calls that an application
+//! makes for it.
 //!
 //! | operation | system calls |
 //! |---|---|
@@ -66,7 +66,7 @@ impl MetadataKind {
         Self::Setattr,
     ];
 
-    /// Returns the word in plans and reports.
+    /// Returns the word that plans and reports use for this kind.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -34,7 +34,7 @@ pub struct RingOp {
     pub file: u32,
     /// Byte offset in the file.
     pub offset_bytes: u64,
-    /// Bytes to transfer.
+    /// Number of bytes to transfer.
     pub size_bytes: u32,
     /// Byte offset of the buffer in the arena.
     pub buffer_offset_bytes: u64,

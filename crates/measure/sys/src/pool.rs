@@ -103,7 +103,7 @@ impl Call {
 struct WorkerSlot {
     state: AtomicU8,
     call: UnsafeCell<Call>,
-    /// Next worker on the completion list, which completed before this worker.
+    /// Next worker on the completion list. It completed its operation before this worker.
     next: AtomicU32,
 }
 
@@ -343,8 +343,8 @@ impl Pool {
             return;
         }
         let deadline_ns = timeout_ns.map(|ns| crate::clock::monotonic_ns().saturating_add(ns));
-        // This must be set before the list is checked again, because a worker pushes itself before
-        // it checks this flag.
+        // The flag must be set before the list is checked again, because a worker first pushes
+        // itself and then checks this flag.
         self.shared.issuer_waits.store(true, Ordering::SeqCst);
         while self.arrived() < min_complete {
             match deadline_ns {

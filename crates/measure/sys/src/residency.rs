@@ -10,7 +10,7 @@ use crate::arena::PAGE_BYTES;
 /// Number of the call `cachestat(2)` (Linux 6.5), which is the same on every architecture.
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Size of the part of a file for one call of `mincore`.
+/// Number of bytes of a file that one call of `mincore` examines.
 const WINDOW_BYTES: u64 = 1 << 30;
 
 /// Page cache residency of a file.

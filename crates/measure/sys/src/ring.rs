@@ -24,7 +24,7 @@ mod setup;
 
 pub use setup::{RingError, RingReport};
 
-/// Timeout for the operations of a dropped ring, after which it leaks their memory.
+/// Time for which a dropped ring waits for its operations before it leaks their memory.
 const DROP_WAIT_NS: u64 = 1_000_000_000;
 
 /// Maximum size of one registered buffer. The kernel accepts up to 1 GiB.
@@ -46,10 +46,11 @@ pub struct RingConfig {
     pub direct: Vec<bool>,
     /// Arena with the buffers.
     pub arena: AlignedBuffer,
-    /// True to poll the device for completions. Only some devices support it, and flushes do not.
+    /// True to poll the device for completions. Only some devices support polling, and flushes
+    /// cannot be polled.
     pub poll_completions: bool,
-    /// True to let a kernel thread fetch submissions. It uses a core, and is slower on shared
-    /// cores.
+    /// True to let a kernel thread fetch submissions. The thread occupies a core, and is slower if
+    /// it shares this core.
     pub poll_submissions: bool,
 }
 
@@ -81,7 +82,7 @@ pub struct Ring {
     report: RingReport,
     /// Pushed entries that the kernel has not consumed yet.
     queued: u32,
-    /// Operations on buffers below this offset use registered buffers.
+    /// Offset in the arena. Operations on buffers below this offset use registered buffers.
     fixed_below_bytes: u64,
     fixed_files: bool,
     tick: Option<Tick>,

@@ -1,12 +1,12 @@
 //! Generates content and checksums at memory speed. This is the project's only vector code.
 //!
 //! *Bytes.* [`Kernels::fill_at`] is a counter-based generator after ARS (Salmon, Moraes, Dror and
-//! Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11). Each 16-byte block is five AES
-//! rounds of its counter of 128 bits, under a key with a Weyl sequence as schedule. Five rounds are
+//! Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC '11). Each 16-byte block is the result
+//! of five AES rounds on its 128-bit counter. The key schedule is a Weyl sequence. Five rounds are
 //! the minimum that the paper found to pass BigCrush. AES is a permutation, so two blocks with the
 //! same key are equal only if their counters are equal. Compression and deduplication therefore
-//! find no repetition, even with a long window. [`invert`] computes the counter from 16 bytes. It
-//! is not a cipher and protects no secret.
+//! find no repetition, even with a long window. [`invert`] computes the counter from 16 bytes. The
+//! generator is not a cipher and protects no secret.
 //!
 //! *Checksums.* CRC-32C (Castagnoli, RFC 3720 appendix B.4) uses the SSE 4.2 instruction in three
 //! or four interleaved lanes. A carry-less multiplication with `x^(8n-33)` combines their

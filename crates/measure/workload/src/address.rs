@@ -2,13 +2,13 @@
 //!
 //! An address is a pure function of the seed and of the operation's index ([`Slots::at`]). Each of
 //! `n` threads gets every n-th index ([`Indices`]), so a stream has the same addresses for any
-//! number of threads. No table is needed, whatever the size of the space.
+//! number of threads. The addresses need no table, so the space can have any size.
 //!
 //! | layer | knows |
 //! |---|---|
 //! | [`Slots`] | a pattern over the numbers `0..slots` |
-//! | [`Space`] | which file and offset a slot is, over several regions |
-//! | [`Walk`] | a client's way through a space: its indices, or its cursor |
+//! | [`Space`] | the file and the offset of a slot, over several regions |
+//! | [`Walk`] | the position of a client in a space: its next index, or its cursor |
 
 mod hash;
 mod hot_cold;

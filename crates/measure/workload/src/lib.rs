@@ -5,7 +5,7 @@
 //!
 //! - an operation of the mail store: `mailbox/work.rs`; its page and log format: `mailbox/page.rs`,
 //!   `record.rs`
-//! - how a plan becomes streams, arrivals and stores: `planned`
+//! - conversion of a plan to streams, arrivals and stores: `planned`
 //! - mapping of traces to targets: `trace/map.rs`; streams that replay a trace: `planned/trace.rs`,
 //!   and their pace: `planned/pace.rs`
 

@@ -1,21 +1,21 @@
-//! The I/O matrix: streams of reads, writes and metadata operations of equal clients. This module
-//! generates the operations but does no I/O.
+//! The I/O matrix: streams of reads, writes and metadata operations. All clients of a stream behave
+//! the same. This module generates the operations but does no I/O.
 //!
-//! | part | decides |
+//! | part | determines |
 //! |---|---|
 //! | [`StreamConfig`] | parameters of a stream |
-//! | [`FileSet`] | which regions of which files it works on |
-//! | [`Choice`] | which of several things comes next, so that shares are exact and the order is random |
-//! | [`Names`] | which small files are created, renamed and removed |
+//! | [`FileSet`] | the files of a stream, and the regions in them that operations access |
+//! | [`Choice`] | the next of several alternatives, so that shares are exact and the order is random |
+//! | [`Names`] | the small files that are created, renamed and removed |
 //! | [`StreamPart`] | the operations of some of the stream's clients |
-//! | [`Tracker`] | the content of writes, and the check of reads against it |
-//! | [`Sampler`] | the same of a [`Sample`] of all blocks, in every run |
+//! | [`Tracker`] | the content of writes, and whether reads return this content |
+//! | [`Sampler`] | the same for a [`Sample`] of all blocks, in every run |
 //!
 //! A client's operations depend only on the seed and on its number, not on the distribution of
-//! clients over threads. (Sequential streams that mix sizes and share one cursor are the
-//! exception.) A driver has one [`StreamPart`] for each stream and thread, and requests operations
-//! from it. Each thread has one [`Tracker`]; all trackers share the [`crate::stamp::Generations`]
-//! of all files.
+//! clients over threads. (The exception is a sequential stream with mixed sizes, whose clients
+//! share one cursor.) A driver has one [`StreamPart`] for each stream and thread, and requests
+//! operations from it. Each thread has one [`Tracker`]; all trackers share the
+//! [`crate::stamp::Generations`] of all files.
 
 mod choice;
 mod config;

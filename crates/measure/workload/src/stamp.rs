@@ -3,20 +3,20 @@
 //!
 //! A unit of content starts with a [`Stamp`]: run, target, address, generation, shape. The stamp
 //! determines all other bytes (see [`crate::content`]). A unit can therefore be checked without
-//! further information ([`inspect`]). A [`Verifier`] that also has the written [`Generations`]
+//! further information ([`inspect`]). If a [`Verifier`] also knows the written [`Generations`], it
 //! determines the kind of damage:
 //!
-//! | named | the unit holds |
+//! | kind | content of the unit |
 //! |---|---|
-//! | lost | what was there before the last acknowledged write |
-//! | stale | something older, or older than what was already read back: data came back |
-//! | torn | sectors of two or more generations of this place, each whole |
-//! | misdirected | what was written to another place |
-//! | corrupt | something of which at least one sector is nothing that was ever written |
+//! | lost | the data from before the last acknowledged write |
+//! | stale | data that is at least two writes old, or older than data that was already read back |
+//! | torn | undamaged sectors from two or more writes to this address |
+//! | misdirected | data that was written for another address |
+//! | corrupt | at least one sector is not from any known write |
 //! | unwritten | zeros |
 //!
-//! Sectors need no mark of their own. The generator can be inverted
-//! ([`plimsoll_sys::simd::invert`]), so any 16 bytes of its output identify their write.
+//! Sectors need no separate mark. The generator can be inverted ([`plimsoll_sys::simd::invert`]),
+//! so any 16 bytes of its output identify the write that produced them.
 
 mod damage;
 mod evidence;

@@ -1,15 +1,17 @@
 //! Interface between a stateful workload and its driver.
 //!
 //! A stateful workload (the mail store) does no I/O and reads no clock. Its driver calls
-//! [`StepWorkload::step`] with the current time and the completions since the last call, and issues
-//! the returned I/Os: to files (`plimsoll-engine`), to a model in virtual time (`plimsoll-model`),
-//! or to a simulated disk that loses and tears writes (the crash tests). Time, randomness and I/O
-//! are parameters, so the workload's choices are the same in all three environments.
+//! [`StepWorkload::step`] with the current time and the completions since the last call. The driver
+//! then issues the returned I/Os: to files (`plimsoll-engine`), to a model in virtual time
+//! (`plimsoll-model`), or to a simulated disk that loses and tears writes (the crash tests). Time,
+//! randomness and I/O are parameters, so the workload's choices are the same in all three
+//! environments.
 
 use core::fmt;
 
-/// Time after the stop during which an open loop still starts operations that were due before. If
-/// the target is overloaded, the backlog never ends. After a stall, a minute is enough.
+/// Time after the stop during which an open loop still starts operations that were due before the
+/// stop. A minute is enough to process the backlog of a stall. If the target is overloaded, no time
+/// would be enough.
 pub const BACKLOG_NS: u64 = 60_000_000_000;
 
 /// Kind of an [`Io`].
@@ -17,8 +19,9 @@ pub const BACKLOG_NS: u64 = 60_000_000_000;
 pub enum IoKind {
     /// Read `size_bytes` at `offset_bytes` into the buffer.
     Read,
-    /// Write the buffer. A crash may lose, reorder or tear the write, until a [`IoKind::Flush`] of
-    /// the same file has completed that was issued after the write completed.
+    /// Write the buffer. A crash may lose, reorder or tear the write until it has been flushed. The
+    /// write is flushed when a [`IoKind::Flush`] of the same file completes that was issued after
+    /// the completion of the write.
     Write,
     /// Write the buffer, and complete only when it is on stable storage (`RWF_DSYNC`).
     WriteDurable,
@@ -37,7 +40,7 @@ pub struct Io {
     pub kind: IoKind,
     /// Index into the file table that the workload was built with ([`StepWorkload::files`]).
     pub file: u32,
-    /// Index into [`StepWorkload::classes`]: the class in which the I/O is recorded.
+    /// Index into [`StepWorkload::classes`], of the class in which the I/O is recorded.
     pub class: u16,
     /// Byte offset in the file; a multiple of 4,096.
     pub offset_bytes: u64,
@@ -46,18 +49,19 @@ pub struct Io {
     /// Offset of the buffer in the arena, a multiple of 4,096. The workload does not use the buffer
     /// until the I/O completes.
     pub buffer_offset_bytes: u64,
-    /// Intended start. In a closed loop, it is the time of the step; in an open loop, the scheduled
-    /// arrival. The latency is measured from this time.
+    /// Intended start. In a closed loop, this is the time of the step; in an open loop, the time of
+    /// the scheduled arrival. The latency is measured from this time.
     pub intended_ns: u64,
 }
 
 /// Completion of one [`Io`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The token of the [`Io`].
+    /// Token of the [`Io`] that completed.
     pub token: u64,
     /// Number of bytes transferred, or the positive `errno`. The driver has already retried
-    /// interrupted calls and continued short transfers. A short count means the end of the file.
+    /// interrupted calls and continued short transfers, so a transfer is short only at the end of
+    /// the file.
     pub result: Result<u32, i32>,
     /// Time just before the I/O was submitted to the target.
     pub submitted_ns: u64,
@@ -76,11 +80,11 @@ pub enum Wait {
     Done,
 }
 
-/// Memory of I/O buffers.
+/// Memory that contains the I/O buffers.
 pub trait Arena {
-    /// Returns the bytes of a range, or `None` if the driver transfers no data (a model). In the
-    /// latter case, the workload neither fills nor parses buffers, and uses its own record of their
-    /// content.
+    /// Returns the bytes of a range, or `None` if the driver transfers no data (a model). Without
+    /// data, the workload neither fills nor parses buffers, and uses its own record of what they
+    /// would contain.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]>;
 }
 
@@ -105,8 +109,8 @@ impl Arena for HeapArena {
     }
 }
 
-/// Group of an I/O class. It determines the table of the class in reports, and whether its I/Os are
-/// transactional.
+/// Group of an I/O class. It determines in which table reports list the class, and whether its I/Os
+/// are transactional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClassGroup {
     /// I/Os that count for the achieved rate: database reads and writes, and data operations of a
@@ -123,13 +127,13 @@ pub enum ClassGroup {
     FirstByte,
     /// Log writes.
     Log,
-    /// Background maintenance: sequential checksum reads.
+    /// Background maintenance: sequential reads that check checksums.
     Maintenance,
-    /// Log reads for the other copies of a database.
+    /// Log reads that replicate a log to other copies of its database.
     Replication,
     /// Log formatting, checkpoints and flushes of databases.
     Upkeep,
-    /// Reads and writes of a preparation, checksum, backup or recovery phase.
+    /// Reads and writes in a preparation, checksum, backup or recovery phase.
     Phase,
 }
 
@@ -157,17 +161,17 @@ pub struct Class {
     pub name: String,
     pub group: ClassGroup,
     pub is_read: bool,
-    /// Index of the database (or other instance), for tables with a row per instance.
+    /// Index of the database, or of another instance. Tables with one row for each instance use it.
     pub instance: u32,
 }
 
-/// A file of a workload; the driver opens it.
+/// A file of a workload, which the driver opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSpec {
     /// Path relative to the directory, such as `db03.edb` or `db03-log/0007.log`.
     pub name: String,
-    /// Index of the target directory. The directories of databases are first, then those of logs,
-    /// in the order of the plan.
+    /// Index of the target directory. The directories for databases are first. The directories for
+    /// logs follow, in the order of the plan.
     pub directory: u32,
     /// Size of the file when the workload starts.
     pub size_bytes: u64,
@@ -193,25 +197,27 @@ pub trait StepWorkload {
         arena: &mut dyn Arena,
         out: &mut Vec<Io>,
     ) -> Wait;
-    /// Requests the end. No new operations start, except arrivals of an open loop that were due
-    /// before, for at most [`BACKLOG_NS`]. The workload writes back dirty data and makes it
-    /// durable. A later step then returns [`Wait::Done`].
+    /// Requests the end. No further operations start, except arrivals of an open loop that were due
+    /// before the stop; these may start for [`BACKLOG_NS`]. The workload writes back dirty data and
+    /// makes it durable. A later step then returns [`Wait::Done`].
     fn stop(&mut self);
-    /// Reports arrivals of an open loop that were due before the stop but never started. Each is
-    /// the class that the I/O would have had, and the due time. Called once, after the end.
+    /// Reports arrivals of an open loop that were due before the stop but never started. Calls
+    /// `each` with the class that the I/O would have had, and the due time. The driver calls this
+    /// function once, after the end.
     fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         let _ = each;
     }
-    /// Reports the writes that became durable through a flush in the last step. Each is a class, a
-    /// due time and a submission time.
+    /// Reports the writes that a flush made durable in the last step. Calls `each` with the class,
+    /// the due time and the submission time of each write.
     fn durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }
-    /// Reports the writes that never became durable, in the same form. Called once, after the end.
+    /// Reports the writes that never became durable, with the same values as
+    /// [`StepWorkload::durable`]. The driver calls this function once, after the end.
     fn never_durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }
-    /// Reports named counters (stalls, commits, errors…), which accumulate from the start, for the
-    /// evidence.
+    /// Reports named counters (stalls, commits, errors…) for the evidence. They count from the
+    /// start of the workload.
     fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64));
 }

@@ -1,9 +1,9 @@
-//! Recorded operations, from which a stream gets its operations. They are mapped to a target of any
-//! size. The replay is at the times of the trace, faster, slower, or at full speed.
+//! Traces: recorded operations that a stream replays. The operations are mapped to a target of any
+//! size. They start at the times of the trace, faster, slower, or at full speed.
 //!
 //! A [`Trace`] is the recording in the order of time, and a [`Replay`] is its mapping to a target.
-//! The devices of a trace follow each other in its address space. One client, with one [`Cursor`],
-//! issues the operations, so that they start in the order of the trace.
+//! In the address space of a trace, its devices follow one another. One client, with one
+//! [`Cursor`], issues the operations, so that they start in the order of the trace.
 
 mod figures;
 mod map;
@@ -13,8 +13,8 @@ pub use figures::{Figures, SizeCount};
 pub use map::Mapping;
 pub use replay::{Cursor, NothingFits, Replay, ReplayTotals};
 
-/// Size of the pieces into which the address space of a trace is divided, to count and map its
-/// footprint.
+/// Size of the pieces into which the address space of a trace is divided. The footprint of a trace
+/// is counted and mapped in these pieces.
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Kind of a recorded operation.
@@ -47,7 +47,7 @@ pub struct Event {
     pub offset_bytes: u64,
     /// Size in bytes; 0 for a flush.
     pub size_bytes: u32,
-    /// Number of the device.
+    /// Number of the device in the trace.
     pub volume: u16,
     /// Kind of the operation.
     pub requested: TraceOperation,
@@ -64,7 +64,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Sorts operations by time. `events` is in the order of the file, with times of any clock.
+    /// Sorts operations by time. `events` is in the order of the file. Its times may be from any
+    /// clock.
     #[must_use]
     pub fn new(mut events: Vec<Event>) -> Self {
         let mut latest_ns = 0;
@@ -95,8 +96,8 @@ impl Trace {
         self.events.iter().filter(|event| event.requested.moves()).count() as u64
     }
 
-    /// Returns the number of operations that are out of order: the file lists them after an
-    /// operation with a later time.
+    /// Returns the number of operations that are out of order. The file lists such an operation
+    /// after an operation with a later time.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
@@ -109,8 +110,8 @@ impl Trace {
     }
 }
 
-/// Returns the start of each device in an address space in which the devices follow each other, and
-/// the end of the last device. Starts are rounded up to whole pieces.
+/// Returns the start of each device in the common address space, in which the devices follow one
+/// another. The last element is the end of the last device. Starts are rounded up to whole pieces.
 fn bases(events: &[Event]) -> (Vec<u64>, u64) {
     let mut ends: Vec<u64> = Vec::new();
     for event in events {

@@ -1,5 +1,5 @@
-//! Exports and imports a run or experiment as one file: a compressed tar archive of its directory
-//! and its labels.
+//! Exports a run or experiment to one file, and imports it again. The file is a compressed tar
+//! archive of the run's directory and labels.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -14,9 +14,10 @@ use crate::labels::{SUFFIX, labels_path};
 use crate::scan::FLEET;
 
 /// Maximum unpacked size. A bundle has a few megabytes and an experiment has hundreds of bundles,
-/// so an archive above this size was not written by `export`.
+/// so `export` cannot have written an archive that is larger than this.
 const UNPACKED_BYTES_MAX: u64 = 64 << 30;
-/// Bytes that are added to the size of each file, because millions of empty files also fill a disk.
+/// Number of bytes by which each file counts as larger than it is, because millions of empty files
+/// also fill a disk.
 const FILE_BYTES: u64 = 4096;
 /// Maximum depth of a path. The deepest path has these parts: published experiment, search, run,
 /// hosts of a fleet, host, bundle, file.
@@ -51,7 +52,7 @@ fn pack(directory: &Path, file: File) -> io::Result<()> {
 }
 
 /// Unpacks an archive and returns the directory of the bundle or experiment. Accepts only regular
-/// files below one directory, and does not replace existing files.
+/// files that are all in one directory tree, and does not replace existing files.
 ///
 /// # Errors
 /// The archive contains other entries, the name already exists, or the directory cannot be written.
@@ -138,7 +139,8 @@ fn unpack(
     }
 }
 
-/// Returns the components of a relative path without `..` and at most `DEPTH_MAX` deep.
+/// Returns the components of a path; `None` if the path is absolute, contains `..`, or has more
+/// than `DEPTH_MAX` components.
 fn parts(path: &Path) -> Option<Vec<String>> {
     let part = |component: Component<'_>| match component {
         Component::Normal(part) => part.to_str().map(str::to_owned),
@@ -176,7 +178,8 @@ mod tests {
             tar::Builder::new(GzEncoder::new(File::create(&path).unwrap(), Compression::fast()));
         for (name, kind) in entries {
             let mut header = tar::Header::new_gnu();
-            // Set the name directly: the library refuses to write some of these paths.
+            // The test sets the name directly, because the library refuses to write some of these
+            // paths.
             header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
             header.set_entry_type(*kind);
             header.set_size(0);

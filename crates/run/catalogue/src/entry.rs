@@ -1,4 +1,4 @@
-//! Catalogue entries of runs and experiments, read from the files of a bundle.
+//! Catalogue entries of runs and experiments. They are read from the files of a bundle.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::labels::Labels;
 use crate::scan::{FLEET, ScannedDirectory};
 use crate::verification::{LedgerRecord, UNVERIFIED};
 
-/// A run that is known from the ledger, from its bundle, or from both.
+/// A run in the catalogue. It is known from the ledger, from its bundle, or from both of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Line of the ledger that records the start of the run. Users refer to the run by this number.
@@ -25,22 +25,22 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     pub started_unix_ns: u64,
-    /// Storage under test: the targets of the plan, with the file systems and devices below them.
+    /// Storage under test: the targets of the plan, with the underlying file systems and devices.
     #[serde(default)]
     pub target: Option<String>,
     /// How the run ended. `None` if the run is still running or was killed.
     pub end: Option<String>,
-    /// True while a process has reserved the directory of the run's bundle. The reservation of a
-    /// killed process is released.
+    /// True while the run's process exists, which locks the directory of its bundle. If the process
+    /// is killed, the lock is released.
     #[serde(default)]
     pub is_under_way: bool,
     /// The verdict in the ledger, in capitals; [`UNVERIFIED`] if the ledger does not confirm the
     /// run.
     pub verdict: Option<String>,
-    /// Verdict that is stated by the bundle or by another user but not confirmed by the ledger.
+    /// Verdict that the ledger does not confirm. It is stated by the bundle or by another user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_verdict: Option<String>,
-    /// Reason why the bundle does not match the ledger.
+    /// Description of how the bundle differs from the ledger; `None` if they match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// One sentence that explains the verdict.
@@ -91,7 +91,7 @@ impl StoredVerdict {
     }
 }
 
-/// Fields of `environment.json` by which runs can be searched.
+/// Fields of `environment.json` that searches for runs use.
 #[derive(Default, Deserialize)]
 struct Environment {
     host: Option<String>,
@@ -112,14 +112,14 @@ struct Device {
     model: Option<String>,
 }
 
-/// Fields of `resolved.toml` by which runs can be searched.
+/// Fields of `resolved.toml` that searches for runs use.
 #[derive(Deserialize)]
 struct Plan {
     #[serde(default)]
     targets: Vec<Target>,
 }
 
-/// Formats the targets with the file systems and devices below them: `/mnt/test (ext4, nvme0n1
+/// Formats the targets with the underlying file systems and devices: `/mnt/test (ext4, nvme0n1
 /// PM9A3)`.
 fn target_summary(plan: &Plan, environment: &Environment) -> Option<String> {
     let places: Vec<String> = plan.targets.iter().flat_map(Target::places).collect();
@@ -142,7 +142,7 @@ fn target_summary(plan: &Plan, environment: &Environment) -> Option<String> {
     }
 }
 
-/// Word in the ledger for a fleet run that an agent refused.
+/// Outcome that the ledger records for a fleet run that an agent refused.
 const REFUSED: &str = "refused";
 
 impl Entry {
@@ -158,7 +158,7 @@ impl Entry {
         self.reason.as_ref().is_some_and(|reason| reason.starts_with("modelled:"))
     }
 
-    /// Returns the verdict in the form for lists: `MODELLED PASS`, `UNVERIFIED (PASS)`, `none`.
+    /// Returns the verdict as lists show it: `MODELLED PASS`, `UNVERIFIED (PASS)`, `none`.
     pub fn verdict_label(&self) -> String {
         let verdict = self.verdict.as_deref().unwrap_or("none");
         let modelled = if self.is_modelled() { "MODELLED " } else { "" };
@@ -181,8 +181,8 @@ impl Entry {
         }
     }
 
-    /// Sets the verdict and the figures from files that the ledger confirms. `sealed`: the evidence
-    /// files below `directory` from which this entry was read.
+    /// Sets the verdict and the figures from files that the ledger confirms. `sealed` contains the
+    /// evidence files in `directory` from which this entry was read.
     fn verify(
         &mut self,
         record: Option<&LedgerRecord<'_>>,
@@ -220,7 +220,7 @@ impl Entry {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = match self.end.as_deref() {
             Some("completed") => Vec::new(),
-            Some(REFUSED) => vec!["refused by an agent: nothing ran".to_owned()],
+            Some(REFUSED) => vec!["an agent refused the plan, so nothing ran".to_owned()],
             Some(end) => vec![end.to_owned()],
             None if self.is_under_way => vec!["running".to_owned()],
             None => vec!["did not finish: the process was killed or the host went down".to_owned()],
@@ -232,7 +232,7 @@ impl Entry {
         }
         match &self.hosts[..] {
             [] => {}
-            [one] => remarks.push(format!("fleet of one host: {one}")),
+            [one] => remarks.push(format!("fleet with one host: {one}")),
             hosts => remarks.push(format!("{} hosts: {}", hosts.len(), hosts.join(", "))),
         }
         remarks.extend(self.doubt.clone());
@@ -307,7 +307,7 @@ impl Entry {
 }
 
 impl Entry {
-    /// Reads the entry of a fleet run, with the sums over its hosts.
+    /// Reads the entry of a fleet run. Its figures are sums over all hosts.
     fn read_fleet(scanned: &ScannedDirectory, record: Option<&LedgerRecord<'_>>) -> Option<Self> {
         let file = |name: &str| fs::read(scanned.directory.join(name)).ok();
         let fleet_file = file(FLEET)?;
@@ -368,7 +368,7 @@ impl Entry {
 /// Returns the mean latency of reads or writes. A write that waits for a flush counts as completed
 /// when the flush completes.
 fn mean_ns(run: &Run, is_read: bool) -> Option<u64> {
-    // If a mail store flushes nothing, it still has this class, but without operations.
+    // A mail store that flushes nothing still has this class, but the class has no operations.
     let has_durable = run.classes.iter().any(|class| class.group == "durable" && class.count > 0);
     let group = if has_durable && !is_read { "durable" } else { "transactional" };
     let pick = |class: &ClassTotals| class.group == group && class.is_read == is_read;

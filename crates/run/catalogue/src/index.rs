@@ -16,7 +16,7 @@ use crate::error::CatalogueError;
 use crate::scan::{self, Fingerprint, Roots, ScannedDirectory};
 use crate::verification::LedgerRecord;
 
-/// Version of the tables. An index of another version is rebuilt.
+/// Version of the tables. An index with a different version is rebuilt.
 const VERSION: i32 = 5;
 
 const TABLES: &str = "
@@ -29,7 +29,7 @@ const TABLES: &str = "
     CREATE TABLE experiments (id TEXT PRIMARY KEY, directory TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE mirrors (identity TEXT PRIMARY KEY, change INTEGER NOT NULL) WITHOUT ROWID;";
 
-/// Conditions for listed runs; `None` accepts every run.
+/// Conditions that a run must meet to be listed. A condition that is `None` accepts every run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     pub verdict: Option<String>,
@@ -37,14 +37,14 @@ pub struct Filter {
     pub plan: Option<String>,
     /// Text that the name of the target, file system or device must contain.
     pub target: Option<String>,
-    /// Minimum achieved rate in transactional I/Os per second.
+    /// Minimum achieved rate, in transactional I/Os per second.
     pub rate_min_per_s: Option<f64>,
     /// Maximum mean latency of reads.
     pub read_latency_max_ns: Option<u64>,
     pub tag: Option<String>,
-    /// Earliest start, inclusive.
+    /// Runs that started at this time or later.
     pub since_unix_ns: Option<u64>,
-    /// Latest start, exclusive.
+    /// Runs that started before this time.
     pub until_unix_ns: Option<u64>,
     /// Only runs whose bundle exists.
     pub with_bundle: bool,
@@ -78,7 +78,7 @@ impl Catalogue {
         Self::open_with(roots, &CachedLedger::new(Ledger::at(&roots.ledger)))
     }
 
-    /// Like [`Self::open`], but uses a ledger that caches the lines that it read earlier.
+    /// Like [`Self::open`], but with a ledger that caches lines from earlier reads.
     ///
     /// # Errors
     /// The errors of [`Self::open`].
@@ -117,9 +117,9 @@ impl Catalogue {
         Err(CatalogueError::Index { path: roots.index.clone(), reason })
     }
 
-    /// Returns true if the ledger, bundles and labels seem unchanged. Compares the ledger and the
-    /// modification times of directories, so it does not detect a change that another program makes
-    /// inside a bundle.
+    /// Returns true if the ledger, bundles and labels seem unchanged. Compares only sizes and
+    /// modification times of the ledger and of directories. It therefore does not detect that
+    /// another program changed a file in a bundle.
     #[must_use]
     pub fn is_current(&self, roots: &Roots) -> bool {
         self.fingerprint.is_unchanged(roots)
@@ -181,7 +181,8 @@ impl Catalogue {
         self.query_entries(of, params![like, self.is_shared])
     }
 
-    /// Returns this user's latest run of a plan, or of any plan, whose bundle exists.
+    /// Returns this user's latest run whose bundle exists. If `plan` is not `None`, only runs of
+    /// that plan count.
     pub(crate) fn latest_run(&self, plan: Option<&str>) -> Result<Option<Entry>, CatalogueError> {
         let of = "SELECT entry FROM runs WHERE bundle IS NOT NULL AND (?1 IS NULL OR name = ?1)
                   ORDER BY started DESC, run_id DESC LIMIT 1";
@@ -222,8 +223,8 @@ impl Catalogue {
         Ok(entries)
     }
 
-    /// Returns true if a process has reserved the directory of the run's bundle, in a directory of
-    /// the catalogue or of its experiment.
+    /// Returns true if the run's process still exists, which locks the directory of the run's
+    /// bundle. This directory is in the catalogue or in the run's experiment.
     fn is_under_way(&self, entry: &Entry) -> Result<bool, CatalogueError> {
         if entry.end.is_some() || entry.bundle.is_some() {
             return Ok(false);
@@ -316,7 +317,8 @@ fn refresh(
         let record = records.get(id);
         let line = record.map_or("-", |record| record.last_line_sha256);
         let stamp = format!("{} {} {line}", one.directory.display(), one.stamp);
-        // The name of the directory is the run id, so unchanged bundles do not have to be parsed.
+        // The run's name is the name of its directory, so bundles that have not changed do not have
+        // to be parsed.
         let position = starts.positions.get(id).and_then(|at| i64::try_from(*at).ok());
         if known.get(id).is_some_and(|known| *known == (stamp.clone(), position)) {
             there.insert(id.to_owned());
@@ -374,7 +376,7 @@ fn put_experiments(work: &Connection, scanned: &[ScannedDirectory]) -> rusqlite:
     Ok(())
 }
 
-/// Prepared statement that writes runs into the index.
+/// Prepared statement that writes runs to the index.
 struct RunWriter<'a>(Statement<'a>);
 
 impl<'a> RunWriter<'a> {
@@ -406,7 +408,7 @@ impl<'a> RunWriter<'a> {
     }
 }
 
-/// The start and the end of each run in the ledger.
+/// Lines of the ledger that record the start and the end of each run.
 struct LedgerRuns<'a> {
     positions: HashMap<&'a str, u64>,
     ends: HashMap<&'a str, &'a Link>,
@@ -428,8 +430,8 @@ impl<'a> LedgerRuns<'a> {
         Self { positions, ends }
     }
 
-    /// Returns the entry and the stamp of a run that has no bundle, built from the run's ledger
-    /// lines. `None` if the line is not the start of such a run.
+    /// Creates the entry and the stamp of a run that has no bundle, from the run's lines in the
+    /// ledger. Returns `None` if the line is not the start of such a run.
     fn without_bundle(&self, start: &Link, there: &HashSet<String>) -> Option<(Entry, String)> {
         let line = &start.entry;
         let Event::Started { name, experiment, .. } = &line.event else { return None };

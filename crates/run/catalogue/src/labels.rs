@@ -1,5 +1,5 @@
-//! Tags and notes that users add to a run. They are stored in `NAME.labels.json` next to the bundle
-//! or experiment `NAME`. They are not part of its seal, but are exported with it.
+//! Tags and notes that users add to a run. They are in the file `NAME.labels.json` next to the
+//! bundle or experiment `NAME`. The seal does not include them, but an export does.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -35,7 +35,7 @@ impl Labels {
     /// Reads the labels of a bundle or experiment.
     ///
     /// # Errors
-    /// The file cannot be read or has another format.
+    /// The file cannot be read, or does not contain labels.
     pub fn of(directory: &Path) -> Result<Self, CatalogueError> {
         let path = labels_path(directory);
         match fs::read(&path) {

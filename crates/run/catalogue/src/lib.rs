@@ -1,5 +1,5 @@
-//! The catalogue: lists the runs on this machine with their results, and the tags and notes that
-//! users added.
+//! The catalogue. It lists the runs on this machine with their results, and with the tags and notes
+//! that users added.
 //!
 //! All data comes from the bundles and the ledger. The index ([`index`]) is an SQLite file that is
 //! built from them and updated each time it is opened. Deleting it loses no data. Tags and notes
@@ -10,9 +10,10 @@
 //!
 //! - run lookup and filters: `entry.rs`, `lookup.rs`, `index.rs`; list display:
 //!   `judge/report/src/runs.rs`
-//! - a team's catalogue: `team/client.rs` (transfer), `team.rs` (transaction), `team/connection.rs`
-//!   (connection and timeouts), `team/schema.rs` (each table change is a further migration;
-//!   `run/cli/tests/serve/team.rs` starts from the first), other users' runs `index/mirror.rs`
+//! - a team's catalogue: `team/client.rs` (transfer), `team.rs` (transactions),
+//!   `team/connection.rs` (connection and timeouts), `index/mirror.rs` (other users' runs),
+//!   `team/schema.rs` (tables). Each change of a table is a new migration;
+//!   `run/cli/tests/serve/team.rs` runs all migrations from the first.
 
 mod archive;
 mod date;

@@ -1,5 +1,6 @@
-//! Finds the run or experiment that a user specifies: by `last`, a number from `plimsoll runs`, a
-//! name or its beginning, or the name of a plan (its latest run).
+//! Finds the run or experiment that a user specifies. Users can specify `last`, a number from
+//! `plimsoll runs`, a name or the beginning of one, or the name of a plan, which means the plan's
+//! latest run.
 
 use std::path::PathBuf;
 
@@ -7,7 +8,7 @@ use crate::entry::Entry;
 use crate::error::CatalogueError;
 use crate::index::Catalogue;
 
-/// Maximum number of matching names that the message about an ambiguous name lists.
+/// Maximum number of matching names in the error message about an ambiguous name.
 const CANDIDATES_MAX: usize = 5;
 
 /// Result of a lookup.
@@ -59,8 +60,8 @@ impl Catalogue {
         if !remote.is_empty() {
             return Ok(Lookup::RemoteExperiment(remote));
         }
-        // The names of an experiment's runs start with the name of the experiment, so a common
-        // prefix of them means the experiment.
+        // The names of an experiment's runs start with the name of the experiment. A prefix that
+        // matches the experiment and only its own runs therefore means the experiment.
         match (&experiments[..], &runs[..]) {
             ([one], runs) if runs.iter().all(|run| run.experiment.as_ref() == Some(&one.id)) => {
                 Ok(Lookup::Local(one.directory.clone()))
@@ -79,7 +80,10 @@ impl Catalogue {
                 let names = names.join(", ");
                 let message = match is_number {
                     true => {
-                        format!("no run has the number {name}; as a name it matches {names}{more}")
+                        format!(
+                            "no run has the number {name}, but several names begin with it: \
+                         {names}{more}"
+                        )
                     }
                     false => format!("{name} is ambiguous: it matches {names}{more}"),
                 };

@@ -10,7 +10,8 @@ use plimsoll_evidence::seal;
 
 use crate::labels::labels_path;
 
-/// Maximum nesting of experiments: a published experiment contains searches, which contain runs.
+/// Maximum number of nested experiments: a published experiment contains searches, and a search
+/// contains runs.
 const DEPTH_MAX: u32 = 4;
 /// File that marks a directory as an experiment.
 const EXPERIMENT: &str = "experiment.json";
@@ -35,14 +36,16 @@ pub struct Roots {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ScannedDirectory {
     pub directory: PathBuf,
-    /// Directory of the enclosing experiment.
+    /// Directory of the experiment that contains this directory; `None` if there is none.
     pub experiment: Option<PathBuf>,
     pub is_experiment: bool,
-    /// Sizes and modification times of the bundle's files that the index reads.
+    /// Sizes and modification times of files in the bundle. If they change, the index reads the
+    /// bundle again.
     pub stamp: String,
 }
 
-/// Returns all bundles and experiments below the roots, without duplicate names.
+/// Returns all bundles and experiments in the root directories and their subdirectories. If a name
+/// occurs twice, only the first directory is returned.
 pub(crate) fn scan(roots: &Roots) -> Vec<ScannedDirectory> {
     let mut scanned: Vec<ScannedDirectory> = Vec::new();
     for root in &roots.directories {
@@ -68,7 +71,7 @@ fn scan_below(
             _ => drop(files.insert(entry.file_name())),
         }
     }
-    // Names are sorted instead of paths, because comparing paths component by component is slower.
+    // Names are sorted instead of paths, because comparisons of paths are slower.
     directories.sort_unstable();
     for name in directories {
         let path = directory.join(name);
@@ -81,9 +84,8 @@ fn scan_below(
     }
 }
 
-/// Adds a directory to `scanned` if it is a bundle or an experiment. `siblings` are the files in
-/// the same directory. Returns true for an experiment, false for a bundle, and `None` for other
-/// directories.
+/// Adds a directory to `scanned` if it is a bundle or an experiment. `siblings` are the files next
+/// to it. Returns true for an experiment, false for a bundle, and `None` for other directories.
 fn scan_directory(
     path: &Path,
     experiment: Option<&Path>,
@@ -95,7 +97,7 @@ fn scan_directory(
     let is_experiment = fleet.is_none() && run.is_none() && file(EXPERIMENT).is_some();
     let (first, second) = match fleet.or(run) {
         Some(first) => (first, fs::metadata(path.join("verdict.json")).ok()),
-        // A bundle in which a file is missing counts as damaged, not as removed.
+        // If a bundle lacks a file, it counts as damaged, not as removed.
         None => (file(EXPERIMENT).or_else(|| file(seal::FILE))?, None),
     };
     let labels = labels_path(path);
@@ -120,8 +122,9 @@ fn file_stamp(metadata: &fs::Metadata) -> String {
     format!("{}:{}", metadata.len(), changed.map_or(0, |since| since.as_nanos()))
 }
 
-/// Margin for the resolution of modification times. If a change happens within this time before the
-/// scan, or after its start, the modification time of the directory may not change.
+/// Margin for the resolution of modification times. Two changes within this time can result in the
+/// same modification time. A directory that was changed so shortly before the scan, or during it,
+/// therefore counts as changed.
 const TIMESTAMP_TICK: Duration = Duration::from_millis(100);
 
 /// Sizes and modification times of the ledger and of the directories that contain bundles and
@@ -135,7 +138,7 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Records the current state. `started`: time at which reading started.
+    /// Records the current state. `started` is the time at which the scan started.
     pub fn take(roots: &Roots, experiments: Vec<PathBuf>, started: SystemTime) -> Self {
         let stamps = stamps(roots, &experiments);
         let settled = |(_, stamp): &(PathBuf, Option<(u64, SystemTime)>)| {
@@ -144,7 +147,7 @@ impl Fingerprint {
         Self { is_settled: stamps.iter().all(settled), experiments, stamps }
     }
 
-    /// Returns true if the state equals the recorded one.
+    /// Returns true if the state is still the recorded state.
     pub fn is_unchanged(&self, roots: &Roots) -> bool {
         self.is_settled && stamps(roots, &self.experiments) == self.stamps
     }

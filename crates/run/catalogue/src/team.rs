@@ -2,12 +2,13 @@
 //!
 //! - [`Address`]: address of the database. `schema`: its tables and their migrations.
 //! - [`Team`]: a connection. It uploads runs, returns changes and downloads bundles.
-//! - `client`: synchronises the local catalogue with the team's. It uploads new runs and copies
-//!   other users' runs into the local index, so that lists work while the server is unavailable.
+//! - `client`: synchronises the local catalogue with the team's catalogue. It uploads new runs. It
+//!   also copies other users' runs to the local index, so that lists work while the server is
+//!   unavailable.
 //!
-//! The database stores bundles in parts of 4 MiB. A run and its evidence are written in one
-//! transaction, and backups and replicas of the database include both. Hosts do not need a shared
-//! directory.
+//! The database contains the bundles, divided into parts of 4 MiB. A run and its bundle are written
+//! in one transaction, and backups and replicas of the database include the bundles. Hosts
+//! therefore do not need a shared directory.
 
 mod address;
 mod client;
@@ -31,22 +32,24 @@ use connection::{Connection, ConnectionError};
 pub use address::Address;
 pub use client::{SyncReport, TeamClient};
 
-/// Size of the parts of a bundle's archive. An upload or download needs this much memory.
+/// Size of the parts into which a bundle's archive is divided. An upload or download uses this much
+/// memory.
 const PART_BYTES: usize = 4 << 20;
-/// Maximum number of changes per query.
+/// Maximum number of changes that a query returns.
 const CHANGES_PER_QUERY: i64 = 500;
-/// Advisory lock that is acquired before a change gets its number, so that readers see the numbers
-/// in order. It can be any number, except that of the schema's lock.
+/// Number of the advisory lock that is acquired before a change gets its number. Readers thus see
+/// the changes in the order of their numbers. Any number is possible, except that of the lock for
+/// migrations.
 const CHANGE_LOCK: i64 = schema::LOCK + 1;
 
 /// A run that was added to the team's catalogue or changed in it.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Number of the change; it increases with each change of the catalogue.
+    /// Number of the change. Each later change of the catalogue has a higher number.
     pub number: i64,
-    /// Owner of the run: one user on one host.
+    /// Owner of the run, which is one user on one host.
     pub origin: String,
-    /// `None` if this version cannot read the entry.
+    /// Entry of the run; `None` if this version cannot read it.
     pub entry: Option<Entry>,
 }
 
@@ -71,7 +74,7 @@ impl Team {
         Ok(Self { connection, address, identity })
     }
 
-    /// Returns true if the connection is lost. In this case, the last operation may not have taken
+    /// Returns true if the connection is lost. If so, it is unknown whether the last operation took
     /// effect.
     pub fn is_disconnected(&mut self) -> bool {
         self.connection.is_disconnected()
@@ -82,7 +85,7 @@ impl Team {
         &self.identity
     }
 
-    /// Returns names and stamps of an origin's runs in the team's catalogue.
+    /// Returns the names and stamps of all runs in the team's catalogue that have this origin.
     ///
     /// # Errors
     /// The connection is lost.
@@ -95,8 +98,8 @@ impl Team {
         pairs.map_err(|error| failed(&self.address, &error.into()))
     }
 
-    /// Uploads a run with its bundle in one transaction. If the run already exists with another
-    /// stamp (because it was judged again or tagged), it is replaced. An unchanged run is skipped.
+    /// Uploads a run with its bundle in one transaction. If the run already exists with a different
+    /// stamp, because it was judged again or tagged, it is replaced. An unchanged run is skipped.
     ///
     /// # Errors
     /// The connection is lost, or the archive cannot be read.
@@ -128,7 +131,7 @@ impl Team {
                 put,
                 &[&origin, &run_id, &name, &started, &verdict, &stamp, &text],
             )?;
-            // Another process of this user uploaded the run first.
+            // Another process of this user has already uploaded the same run.
             let Some(row) = row else { return Ok(()) };
             let id: i64 = row.try_get(0).map_err(ConnectionError::from)?;
             connection.execute("DELETE FROM plimsoll.parts WHERE run = $1", &[&id])?;
@@ -146,7 +149,8 @@ impl Team {
         })
     }
 
-    /// Returns the changes after a number, in order, up to `CHANGES_PER_QUERY`.
+    /// Returns the first `CHANGES_PER_QUERY` changes with a higher number than `after`, in
+    /// ascending order.
     ///
     /// # Errors
     /// The connection is lost.
@@ -159,7 +163,7 @@ impl Team {
             let (origin, run_id): (String, String) = (row.try_get(1)?, row.try_get(2)?);
             let text: String = row.try_get(3)?;
             let entry = serde_json::from_str::<Entry>(&text).ok();
-            // The names become parts of paths, so they are checked.
+            // The names are used in paths on this host, so they are checked.
             let entry = entry.filter(|entry| {
                 replace_nul(&entry.run_id) == run_id
                     && is_name(&entry.run_id)
@@ -205,7 +209,7 @@ impl Team {
                 format!("cannot fetch {run_id}: the stored bundle does not match its checksum");
             Err(CatalogueError::Team { address: address.clone(), reason })
         });
-        // The archive has been unpacked, or is not usable.
+        // The archive is no longer needed: it has been unpacked, or is not usable.
         let _ = fs::remove_file(&packed);
         let found = found?;
         if found.file_name().is_some_and(|name| name == run_id) {
@@ -220,7 +224,7 @@ impl Team {
         let write = |error| CatalogueError::io("write", to, error);
         let mut file = File::create(to).map_err(write)?;
         let mut digest = Sha256::new();
-        // Read the parts one by one, so that only one is in memory.
+        // Parts are read one by one, so that only a single part is in memory.
         let sql = "SELECT bytes FROM plimsoll.parts WHERE run = $1 AND number = $2";
         for number in 0_i32.. {
             let part = self.connection.row_if_any(sql, &[&id, &number]);

@@ -1,5 +1,5 @@
-//! Checks of a bundle's files against the ledger. Anyone who can write to a bundle can write any
-//! verdict into it, so lists show the verdict in the ledger.
+//! Checks of a bundle's files against the ledger. Anyone who can change a bundle can write any
+//! verdict to it, so lists show the verdict in the ledger.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,14 +8,15 @@ use std::path::Path;
 use plimsoll_evidence::ledger::{Event, Link};
 use plimsoll_evidence::seal::{self, sha256_hex};
 
-/// Word that lists show as the verdict of a run if the ledger does not confirm the run's verdict.
+/// Lists show this word as the verdict of a run if the ledger does not confirm the run's verdict.
 pub const UNVERIFIED: &str = "UNVERIFIED";
 
 /// Record of a run's end in the ledger, with the verdict of the last judgement.
 pub(crate) struct LedgerRecord<'a> {
     pub verdict: &'a str,
     seal_sha256: &'a str,
-    /// SHA-256 of each `verdict.json` in the ledger. Empty for fleet runs and older versions.
+    /// SHA-256 of each `verdict.json` that the ledger records for the run. Empty for fleet runs,
+    /// and for lines that older versions wrote.
     verdict_sha256: Vec<&'a str>,
     /// True if the ledger records the end of the run twice.
     is_ambiguous: bool,
@@ -24,7 +25,7 @@ pub(crate) struct LedgerRecord<'a> {
 }
 
 impl<'a> LedgerRecord<'a> {
-    /// Returns the records of all runs that have ended.
+    /// Returns the record of each run whose end is in the ledger.
     pub fn of_runs(ledger: &'a [Link]) -> HashMap<&'a str, Self> {
         let mut records: HashMap<&str, Self> = HashMap::new();
         for link in ledger {
@@ -56,7 +57,7 @@ impl<'a> LedgerRecord<'a> {
     }
 
     /// Returns true if the hash of this `verdict.json` is in the ledger. If the ledger has no
-    /// hashes, returns true if the verdict equals the one in the ledger.
+    /// hashes for the run, returns true if the verdict equals the verdict in the ledger.
     pub fn confirms_verdict_file(&self, bytes: &[u8], verdict: &str) -> bool {
         let sha256 = sha256_hex(bytes);
         match &self.verdict_sha256[..] {
@@ -65,8 +66,8 @@ impl<'a> LedgerRecord<'a> {
         }
     }
 
-    /// Returns true if the ledger has the seal of this directory, and the seal has the hashes of
-    /// these files.
+    /// Returns true if the ledger records the seal of this directory, and the seal contains the
+    /// hashes of these files.
     pub fn confirms_files(&self, directory: &Path, files: &[(&str, &[u8])]) -> bool {
         let Ok(sums) = fs::read(directory.join(seal::FILE)) else { return false };
         let sums_text = String::from_utf8_lossy(&sums);

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use plimsoll_plan::is_device_path;
 
-/// Parses an address with port, or a port of this host (127.0.0.1).
+/// Parses an address with a port, or a port alone, which means 127.0.0.1.
 ///
 /// # Errors
-/// Neither of both.
+/// The text is neither a port nor an address with a port.
 pub fn listen(text: &str) -> Result<SocketAddr, String> {
     let own = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let port = text.parse().map(own);

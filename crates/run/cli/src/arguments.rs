@@ -1,4 +1,5 @@
-//! The command line: one definition for the parser, the help, the man page and the completions.
+//! Definition of the command line. The parser, the help, the man pages and the completions all use
+//! it.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -31,10 +32,10 @@ use crate::team;
         Plimsoll;\n130 interrupted."
 )]
 pub struct Arguments {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
-    /// Options of all commands.
+    /// Options that every command accepts.
     #[command(flatten)]
     pub common: Globals,
 }
@@ -46,17 +47,19 @@ pub enum Command {
     Quickstart(commands::quickstart::Options),
     /// Run a plan: prepare, measure, verify, judge, report.
     Run(commands::run::Options),
-    /// Find the load line, and the lowest load that meets the requirement.
+    /// Measure rate and latency at several loads, and find the lowest load that meets the
+    /// requirement.
     Tune(commands::tune::Options),
     /// Compare two or more experiments, or the targets of one plan.
     Compare(commands::compare::Options),
-    /// Measure all combinations of I/O size, read share and pattern: one table and charts.
+    /// Measure all combinations of I/O size, read share and pattern, and show a table and charts.
     Sweep(commands::sweep::Options),
     /// Judge the evidence of a bundle again.
     Judge(commands::judge::Options),
     /// Judge another tool's result, and explain the audit rules.
     Audit(commands::audit::Options),
-    /// Run another benchmark, and record what the underlying system does meanwhile.
+    /// Run another benchmark program, and record the activity of the system and its devices during
+    /// the run.
     Observe(commands::observe::Options),
     /// Run as one host of a fleet: execute the runs that `run --fleet` sends.
     Agent(commands::agent::Options),
@@ -66,15 +69,17 @@ pub enum Command {
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the evidence of a run.
     Verify(commands::verify::Options),
-    /// Cut a target off, and check that each acknowledged write is still there.
+    /// Cut a target off, for example from its power, and check that no acknowledged write is lost.
     Durability(commands::durability::Options),
-    /// Answer the prompt of a running plan: tell it that the event has happened.
+    /// Answer the prompt of a running plan: confirm that the event has happened.
     Mark(commands::mark::Options),
-    /// Remove leftovers of killed runs: data on targets, and generation maps without data.
+    /// Remove what killed runs left: data on targets, and generation maps (write counters) without
+    /// data.
     Clean(commands::clean::Options),
     /// List, show and run published experiments.
     Experiment(commands::experiment::Options),
-    /// Model storage systems in virtual time: list, show, run, size, serve, fit, new, predict.
+    /// Simulate storage systems in virtual time: list, show, run, size, serve, fit and create
+    /// models.
     Model(commands::model::Options),
     /// List, show, create, check and import plans.
     Plan(commands::plan::Options),
@@ -90,7 +95,7 @@ pub enum Command {
     Report(commands::report::Options),
     /// Print shell completions.
     Completions(commands::completions::Options),
-    /// Print the man page, or write one for each command.
+    /// Print the man page of the program, or write a man page for each command.
     #[command(hide = true)]
     Man(commands::man::Options),
 }
@@ -131,7 +136,7 @@ impl Command {
 /// Parses the command line.
 ///
 /// # Errors
-/// The command line is wrong, or requests help.
+/// The command line is wrong or requests help.
 pub fn parse() -> Result<Arguments, clap::Error> {
     Arguments::try_parse_from(without_help_of_help(std::env::args_os().collect()))
 }
@@ -147,7 +152,7 @@ fn without_help_of_help(mut words: Vec<OsString>) -> Vec<OsString> {
 /// Runs a command.
 ///
 /// # Errors
-/// Shows the error to the user, and returns the exit code.
+/// The error of the command.
 pub fn carry_out(arguments: Arguments) -> Result<Exit, CliError> {
     let common = &arguments.common;
     team::configure(common)?;
@@ -215,8 +220,8 @@ pub fn refused(error: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Returns hints that clap cannot give: units of quantities, and commands that users may have
-/// meant.
+/// Returns hints that clap does not produce: the units of a quantity, or the command that the user
+/// probably meant.
 fn hints(error: &clap::Error) -> Vec<String> {
     let unit =
         std::error::Error::source(error).and_then(|source| source.downcast_ref::<UnitError>());
@@ -227,7 +232,7 @@ fn hints(error: &clap::Error) -> Vec<String> {
     unit.map(|unit| unit.help.clone()).into_iter().chain(guessed).collect()
 }
 
-/// Returns the command that was probably meant by a word, with its usage.
+/// Returns a hint with the command that the user probably meant by an unknown word.
 fn guessed_command(word: &str) -> Option<String> {
     if let Some(plan) = gallery_plan(word) {
         let named = if plan.name == word { "a plan" } else { "a name of a plan" };
@@ -287,7 +292,7 @@ mod tests {
         }
     }
 
-    /// Names, value and help of an option.
+    /// Returns the aliases, the value name and the help of an option.
     fn option(command: &str, name: &str) -> (Vec<String>, String, String) {
         let all = Arguments::command();
         let command = all.find_subcommand(command).unwrap_or_else(|| panic!("no {command}"));

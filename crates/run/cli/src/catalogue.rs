@@ -15,7 +15,7 @@ use crate::team;
 
 /// Returns the directories of a user's bundles, ledger and index.
 pub fn roots(places: &Places) -> Roots {
-    // The main directories first, then the directories with bundles that did not fit there.
+    // The main directories come first, then other directories that contain bundles.
     let mut directories = vec![
         places.runs.clone(),
         places.state.join("runs"),
@@ -34,7 +34,7 @@ pub fn roots(places: &Places) -> Roots {
 /// Opens the catalogue and updates its index.
 ///
 /// # Errors
-/// A broken ledger.
+/// The ledger is damaged.
 pub fn open(places: &Places) -> Result<Catalogue, CliError> {
     Catalogue::open(&roots(places)).map_err(catalogue_error)
 }
@@ -48,8 +48,8 @@ pub fn open_with_others(places: &Places) -> Result<Catalogue, CliError> {
     if let Some(shared) = team::client() {
         match shared.sync(&mut own, &|_| false) {
             Ok(sharing) => warn_unreadable(&sharing),
-            // If the team's catalogue fails, runs of this host are still listed, and other users'
-            // runs in their last known state.
+            // If the team's catalogue cannot be used, this host's runs are still listed, and the
+            // other users' runs are listed in their last known state.
             Err(error @ CatalogueError::Team { .. }) => notes::tell(&format!(
                 "warning: runs of other users may be missing or outdated: {error}"
             )),
@@ -70,15 +70,15 @@ pub fn warn_unreadable(sharing: &SyncReport) {
     }
 }
 
-/// Returns the directory of a run. `name` is `last`, a number, a name, a prefix of it, or the name
-/// of a plan (for its latest run).
+/// Returns the directory of a run. `name` is `last`, the run's number, its name or a prefix of its
+/// name, or the name of a plan (for the plan's latest run).
 ///
 /// # Errors
 /// There is no run of this name, the name is ambiguous, or the bundle was removed.
 pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
     let found = open(places)?.find(name).map_err(catalogue_error)?;
     let found = match found {
-        // Another user may have added the run just now.
+        // Another user may have added the run a moment ago.
         Lookup::Missing if team::client().is_some() => {
             open_with_others(places)?.find(name).map_err(catalogue_error)?
         }
@@ -104,7 +104,7 @@ pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Fetches bundles of other users' runs. Returns the directory of the last run.
+/// Fetches the bundles of other users' runs. Returns the directory of the last fetched bundle.
 fn fetch_bundles(runs: &[Entry], name: &str) -> Result<PathBuf, CliError> {
     let Some(shared) = team::client() else {
         return Err(CliError::usage(format!("no bundle {name}")));
@@ -139,8 +139,8 @@ pub fn catalogue_error(error: CatalogueError) -> CliError {
         error @ CatalogueError::Archive { .. } => CliError::usage(error.to_string())
             .hint("use an archive that was created with `plimsoll runs export`"),
         error @ CatalogueError::Team { .. } => CliError::environment(error.to_string()).hint(
-            "check that PostgreSQL is running there, that this user may use the database, and \
-             that PGPASSWORD contains the password",
+            "check that PostgreSQL is running at this address, that this user may use the \
+             database, and that PGPASSWORD contains the password",
         ),
         CatalogueError::Io { action, path, error } => CliError::named_path(action, &path, &error),
         error => CliError::environment(error.to_string()),

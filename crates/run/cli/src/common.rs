@@ -6,27 +6,26 @@ use clap::{Args, ColorChoice};
 
 use crate::error::CliError;
 
-/// Options of all commands.
+/// Options that every command accepts.
 #[derive(Clone, Debug, Args)]
 pub struct Globals {
     /// Print the result as JSON on stdout.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print no progress.
+    /// Do not print progress.
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// The team's catalogue, postgres://user@host/database: finished runs are copied to it, and
-    /// other users' runs in it are listed. It can also be set in PLIMSOLL_CATALOGUE. The password
-    /// is read from PGPASSWORD.
+    /// Address of the team's catalogue: postgres://user@host/database. Finished runs are copied to
+    /// it, and commands also find other users' runs in it. PLIMSOLL_CATALOGUE sets the same
+    /// address; the password is read from PGPASSWORD.
     #[arg(long, global = true, value_name = "ADDRESS")]
     pub catalogue: Option<String>,
-    /// When to use colour. NO_COLOR is respected.
+    /// When to use colour. With `auto`, only on a terminal, and not if NO_COLOR is set.
     #[arg(long, global = true, default_value = "auto", value_name = "WHEN")]
     pub color: clap::ColorChoice,
 }
 
-/// Returns true if output to a stream is coloured. `terminal` states whether the stream is a
-/// terminal.
+/// Returns true if output to a stream is coloured. `terminal` is true if the stream is a terminal.
 pub fn colour(common: &Globals, terminal: bool) -> bool {
     match common.color {
         ColorChoice::Always => true,
@@ -39,7 +38,7 @@ pub fn colour(common: &Globals, terminal: bool) -> bool {
     }
 }
 
-/// Rejects an output file that cannot be written, before the run that it will show. Creates nothing.
+/// Checks before a run that its output file can be written. Does not create the file.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -58,5 +57,5 @@ pub fn check_output(option: &str, path: &Path) -> Result<(), CliError> {
         }
     };
     Err(CliError::usage(format!("{option} {}: {says}", path.display()))
-        .hint("specify a file in an existing directory in which you may write"))
+        .hint("specify a file in an existing directory to which you may write"))
 }

@@ -14,7 +14,7 @@ pub fn plan_error(errors: &PlanErrors) -> CliError {
     if gallery_plan(name).is_none() || Path::new(name).is_file() {
         return error;
     }
-    // The line with the error is inside the program, so the user cannot edit it.
+    // The user cannot edit a built-in plan.
     error.hint(format!(
         "{name} is a built-in plan: change a field with --set FIELD=VALUE, remove a field with \
          --set FIELD=, or edit a copy: plimsoll plan show {name} > my.toml"

@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
 
-/// Error, as printed with `--json`.
+/// Error that `--json` prints.
 #[derive(Serialize)]
 struct Failure<'a> {
     error: ErrorBody<'a>,
@@ -25,8 +25,8 @@ struct ErrorBody<'a> {
     hints: &'a [String],
 }
 
-/// Reports a failure. A JSON reader expects exactly one document, so no JSON is printed if a result
-/// has already been printed.
+/// Reports a failure. Does not print JSON after a result, because readers of JSON expect exactly
+/// one document.
 pub fn report(error: &CliError, common: &Globals) {
     notes::tell_painted(&painted(&notes::clean(&error.to_string()), common));
     if common.json && !notes::has_result() {

@@ -1,6 +1,6 @@
-//! SIGINT, SIGTERM and SIGHUP. The first signal stops the run in an orderly way. The second signal
-//! stops it without waiting for unresponsive storage. The third signal ends the process
-//! immediately, in the signal handler.
+//! Handlers for SIGINT, SIGTERM and SIGHUP. After the first signal, the run stops and writes its
+//! evidence. After the second signal, it does not wait for unresponsive storage. The third signal
+//! ends the process immediately, in the signal handler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -18,17 +18,17 @@ use crate::notes;
 /// Latest signal; 0 if there was no signal.
 static LATEST: AtomicI32 = AtomicI32::new(0);
 
-/// Registers the handlers. The flag becomes true at the first signal.
+/// Registers the handlers. The returned flag becomes true at the first signal.
 ///
 /// # Errors
-/// The system refuses a handler or a thread.
+/// The system rejects a signal handler or a thread.
 pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
     let stop = Arc::new(AtomicBool::new(false));
     let hurried = Arc::new(AtomicBool::new(false));
     let signals = signals();
     for signal in &signals {
-        // The order of the handlers matters: the shutdown must check the flag before this signal
-        // sets it.
+        // The order of the handlers matters. The shutdown handler must check its flag before this
+        // signal sets it.
         flag::register_conditional_shutdown(
             *signal,
             Exit::Interrupted.code().into(),
@@ -44,8 +44,8 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
             if number == 0 {
                 stop_request::request_stop();
                 notes::tell(
-                    "interrupted: stopping in an orderly way; a second signal stops without \
-                     waiting for the storage, a third one ends the process immediately",
+                    "interrupted: stopping the run and writing its evidence; a second signal stops \
+                     without waiting for the storage, a third signal ends the process immediately",
                 );
             } else {
                 stop_request::request_urgent_stop();

@@ -10,10 +10,10 @@ use plimsoll_runner::private_file;
 use crate::error::CliError;
 use crate::places::Places;
 
-/// Environment variable with a secret key's password, for runs without a terminal.
+/// Environment variable that contains the password of a secret key, for runs without a terminal.
 const PASSWORD: &str = "PLIMSOLL_KEY_PASSWORD";
 
-/// Option of every command that creates evidence.
+/// Option that every command that creates evidence accepts.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Sign {
     /// Sign the evidence with this secret key, which `plimsoll ledger key` or minisign created.
@@ -30,14 +30,14 @@ pub fn places(sign: &Sign) -> Result<Places, CliError> {
     Ok(Places { signer, ..Places::from_environment()? })
 }
 
-/// Returns the password from the environment; without it, the function for the terminal asks for
-/// it.
+/// Returns the password from the environment. If this is `None`, callers ask for it on the
+/// terminal.
 pub fn password() -> Option<String> {
     std::env::var(PASSWORD).ok()
 }
 
-/// Reads the signing key before any run starts. If the key has a password, the function asks for
-/// it.
+/// Reads the signing key before any run starts. If the key has a password and the environment does
+/// not contain it, asks for it on the terminal.
 ///
 /// # Errors
 /// The file is not a secret key, or the password is wrong.

@@ -1,14 +1,14 @@
 //! Plimsoll measures how much load a storage system sustains, judges whether that is enough for the
 //! application, and audits whether the figure can be believed.
 //!
-//! There is one file for each command in `commands`; [`exit`] contains the exit codes. This crate
-//! itself does not measure or judge.
+//! The directory `commands` contains one file for each command. [`exit`] defines the exit codes.
+//! Measurement and judgement are in other crates.
 //!
 //! # Where to change what
 //!
-//! - a command or flag: a file in `commands`, its line in `arguments.rs`, its `Options` there, its
-//!   tests in `tests/COMMAND.rs`. A command parses, calls and prints within 120 lines
-//!   (`tests/house/architecture.rs`)
+//! - a command or flag: `Options` in the command's file in `commands`, the command's line in
+//!   `arguments.rs`, tests in `tests/COMMAND.rs`. A command file parses, calls and prints in at
+//!   most 120 lines (`tests/house/architecture.rs`)
 //! - plan changes on the command line: `commands/plan_changes.rs`; a run without a plan:
 //!   `commands/run/line.rs`; execution by a fleet: `commands/load_hosts.rs`
 //! - error display: `failure.rs`, wrong command lines `arguments.rs`; progress: `progress.rs`;

@@ -13,11 +13,11 @@ use crate::error::CliError;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 
-/// Option of all commands that run plans.
+/// Option that every command that runs plans accepts.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Metrics {
-    /// Serve metrics of the run over HTTP, in the Prometheus text format. Without an address, only
-    /// this host can connect; port 0 picks a free port.
+    /// Serve metrics of the run over HTTP, in the Prometheus text format. If only a port is given,
+    /// only this host can connect. Port 0 selects a free port.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::listen)]
     metrics: Option<SocketAddr>,
 }
@@ -28,7 +28,8 @@ impl Metrics {
         self.metrics.is_some()
     }
 
-    /// Returns the progress display for a plan. It also publishes the live state.
+    /// Returns the progress display for a plan. The display also publishes the live state of the
+    /// run.
     ///
     /// # Errors
     /// The address cannot be used.
@@ -59,7 +60,7 @@ impl Metrics {
     }
 }
 
-/// Serves a text in the Prometheus text format at `/metrics` until the returned value is dropped.
+/// Serves the text that a function returns at `/metrics`, until the returned server is dropped.
 ///
 /// # Errors
 /// The address cannot be used.

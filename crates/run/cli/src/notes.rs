@@ -1,8 +1,8 @@
 //! Output: notes on stderr, and results on stdout.
 //!
-//! A separate thread writes to stderr. A stderr that is closed, full, unread or paused (Ctrl-S)
-//! therefore never blocks a run; excess notes are dropped. If stdout cannot be written, the command
-//! finishes its work and ends with code 5.
+//! A separate thread writes to stderr. Therefore a stderr that is closed, full or paused (Ctrl-S),
+//! or that nobody reads, never blocks a run. Excess notes are dropped. If stdout cannot be written,
+//! the command finishes its work and ends with code 5.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,18 +20,17 @@ use plimsoll_plan::is_unprintable;
 const WAITING_MAX: usize = 256;
 /// Time limit for writing queued notes if stderr blocks.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
-/// If the writing thread gets no CPU time, this time limit must expire that often before notes are
-/// dropped.
+/// Number of times that [`FLUSH_TIMEOUT`] may expire, on a busy host, before notes are dropped.
 const FLUSH_TRIES: u32 = 20;
-/// Time limit for results that nobody reads, after the operator stopped the process.
+/// Time limit for writing a result that nobody reads, after the operator stopped the process.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The first error of writing to stdout; empty if there was none.
+/// First error while writing to stdout; `None` if there was none.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
 /// True if anything was written to stdout.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
-/// True while a note is being written. A full or paused stderr blocks this.
+/// True while the thread writes a note. It stays true if a full or paused stderr blocks the thread.
 static WRITING: AtomicBool = AtomicBool::new(false);
 
 /// A note for stderr. Progress bars are identified by number.
@@ -66,7 +65,8 @@ fn send(note: Note) {
 const LINE_MAX: usize = 4_000;
 const LINES_MAX: usize = 200;
 
-/// Makes a note safe for a terminal, because messages quote names of files, servers and agents.
+/// Replaces unprintable characters and shortens long notes, because messages quote names of files,
+/// servers and agents.
 pub fn clean(text: &str) -> String {
     let clean = |c: char| if is_unprintable(c) { '\u{fffd}' } else { c };
     let line = |line: &str| -> String {
@@ -83,9 +83,8 @@ pub fn clean(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Removes characters that a terminal would interpret, except our own colours. The texts of reports
-/// are already safe; this protects against all other texts. JSON only escapes ASCII control
-/// characters.
+/// Replaces characters that a terminal would interpret, except colour sequences. Report texts are
+/// already safe, but other texts are not. JSON escapes only ASCII control characters.
 pub fn without_control(text: &str) -> Cow<'_, str> {
     let is_kept = |at: usize, c: char| match c {
         '\n' | '\t' | '\r' => true,
@@ -110,8 +109,8 @@ pub fn tell(text: &str) {
     tell_painted(&clean(text));
 }
 
-/// Writes a note that contains our own escape sequences. The rest of the text must not contain
-/// control characters.
+/// Writes a note that contains colour sequences. The text must not contain other control
+/// characters.
 pub fn tell_painted(text: &str) {
     if writer().is_some() {
         send(Note::Line(text.to_owned()));
@@ -198,8 +197,8 @@ fn bar(label: &'static str) -> ProgressBar {
     bar
 }
 
-/// Writes a result to stdout after all queued notes. A closed pipe is not an error. Any other error
-/// is recorded. If the reader blocks after the operator stopped the process, this is recorded too.
+/// Writes a result to stdout after all queued notes. Records any error, except a closed pipe. A
+/// reader that does not read after the operator stopped the process is also recorded as an error.
 pub fn write_result(bytes: &[u8]) {
     flush();
     WRITTEN.fetch_or(!bytes.is_empty(), Ordering::Relaxed);
@@ -223,7 +222,7 @@ pub fn has_result() -> bool {
     WRITTEN.load(Ordering::Relaxed)
 }
 
-/// Returns the error of writing to stdout; `None` if there was none.
+/// Returns the first error while writing to stdout; `None` if there was none.
 pub fn unwritten() -> Option<String> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }

@@ -22,7 +22,7 @@ use crate::notes;
 
 /// Interval between lines if stderr is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
-/// Duration from which a phase has its own line if stderr is not a terminal.
+/// Minimum duration of a phase that gets its own line if stderr is not a terminal.
 const LINE_PHASE_NS: u64 = 2_000_000_000;
 
 /// Shows the progress of a run on stderr.
@@ -34,9 +34,10 @@ pub struct StderrProgress {
     quiet: bool,
     terminal: bool,
     last_line: Instant,
-    /// Messages of the checks of a dry run, which are its result; `None` for other runs.
+    /// Messages of the checks in a dry run. They are the result of a dry run. `None` for other
+    /// runs.
     dry_run: Option<Vec<String>>,
-    /// Live state and its servers.
+    /// Live state of the run, and the servers that publish it.
     live: Option<(StateListener, Vec<StatusServer>)>,
 }
 
@@ -55,7 +56,7 @@ impl StderrProgress {
         }
     }
 
-    /// Also updates a live state until this value is dropped.
+    /// Returns a display that also updates a live state until the display is dropped.
     #[must_use]
     pub fn publishing(mut self, listener: StateListener, servers: Vec<StatusServer>) -> Self {
         self.live = Some((listener, servers));
@@ -102,10 +103,10 @@ impl StderrProgress {
         }
     }
 
-    /// Makes the checks before a run, and prints the messages of a dry run as its result.
+    /// Runs the checks before a run. In a dry run, prints their messages as the result.
     ///
     /// # Errors
-    /// The errors of `check`; the messages are then notes.
+    /// The errors of `check`. The messages are then printed as notes.
     pub fn check(
         &mut self,
         dry_run: bool,
@@ -176,7 +177,7 @@ impl Listener for StderrProgress {
         }
         let progress = now.progress();
         let slow = now.slow().map_or(String::new(), |(name, share)| {
-            format!("; {name} is at {:.0} % of the average rate", share * 100.0)
+            format!("; {name} reaches {:.0} % of the average rate", share * 100.0)
         });
         let hosts = format!("{} of {} hosts", now.in_common_phase().count(), now.count);
         self.show_progress(kind, &progress, &format!("{hosts}, {}{slow}", describe(&progress)));

@@ -1,5 +1,5 @@
-//! Removes bundles and experiments: only files that Plimsoll writes, and directories that are then
-//! empty. Other files are not removed; they are reported.
+//! Removes bundles and experiments. Only files that Plimsoll writes are removed, and directories
+//! that become empty. Other files are reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use plimsoll_runner::fleet;
 use crate::error::CliError;
 use crate::experiment as record;
 
-/// Files of an experiment apart from its record, which is removed last.
+/// Files of an experiment, except its record (experiment.json), which is removed last.
 const OTHER_FILES: [&str; 6] = [
     "report.html",
     ".report.html.new",
@@ -25,11 +25,10 @@ const OTHER_FILES: [&str; 6] = [
 /// Maximum depth of nested experiments: a published experiment, its searches, and their runs.
 const DEPTH_MAX: u32 = 4;
 
-/// Removes a bundle, or an experiment with its bundles. Other files are not removed; they are
-/// reported.
+/// Removes a bundle, or an experiment and its bundles. Other files are reported, but not removed.
 ///
 /// # Errors
-/// Some files cannot be removed, or do not belong to the experiment and were not removed.
+/// A file cannot be removed, or files of other programs remain.
 pub fn whole(directory: &Path) -> Result<(), CliError> {
     let left = if directory.join(record::FILE).is_file() {
         experiment(directory)?
@@ -42,7 +41,7 @@ pub fn whole(directory: &Path) -> Result<(), CliError> {
     };
     let Some((first, more)) = left.split_first() else { return Ok(()) };
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    let says = format!("{}{more}: not created by Plimsoll, so it stays", first.display());
+    let says = format!("{}{more}: not created by Plimsoll, therefore not removed", first.display());
     Err(CliError::environment(says).hint("all other files were removed"))
 }
 
@@ -57,7 +56,7 @@ pub fn bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(left)
 }
 
-/// Removes the bundle of a fleet run with the bundles of its hosts. Returns the remaining files.
+/// Removes the bundle of a fleet run and the bundles of its hosts. Returns the remaining files.
 fn remove_fleet(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     fleet::read(directory)?;
     let mut left = Vec::new();
@@ -79,7 +78,8 @@ fn remove_fleet(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(left)
 }
 
-/// Removes empty directories; records the contents of all other directories.
+/// Removes the directory and its subdirectories if they contain no files. Adds remaining files to
+/// `left`.
 fn remove_if_empty(directory: &Path, left: &mut Vec<PathBuf>) -> Result<(), CliError> {
     for path in entries(directory)? {
         match path.is_dir() && !path.is_symlink() {
@@ -107,8 +107,8 @@ fn remove_bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(left.into_iter().map(|name| directory.join(name)).collect())
 }
 
-/// Removes an experiment with its bundles, including those of killed runs and nested experiments.
-/// Returns the remaining files.
+/// Removes an experiment and its bundles, including the bundles of killed runs and nested
+/// experiments. Returns the remaining files.
 ///
 /// # Errors
 /// The record belongs to another program, or a file cannot be removed.

@@ -1,4 +1,4 @@
-//! Copies runs of this user to the team's catalogue: given runs, and each run when it ends.
+//! Copies runs of this user to the team's catalogue: selected runs, or each run when it ends.
 
 use plimsoll_catalogue::{Entry, SyncReport};
 
@@ -8,7 +8,8 @@ use crate::notes;
 use crate::places::Places;
 use crate::team;
 
-/// Copies the given runs if they are missing in the team's catalogue or differ there.
+/// Copies the selected runs that are missing in the team's catalogue or differ from their copies
+/// there.
 ///
 /// # Errors
 /// There is no team catalogue, it cannot be written, or the ledger is damaged.
@@ -25,8 +26,8 @@ pub fn put(places: &Places, required: &dyn Fn(&Entry) -> bool) -> Result<SyncRep
     Ok(sharing)
 }
 
-/// Copies the runs that started at a time or later, if there is a team catalogue. Errors are only
-/// reported, because the evidence is on this host.
+/// Copies the runs that started at or after a time, if there is a team catalogue. Only prints
+/// errors as warnings, because the evidence is on this host.
 pub fn put_since(unix_ns: u64) {
     let Some(shared) = team::client() else { return };
     let put = Places::from_environment()

@@ -8,7 +8,8 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::places::Places;
 
-/// Environment variable with the catalogue's URL. Other users of the host cannot see it.
+/// Environment variable that contains the catalogue's URL. Unlike the command line, it is not
+/// visible to other users of the host.
 pub const VARIABLE: &str = "PLIMSOLL_CATALOGUE";
 
 /// Team's catalogue; set once per process.
@@ -17,7 +18,7 @@ static CLIENT: OnceLock<TeamClient> = OnceLock::new();
 /// Sets the catalogue from the command line or the environment.
 ///
 /// # Errors
-/// An invalid address.
+/// The address is invalid.
 pub fn configure(common: &Globals) -> Result<(), CliError> {
     let named = common.catalogue.clone().or_else(|| std::env::var(VARIABLE).ok());
     let Some(named) = named.filter(|named| !named.is_empty()) else { return Ok(()) };
@@ -30,7 +31,7 @@ pub fn configure(common: &Globals) -> Result<(), CliError> {
         return Err(failed("all users can see a password on the command line".to_owned()));
     }
     let places = Places::from_environment()?;
-    // The client is only set once.
+    // The client is set only once.
     let _ = CLIENT.set(TeamClient::new(address, &places.state, &places.cache));
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Runs a command on its own thread. The main thread receives signals even while the command waits
-//! in a system call. It ends the process if a file-system call does not return, for example on a
-//! lost NFS server, because such a call cannot be cancelled. The threads of a load have their own
-//! limits.
+//! Runs a command on its own thread. The main thread can therefore act on signals while the command
+//! waits in a system call. It ends the process if a file-system call does not return, for example
+//! because an NFS server is lost. Such a call cannot be cancelled. The threads of a load have
+//! separate limits.
 
 use std::process::exit;
 use std::sync::Arc;
@@ -17,24 +17,25 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::{failure, notes};
 
-/// Time after which a note shows the call that the command waits for.
+/// Time after which a note shows the system call that blocks the command.
 const NOTE_AFTER: Duration = Duration::from_secs(10);
 /// Time limit of a file-system call.
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// Time limit of a file-system call after the operator requested to stop. A flush of the evidence
 /// to a busy disk may take some seconds.
 const TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(60);
-/// Time limit of a file-system call after the request to stop without waiting for the storage.
+/// Time limit of a file-system call after the operator requested to stop without waiting for the
+/// storage.
 const TIMEOUT_AFTER_URGENT_STOP: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Stack size of the command's thread. It equals that of a main thread (`ulimit -s`) on most
+/// Stack size of the command's thread. Main threads have the same size (`ulimit -s`) on most
 /// systems.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Runs a command on its own thread, and returns its result.
 ///
 /// # Errors
-/// The thread cannot be started, or ended without a result.
+/// The thread cannot be started, or it ended without a result.
 pub fn run_command<T: Send + 'static>(
     common: &Globals,
     command: impl FnOnce() -> T + Send + 'static,
@@ -81,7 +82,7 @@ pub fn run_command<T: Send + 'static>(
     }
 }
 
-/// Returns the time limit of a call that is waiting now.
+/// Returns the current time limit of a file-system call.
 fn timeout() -> Duration {
     match (stop_request::is_urgent(), stop_request::is_requested()) {
         (true, _) => TIMEOUT_AFTER_URGENT_STOP,

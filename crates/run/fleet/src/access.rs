@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::broker::Server;
 use crate::credential::Credential;
 
-/// Contents of an agent's file or of `fleet.toml`. Relative file names in it are relative to the
-/// directory of the file.
+/// Contents of an agent's file or of `fleet.toml`. Relative file names in it refer to the directory
+/// that contains this file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
@@ -39,7 +39,7 @@ pub struct Access {
     /// Labels by which plans can select the agent, such as `rack=1`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// Public keys. The agent accepts plans that are signed with one of them.
+    /// Public keys. The agent accepts plans that are signed with one of these keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<String>,
     /// Directories that plans may use, as with `--allow-path`.
@@ -57,8 +57,7 @@ impl Access {
     /// Reads the file.
     ///
     /// # Errors
-    /// The file cannot be read or has another format, or it contains keys and other users can read
-    /// it.
+    /// The file cannot be read, has another format, or contains keys that other users can read.
     pub fn read(path: &Path) -> Result<Self, RunnerError> {
         let wrong = |error: &dyn std::fmt::Display| {
             RunnerError::usage(format!("cannot read {}: {error}", path.display()))

@@ -1,4 +1,4 @@
-//! The agent: announces itself to the broker, accepts orders, runs plans and sends their evidence.
+//! The agent announces itself to the broker, accepts orders, runs plans, and sends their evidence.
 
 mod gate;
 mod host_run;
@@ -45,7 +45,7 @@ pub struct Options {
     pub name: String,
     /// Labels by which plans can select the agent, such as `rack=1`.
     pub labels: Vec<String>,
-    /// Public keys. The agent accepts plans that are signed with one of them.
+    /// Public keys. The agent accepts plans that are signed with one of these keys.
     pub trust: Vec<String>,
     /// Targets that the operator allows for plans.
     pub allow: Allow,
@@ -155,7 +155,8 @@ async fn serve(
         if allows.is_empty() { "nothing that writes" } else { &allows }
     ));
     let mut retained = RetainedData::default();
-    // Orders that arrived while the agent handled an order that does not start a run.
+    // Orders that arrived while the agent was handling another order, one that does not start a
+    // run.
     let mut waiting = VecDeque::new();
     let mut connections = broker.connections();
     let mut poll = tokio::time::interval(POLL_INTERVAL);
@@ -198,8 +199,8 @@ async fn serve(
         tokio::pin!(handling);
         loop {
             tokio::select! {
-                // This branch is first, so that the agent handles an order before it reads the next
-                // one.
+                // This branch comes first, so that the agent handles one order before it reads the
+                // next order.
                 biased;
                 () = &mut handling => break,
                 message = orders.next() => match message {
@@ -273,7 +274,7 @@ async fn publish_card(broker: Broker, card: Arc<Mutex<Card>>) {
     }
 }
 
-/// Answers requests for the time of this host's clock.
+/// Responds to requests for the time on this host's clock.
 async fn answer_clock_requests(
     broker: Broker,
     mut requests: async_nats::Subscriber,
@@ -308,7 +309,7 @@ async fn handle_order(
     match accepted {
         Ok(AcceptedOrder { order, .. }) if order.only_asks => {
             log(&format!("would accept the plan {}", order.plan_name));
-            // If this fails, the sender's request times out.
+            // If the response cannot be sent, the sender's request times out.
             let id = format!("{run_id}-{}-would-take", options.name);
             let _ = broker.publish(subject, &AgentMessage::Acceptable, &id).await;
         }
@@ -316,7 +317,7 @@ async fn handle_order(
             let error = retained.release().await;
             log_unremoved(&error, log);
             let id = format!("{run_id}-{}-released", options.name);
-            // If this fails, the sender's request times out.
+            // If the response cannot be sent, the sender's request times out.
             let _ = broker.publish(subject, &AgentMessage::Released { error }, &id).await;
         }
         Ok(accepted) => {
@@ -337,15 +338,15 @@ async fn handle_order(
             log(&format!("refused {run_id}: {reason}"));
             let id = format!("{run_id}-{}-refused", options.name);
             let message = AgentMessage::Refused { reason, busy_with: None };
-            // If this fails, the sender's request times out.
+            // If the response cannot be sent, the sender's request times out.
             let _ = broker.publish(subject, &message, &id).await;
         }
     }
 }
 
 /// Refuses an order that arrives during another run. Without a response, its coordinator would wait
-/// until a timeout. There is no response to a second copy of the current order: the coordinator
-/// sent it again because the server was killed before it confirmed the first copy.
+/// until a timeout. A second copy of the current order gets no response. The coordinator sends such
+/// a copy if the server was killed before it confirmed the first copy.
 async fn refuse_while_busy(options: &Options, broker: &Broker, current: &str, payload: &[u8]) {
     let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else { return };
     let verified = verify(&signed, &options.trust, &options.name, clock::realtime_ns());
@@ -355,11 +356,11 @@ async fn refuse_while_busy(options: &Options, broker: &Broker, current: &str, pa
     let message = AgentMessage::Refused { reason, busy_with: Some(current.to_owned()) };
     let subject = format!("plimsoll.told.{run_id}.{}", options.name);
     let id = format!("{run_id}-{}-refused", options.name);
-    // If this fails, the sender's request times out.
+    // If the response cannot be sent, the sender's request times out.
     let _ = broker.publish(subject, &message, &id).await;
 }
 
-/// Returns true if a run id can safely become part of a subject.
+/// Returns true if a run id can safely be used in a subject.
 fn is_safe_run_id(id: &str) -> bool {
     !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
@@ -401,8 +402,8 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
             format!("the plan's settings for this host are not valid: {errors}")
         })?;
         let resolved = order.part_of(&plan, &own, &options.name)?;
-        // This host does not run commands of other hosts' events, so these commands need no
-        // permission here.
+        // This host does not run the commands of other hosts' events, so it does not check whether
+        // these are allowed.
         let resolved = resolved.with_events_on(Some(&options.name));
         let plan = own;
         if order.only_asks {

@@ -1,5 +1,5 @@
-//! The certificate authority of a fleet. With its key, hosts and servers can be created that the
-//! fleet trusts.
+//! The certificate authority of a fleet. Its key can create certificates for hosts and servers, and
+//! the fleet trusts these certificates.
 
 use std::fs;
 use std::path::Path;
@@ -39,8 +39,8 @@ impl Authority {
         write(&directory.join(KEY), &self.issuer.key().serialize_pem(), 0o600)
     }
 
-    /// Reads the authority from a directory, and checks that it signed the certificates in the
-    /// fleet's directory `of`.
+    /// Reads the authority from a directory, and checks that the authority signed the certificates
+    /// in the fleet's directory `of`.
     pub(crate) fn read(directory: &Path, of: &Path) -> Result<Self, RunnerError> {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(|error| {
@@ -98,8 +98,8 @@ impl Authority {
     }
 }
 
-/// Returns the parameters that are the same for all authorities. Certificates refer to these
-/// parameters and to the hash of the key.
+/// Returns the parameters that are the same for all authorities. Certificates identify their issuer
+/// by these parameters and by the hash of its key.
 fn authority_params() -> Result<CertificateParams, RunnerError> {
     let mut params = certificate_params("Plimsoll fleet", Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

@@ -41,9 +41,9 @@ pub(crate) const CARDS: &str = "plimsoll-agents";
 pub const CARD_TTL: Duration = Duration::from_secs(10);
 /// Time for which the server stores messages and evidence.
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
-/// Maximum size of one bundle on the server, and of all evidence of an agent on the server.
+/// Maximum size on the server of one bundle, and of all bundles of one agent.
 pub(crate) const BUNDLE_BYTES_MAX: u64 = 128 << 20;
-/// Maximum size of all messages on the server. The oldest are dropped first.
+/// Maximum size of all messages on the server. The server drops the oldest messages first.
 const STREAM_BYTES_MAX: i64 = 256 << 20;
 /// Maximum size of a card; the server stores one card for each agent.
 const CARD_BYTES_MAX: i32 = 64 << 10;
@@ -63,13 +63,15 @@ pub struct Server {
     /// Addresses `nats://host:port` or `tls://host:port`, separated by commas, without user or
     /// password.
     pub url: String,
-    /// File with credentials, as `nsc` writes it.
+    /// File with credentials, in the format of `nsc`.
     pub credentials: Option<PathBuf>,
     /// Seed of an nkey, or the file that contains it.
     pub nkey: Option<Credential>,
-    /// Certificate authorities of the server; `None` for the host's own.
+    /// Certificate authorities for the server's certificate; `None` to use those that this host
+    /// trusts.
     pub authorities: Option<Credential>,
-    /// This side's certificate and its key, if the server requires one.
+    /// Certificate of this host or coordinator and its key, if the server requires a client
+    /// certificate.
     pub certificate: Option<(Credential, Credential)>,
     /// Names of the fleet's hosts; empty if they are not known. If a run selects no agents, it
     /// requires all of these hosts.
@@ -112,16 +114,16 @@ pub(crate) struct Broker {
     pub(crate) agents: kv::Store,
     /// Address of the server, for messages.
     pub(crate) url: String,
-    /// Random prefix of message ids. Without it, an agent could guess ids and make the server
-    /// discard the messages of other agents as duplicates.
+    /// Random prefix of message ids. Without this prefix, an agent could guess the message ids of
+    /// other agents. The server would then discard their messages as duplicates.
     salt: String,
 }
 
-/// Missing part for which an agent waits while it connects.
+/// Part of the server that is still missing while an agent waits to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingPart {
     Server,
-    /// The streams and buckets that a coordinator creates.
+    /// The streams and buckets, which the coordinator has not created yet.
     Storage,
 }
 
@@ -216,7 +218,7 @@ impl Broker {
         }
     }
 
-    /// Returns the error of a request to the server.
+    /// Returns the error for a failed request to the server.
     pub(crate) fn error(&self, failed: &str, error: &dyn std::fmt::Display) -> RunnerError {
         RunnerError::environment(format!("cannot {failed} ({}): {error}", self.url))
             .hint("check that nats-server runs at this address and responds")
@@ -303,7 +305,7 @@ impl Broker {
         consumer.messages().await.map_err(|error| failed(&error))
     }
 
-    /// Subscribes to a subject of the stream from its first message.
+    /// Subscribes to a subject of the stream, starting with the first stored message.
     pub(crate) async fn follow(
         &self,
         subject: String,
@@ -311,7 +313,7 @@ impl Broker {
         self.follow_after(subject, 0).await
     }
 
-    /// Subscribes to a subject of the stream after a sequence number.
+    /// Subscribes to a subject of the stream, starting after the message with a sequence number.
     pub(crate) async fn follow_after(
         &self,
         subject: String,
@@ -370,8 +372,8 @@ async fn open_storage(jetstream: &Context) -> Result<(Stream, kv::Store), String
 }
 
 fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
-    // User and password in the address are rejected: the client would ignore them if options are
-    // given, and messages show the address.
+    // An address with a user or password is rejected. Messages show the address, and the client
+    // ignores its user and password if options are given.
     if server.url.contains('@') {
         let error = "the NATS server address contains a user or password";
         return Err(RunnerError::usage(error).hint(
@@ -382,7 +384,7 @@ fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
     let mut options =
         ConnectOptions::new().connection_timeout(CONNECT_TIMEOUT).max_reconnects(None);
     if let Some(path) = &server.credentials {
-        // The file is small and read once.
+        // The file is small and is read only once, so blocking is acceptable.
         let text = Credential::file(path).read(true)?;
         options = options.credentials(&text).map_err(|error| {
             RunnerError::usage(format!("cannot read {}: {error}", path.display()))
@@ -397,7 +399,7 @@ fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
     Ok(options)
 }
 
-/// Returns the accepted certificate authorities, and the certificate of this side.
+/// Returns the accepted certificate authorities, and the certificate of this host or coordinator.
 fn tls_config(server: &Server) -> Result<ClientConfig, RunnerError> {
     let wrong = |of: &Credential, error: &dyn std::fmt::Display| {
         RunnerError::usage(format!("cannot use {}: {error}", of.name()))

@@ -14,7 +14,7 @@ pub struct Card {
     /// Identifies this start of the agent. It changes when the agent is restarted.
     pub instance: String,
     pub host: String,
-    /// Address from which the agent is connected to the broker.
+    /// Address of the agent, as seen by the broker.
     pub address: String,
     /// Boot id of the host.
     pub boot_id: String,
@@ -24,12 +24,12 @@ pub struct Card {
     pub cpus: u32,
     /// Release of the kernel.
     pub kernel: String,
-    /// Targets that the operator allows, as texts.
+    /// Targets that the operator allows, described as text.
     pub allows: Vec<String>,
     /// Labels set by the operator, such as `rack=1`.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// Public keys. The agent accepts plans that are signed with one of them.
+    /// Public keys. The agent accepts plans that are signed with one of these keys.
     pub trusts: Vec<String>,
     /// Id of the fleet run in progress.
     pub busy_with: Option<String>,

@@ -51,7 +51,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(50);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// Number of hosts that are prepared at the same time. If 128 hosts with a round trip of 20 ms were
 /// prepared one after the other, this would take 40 s. If too many are prepared at the same time,
-/// the round trips become longer, and the errors of the clock offsets with them.
+/// round trips take longer and clock offsets become less accurate.
 const PREPARED_AT_ONCE: usize = 8;
 
 /// Settings of a fleet run.
@@ -84,7 +84,7 @@ pub enum Event {
 pub struct RunRequest<'a> {
     /// The plan as written by the user.
     pub plan: &'a Plan,
-    /// The part of the plan to run.
+    /// Part of the plan that is run.
     pub resolved: ResolvedPlan,
     /// Membership of the run in an experiment.
     pub experiment: Option<Membership>,
@@ -102,7 +102,7 @@ impl<'a> RunRequest<'a> {
     /// the experiment.
     fn write_into(&self, order: &mut Order) -> Result<(), RunnerError> {
         if self.resolved != self.plan.resolve() {
-            // The coordinator selects the agents; hosts do not need this section.
+            // The coordinator has already selected the agents, so hosts do not need this section.
             let mut of_hosts = ResolvedPlan { fleet: None, ..self.resolved.clone() };
             of_hosts.observe.metrics.clear();
             let text = of_hosts.to_toml();
@@ -118,7 +118,7 @@ impl<'a> RunRequest<'a> {
 /// Checks that a fleet can execute the plan in a single run.
 ///
 /// # Errors
-/// The plan needs several runs or has no fixed measuring time.
+/// The plan requires several runs or has no fixed measuring time.
 pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     let refused = |message: &str, hint: &str| Err(RunnerError::usage(message).hint(hint));
     if resolved.targets.len() != 1 {
@@ -139,7 +139,7 @@ pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
     };
     if let Some(event) = resolved.events.iter().find(timeless) {
         let message = format!(
-            "event \"{}\" starts a stream, so all hosts of a fleet must know its time in advance",
+            "event \"{}\" starts a stream, so its time must be known to all hosts in advance",
             event.name
         );
         return refused(&message, "set `at` for this event, and remove `prompt`");
@@ -228,8 +228,8 @@ async fn coordinate(
     finish(run, &request.resolved, &record, options, interrupt, report).await
 }
 
-/// Checks that all hosts to which the plan's events refer take part, and that the events do not
-/// stop all hosts.
+/// Checks that the run includes all hosts to which the plan's events refer. Also checks that the
+/// events do not stop all hosts.
 fn check_hosts_of_events(plan: &ResolvedPlan, names: &[String]) -> Result<(), RunnerError> {
     let named = plan.events.iter().flat_map(|event| event.host.iter().chain(&event.expect_lost));
     if let Some(unknown) = named.clone().find(|name| !names.contains(name)) {
@@ -243,10 +243,11 @@ fn check_hosts_of_events(plan: &ResolvedPlan, names: &[String]) -> Result<(), Ru
     }
     let mut lost = plan.events.iter().flat_map(|event| &event.expect_lost);
     match names.iter().all(|name| lost.clone().any(|lost| lost == name)) {
-        true if lost.next().is_some() => {
-            Err(RunnerError::usage("the events stop all hosts, so no host would remain to measure")
-                .hint("remove at least one host from `expect_lost`"))
-        }
+        true if lost.next().is_some() => Err(RunnerError::usage(
+            "the events stop all hosts, so no host would finish the \
+             measurement",
+        )
+        .hint("remove at least one host from `expect_lost`")),
         _ => Ok(()),
     }
 }
@@ -297,7 +298,7 @@ async fn select_agents(
     })
 }
 
-/// Returns the names of the agents that a run would use at the moment.
+/// Returns the names of the agents that a run would use if it started now.
 ///
 /// # Errors
 /// Too few agents are free, or the server cannot be reached.
@@ -309,8 +310,8 @@ pub fn choose_agents(options: &Options, plan: &ResolvedPlan) -> Result<Vec<Strin
     })
 }
 
-/// Records the start of a run in the coordinator's ledger. Each host records its part in its own
-/// ledger.
+/// Records the start of a run in the coordinator's ledger. Each host also records its part of the
+/// run in its own ledger.
 fn record_start(
     request: &RunRequest<'_>,
     order: &Order,
@@ -331,7 +332,7 @@ fn record_start(
 }
 
 /// Resumes a run whose coordinator was killed: follows hosts that are still running, and collects
-/// the evidence of those that have finished.
+/// the evidence of hosts that have finished.
 ///
 /// # Errors
 /// The run is not active, it was signed with another key, the broker cannot be reached, or the
@@ -367,7 +368,7 @@ pub fn resume(
         let mut hosts = Vec::new();
         let is_same_boot = !record.boot_id.is_empty() && record.boot_id == boot_id();
         for (card, before) in record.hosts.clone() {
-            // After a restart of this host, the offset to its earlier clock is useless, so it is
+            // After a restart of this host, its monotonic clock starts again, so the offset is
             // measured again.
             let offset = match is_same_boot {
                 true => Some(before),
@@ -406,7 +407,8 @@ async fn prepare_host(broker: &Broker, card: Card) -> Result<HostState, RunnerEr
 }
 
 /// Measures an agent's clock, and returns it with the agent's current card. A card remains valid
-/// for some seconds after its agent has ended, so it may belong to an earlier start of the agent.
+/// for some seconds after its agent has ended. It may therefore be the card of an agent process
+/// that has since been restarted.
 async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset), RunnerError> {
     let began = Instant::now();
     loop {
@@ -467,7 +469,8 @@ async fn finish(
                 --trust, --allow-path and --allow-event",
         ));
     }
-    // The increase of a counter up to the end can be computed only with a reading after the end.
+    // The increase of a counter during the measurement can be computed only if there is a reading
+    // after its end.
     if let Some(system) = &system {
         system.poll();
     }

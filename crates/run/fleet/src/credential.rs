@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Credential(String);
 
 impl fmt::Debug for Credential {
-    /// Does not show the text, which may be secret.
+    /// Does not print the text of the credential, because it may be secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_text() { "text" } else { &self.0 })
     }
@@ -31,25 +31,25 @@ impl Credential {
         Self(path.display().to_string())
     }
 
-    /// Returns true if this is the text of the credential, not a file name.
+    /// Returns true if the value is the text of the credential, not a file name.
     pub(crate) fn is_text(&self) -> bool {
         let is_seed = self.0.len() == 58 && self.0.starts_with("SU") && !self.0.contains('.');
         is_seed || self.0.trim_start().starts_with("-----BEGIN")
     }
 
-    /// If this is a file name, interprets it relative to `directory`.
+    /// If the value is a relative file name, prefixes it with `directory`.
     pub(crate) fn beside(&mut self, directory: &Path) {
         if !self.is_text() {
             *self = Self::file(&directory.join(&self.0));
         }
     }
 
-    /// Name for messages.
+    /// Returns the name of the credential for messages.
     pub(crate) fn name(&self) -> &str {
         if self.is_text() { "the key or certificate" } else { &self.0 }
     }
 
-    /// Returns the text.
+    /// Returns the text of the credential.
     ///
     /// # Errors
     /// The file cannot be read, or its content is secret and other users can read it.

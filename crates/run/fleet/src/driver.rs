@@ -68,7 +68,7 @@ impl Driver for FleetDriver {
         let left = match run {
             Ok(left) => left,
             Err(error) => {
-                // No further run follows. Without this request, the agents would keep the data
+                // No further run uses the data. Without this request, the agents would keep it
                 // until their timeout.
                 let _ = self.release(listener);
                 return Err(error);

@@ -68,8 +68,8 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerE
     move |error| EvidenceError::io(what, path, error).into()
 }
 
-/// Writes, seals and judges the evidence of a run. The directory gets its final name last: if the
-/// coordinator is killed before, the run can be resumed.
+/// Writes, seals and judges the evidence of a run. The directory gets its final name as the last
+/// step. If the coordinator is killed before that, the run can be resumed.
 pub(crate) fn write(result: FleetResult<'_>) -> Result<FleetBundle, RunnerError> {
     let run_id = &result.order.run_id;
     let named = result.bundles.join(run_id);
@@ -147,7 +147,7 @@ fn time_origin_ns(host_result: &[HostResult], unpacked: &[(Host, Option<PathBuf>
         Some(to_coordinator_ns(run_start_ns, *host_result.offsets.first()?))
     };
     let starts = host_result.iter().zip(unpacked).filter_map(start);
-    // A margin is subtracted, because the second comparison of clocks may move a start to a
+    // A margin is subtracted, because the clock comparison after the run may shift a start to a
     // slightly earlier time.
     starts.min().unwrap_or(0).saturating_sub(1_000_000)
 }
@@ -160,7 +160,7 @@ pub(crate) fn place_on_coordinator(offsets: &[Offset], agent_ns: u64) -> u64 {
     u64::try_from(here.map_or(0, |offset| to_coordinator_ns(agent_ns, offset))).unwrap_or(0)
 }
 
-/// If the bundle of a host arrived, unpacks it.
+/// Unpacks the bundle of a host, if the coordinator has received it.
 fn unpack_host(host_result: &HostResult, directory: &Path) -> (Host, Option<PathBuf>) {
     let Card { name, host, address, boot_id, version, build, .. } = host_result.card.clone();
     let into = directory.join(HOSTS).join(&name);
@@ -177,7 +177,7 @@ fn unpack_host(host_result: &HostResult, directory: &Path) -> (Host, Option<Path
                 (HostEnd::Failed, format!("it refused the plan: {reason}"), None)
             }
             (None, None, None, _) => {
-                (HostEnd::Lost, "the host never finished its run".to_owned(), None)
+                (HostEnd::Lost, "the host did not finish its run".to_owned(), None)
             }
             (None, None, Some(ended), None) => match (&ended.run_id, &ended.object) {
                 (None, _) => (HostEnd::Failed, ended.error.clone(), None),
@@ -228,7 +228,7 @@ fn place_on_fleet_clock(
     let (Some(bundle), Some(ended)) = (bundle, &host_result.ended) else { return Ok(host) };
     let Some(run_start_ns) = ended.run_start_ns else {
         host.end = HostEnd::Failed;
-        host.says = "its run ended before any phase started".to_owned();
+        host.says = "its run ended before a phase started".to_owned();
         return Ok(host);
     };
     let evidence = plimsoll_evidence::Bundle::read(bundle)?;

@@ -70,7 +70,10 @@ impl PrivateServer {
             std::io::ErrorKind::NotFound => RunnerError::environment(
                 "cannot start a local fleet: nats-server is not on the PATH",
             )
-            .hint("install the package nats-server (Debian, Ubuntu: `apt install nats-server`)"),
+            .hint(
+                "install the package nats-server (on Debian and Ubuntu: `apt install \
+             nats-server`)",
+            ),
             _ => failed(error),
         })?;
         let mut process = Process(process);
@@ -125,8 +128,8 @@ pub struct LocalFleet {
 impl LocalFleet {
     /// Starts a server and `count` agents with their files below `directory`. `program` is this
     /// executable, `trust` the public key that agents accept, `allow` the options for permitted
-    /// targets, and `calibration` the file with this host's ceilings. If the agents measured the
-    /// ceilings themselves, they would disturb each other.
+    /// targets, and `calibration` the file with this host's ceilings. If each agent measured the
+    /// ceilings, the agents would disturb each other.
     ///
     /// # Errors
     /// The errors of [`PrivateServer::start`], or an agent cannot be started.
@@ -176,9 +179,9 @@ impl LocalFleet {
     }
 }
 
-/// Returns the options with which all agents allow the plan's targets (as their common parent
-/// directory or prefix) and the commands of its events. This is safe, because the plan is from a
-/// user of this host.
+/// Returns the options that make all agents allow the plan's targets and the commands of its
+/// events. Targets are allowed by their common parent directory or prefix. This is safe, because a
+/// user of this host wrote the plan.
 ///
 /// # Errors
 /// The kind of target is not supported, or several agents would use the same directory.
@@ -237,8 +240,8 @@ fn target_options(
     Ok(vec![("--allow-path", parent.display().to_string())])
 }
 
-/// Returns the address of the export that contains the parts of all hosts, with the plan's port,
-/// user and group.
+/// Returns the address of the export that contains the directories of all hosts, with the plan's
+/// port, user and group.
 fn allowed_export(export: &str, uid: u32, gid: u32) -> String {
     let (place, options) = export.split_once('?').unwrap_or((export, ""));
     let given = |name: &str| options.split('&').any(|option| option.starts_with(name));
@@ -253,7 +256,7 @@ fn allowed_export(export: &str, uid: u32, gid: u32) -> String {
     if all.is_empty() { place.to_owned() } else { format!("{place}?{}", all.join("&")) }
 }
 
-/// Returns the part of a target before the component that contains `{host}`.
+/// Returns the part of a target that precedes the component with `{host}`.
 fn shared_parent(place: &str) -> &str {
     match place.find("{host}") {
         Some(at) => &place[..place[..at].rfind('/').unwrap_or(0)],

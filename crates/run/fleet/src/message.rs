@@ -1,6 +1,6 @@
 //! Messages between agents and coordinator during a run. Times are on the agent's monotonic clock
-//! (`CLOCK_MONOTONIC`), which the agent's driver also uses. The coordinator knows the offset of
-//! this clock from its own clock.
+//! (`CLOCK_MONOTONIC`), which the agent's driver also uses. The coordinator knows the offset
+//! between this clock and its own clock.
 
 use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::run::{Phase, PhaseKind};
@@ -26,14 +26,15 @@ pub enum AgentMessage {
     /// The agent refuses the plan, for this reason.
     Refused {
         reason: String,
-        /// If the agent is busy with another run: the id of that run.
+        /// Id of the run with which the agent is busy, if it refuses the plan because of that run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         busy_with: Option<String>,
     },
     /// A phase is ready and waits for its start time.
     Ready {
         kind: PhaseKind,
-        /// Number of the phase among those phases that wait for a start time, from 1.
+        /// Number of this phase, counted from 1. Only phases that wait for a start time are
+        /// counted.
         number: u32,
         run_start_ns: u64,
         /// Time at which the phase was ready.
@@ -49,12 +50,12 @@ pub enum AgentMessage {
         error: String,
     },
     PhaseEnded {
-        /// The phase that ended. Its times are on the clock of the run.
+        /// A phase has ended. Its times are on the clock of the run.
         phase: Phase,
     },
     /// A command or undo of an event that the agent executes has started or ended.
     Event {
-        /// Record of the event. Fields of steps that have not happened yet are empty.
+        /// Record of the event. If a step has not happened yet, its fields are empty.
         record: EventRecord,
     },
     /// A warning for the user.
@@ -102,7 +103,7 @@ impl AgentMessage {
 /// Outcome of an agent's run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunOutcome {
-    /// Start time of the run; `None` if no phase became ready.
+    /// Start time of the run; `None` if the run ended before a phase was ready.
     pub run_start_ns: Option<u64>,
     /// Run id of the bundle.
     pub run_id: Option<String>,
@@ -110,11 +111,11 @@ pub struct RunOutcome {
     pub seal_sha256: Option<String>,
     /// Name of the object that contains the bundle.
     pub object: Option<String>,
-    /// Reason why there is no bundle, why it could not be sent, or why the agent stopped the run;
-    /// empty otherwise.
+    /// Reason why no bundle exists, why the bundle could not be sent, or why the agent stopped the
+    /// run. Empty otherwise.
     #[serde(rename = "says")]
     pub error: String,
-    /// Start times of the phases.
+    /// Start times of the phases that the coordinator started.
     pub starts: Vec<PhaseStart>,
 }
 
@@ -134,7 +135,7 @@ pub struct PhaseStart {
 pub enum CoordinatorMessage {
     /// Start time of a waiting phase.
     Begin {
-        /// Number of the phase among those phases that wait for a start time.
+        /// Number of this phase. Only phases that wait for a start time are counted.
         number: u32,
         /// Start time.
         at_ns: u64,
@@ -185,8 +186,8 @@ pub struct ClockReply {
     /// Time of day when the request arrived, in nanoseconds since 1970; 0 if it is not known.
     #[serde(default)]
     pub realtime_ns: u64,
-    /// Identifies the start of the agent that responds. The agent's card may still be from an
-    /// earlier start.
+    /// Identifies the running process of the agent that responds. The agent's card may still be
+    /// from an earlier process.
     #[serde(default)]
     pub instance: String,
 }

@@ -1,6 +1,6 @@
-//! Offset of an agent's clock from the coordinator's, from the four time stamps of a request and
-//! its response (RFC 5905, section 8). Several exchanges are made, and the fastest is used, because
-//! its error is the smallest.
+//! Computes the offset of an agent's clock from the coordinator's clock. It uses the four time
+//! stamps of a request and its response (RFC 5905, section 8). Several exchanges are made. The
+//! fastest is used, because its error is the smallest.
 
 use std::time::Duration;
 
@@ -36,9 +36,9 @@ pub fn offset_from(asked_ns: u64, stamp: &ClockReply, answered_ns: u64) -> Offse
 pub(crate) struct ClockComparison {
     /// Offset of the monotonic clock.
     pub(crate) offset: Offset,
-    /// The agent's time of day minus this host's. `None` if it is not known.
+    /// The agent's time of day minus this host's time of day. `None` if it is not known.
     pub(crate) time_of_day_ns: Option<i64>,
-    /// Instance of the agent that answered.
+    /// Instance of the agent that responded.
     pub(crate) instance: String,
 }
 

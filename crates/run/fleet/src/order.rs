@@ -1,9 +1,9 @@
-//! Signed order to run a plan. It is valid only for certain agents, only once, and only for a short
-//! time.
+//! Signed order to run a plan. It is valid only for the named agents, for a single use, and for a
+//! short time.
 //!
-//! Access to the broker alone must not allow anyone to write to a disk. An agent accepts an order
-//! only if it is signed by a key that the agent's operator trusts, has not expired, and was not
-//! accepted before.
+//! Somebody who only has access to the broker must not be able to write to a disk. An agent accepts
+//! an order only if it is signed by a key that the agent's operator trusts, has not expired, and
+//! was not accepted before.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -39,13 +39,13 @@ pub struct Order {
     pub agents: Vec<String>,
     /// File name of the plan.
     pub plan_name: String,
-    /// Text of the plan, the same for every host.
+    /// Text of the plan. It is the same for every host.
     pub plan_text: String,
     /// Text of the fio job that the plan refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_text: Option<String>,
-    /// Part of the plan to run, if it is not the whole plan: a point of a sweep, a step of a
-    /// search, or a target.
+    /// Part of the plan that is run: a point of a sweep, a step of a search, or a target. `None`
+    /// for the whole plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_text: Option<String>,
     /// Membership of the run in an experiment.
@@ -115,11 +115,12 @@ impl Order {
         parse_plan(&text, &self.plan_name, self.job_text.as_deref())
     }
 
-    /// Resolves the plan for a host. Returns the host's whole plan `own`, or the part in the order.
-    /// This part must belong to the plan.
+    /// Resolves the plan for a host. Returns the part of the plan in the order, which must belong
+    /// to the plan. Without a part in the order, returns the host's whole plan `own`.
     ///
     /// # Errors
-    /// The reason why the part does not belong to the plan, or to the host's own plan.
+    /// The reason why the part does not belong to the plan, or not to this host's version of the
+    /// plan.
     pub fn part_of(&self, plan: &Plan, own: &Plan, host: &str) -> Result<ResolvedPlan, String> {
         let plan = plan.without_host_changes().map_err(|errors| errors.to_string())?;
         let part = match &self.resolved_text {
@@ -202,13 +203,16 @@ pub fn verify(
         return Err("the order has expired".to_owned());
     }
     if order.issued_unix_ns > now_unix_ns.saturating_add(CLOCK_SKEW_MAX_NS) {
-        return Err("the order was signed in the future: synchronise the clocks of the two hosts"
-            .to_owned());
+        return Err(
+            "the order's signing time is in the future: synchronise the clocks of the two \
+         hosts"
+                .to_owned(),
+        );
     }
     Ok(order)
 }
 
-/// File with the orders that agents have accepted. It is still there after a restart.
+/// File with the orders that agents have accepted. It is kept when an agent restarts.
 #[derive(Clone, Debug)]
 pub struct OrderLog {
     path: PathBuf,

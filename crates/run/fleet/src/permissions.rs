@@ -1,10 +1,10 @@
-//! Minimum permissions that the users of the NATS server need.
+//! Smallest set of permissions with which each user of the NATS server can work.
 //!
-//! The subjects of an agent end with its name, so an agent can neither send orders nor start
-//! phases. The subject of a JetStream request contains the stream, the consumer and its filter, so
-//! the server can restrict an agent to its own consumer (nats-server 2.9 and later reject a
-//! consumer whose filter differs from the subject). Each user receives responses on a prefix that
-//! no other user can read.
+//! The subjects that an agent may use end with its name. An agent can therefore neither send orders
+//! nor start phases. The subject of a JetStream request contains the stream, the consumer and its
+//! filter, so the server can restrict an agent to its own consumer (nats-server 2.9 and later
+//! reject a consumer whose filter differs from the subject). Each user receives responses on a
+//! prefix that no other user can read.
 
 use crate::broker::{CARDS, Role, STREAM, bucket};
 
@@ -67,7 +67,8 @@ pub fn coordinator() -> Permissions {
 }
 
 impl Permissions {
-    /// Formats the permissions for the server's configuration. They include responses to requests.
+    /// Formats the permissions for the server's configuration. They also permit responses to
+    /// requests.
     #[must_use]
     pub fn text(&self, indent: &str) -> String {
         let list = |subjects: &[String]| {
@@ -95,7 +96,7 @@ mod tests {
         }
         let of_orders = |subject: &&String| subject.starts_with("plimsoll.order");
         assert!(!all.publish.iter().any(|subject| of_orders(&subject)));
-        // Before the name of the agent, only the run id may be a wildcard.
+        // In front of the agent's name, only the run id may be a wildcard.
         let wild = all.publish.iter().filter(|subject| subject.contains('*'));
         let runs = ["told.*.node1", "live.*.node1", "go.*.node1"];
         assert!(wild.clone().all(|subject| runs.iter().any(|run| subject.ends_with(run))));

@@ -10,10 +10,10 @@ use crate::broker::Broker;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Number of consecutive checks without a response after which the server counts as unavailable.
-/// Checks are counted instead of time, because a stalled process sends no checks. During an outage,
-/// silence of hosts does not mean that they are lost.
+/// Checks are counted instead of seconds, because a stalled process sends no checks. During an
+/// outage, silence of hosts does not mean that they are lost.
 const DOWN_AFTER: u32 = 2;
-/// Maximum duration of an outage after which a run can continue. Hosts retry for the same time.
+/// Longest outage after which a run can still continue. Hosts retry for the same time.
 pub(crate) const OUTAGE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Sends checks to the server until dropped.
@@ -37,7 +37,7 @@ pub(crate) enum HealthChange {
     /// The server no longer responds.
     Down,
     /// The server responds again. Subscriptions must be renewed, because the client notices only
-    /// after two heartbeats (a minute) that the server has lost them.
+    /// after two heartbeats (a minute) that the server has lost the old ones.
     Up,
 }
 
@@ -61,7 +61,7 @@ impl ServerHealth {
         *self.failed_checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long the server has not responded.
+    /// Returns the time for which the server has not responded.
     pub(crate) fn silence(&self) -> Duration {
         self.failed_checks().since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -71,8 +71,8 @@ impl ServerHealth {
         self.failed_checks().count > 0
     }
 
-    /// Waits until the server responds to a check, but not longer than the maximum duration of an
-    /// outage.
+    /// Waits until the server responds to a check, but at most until the maximum duration of an
+    /// outage has passed.
     pub(crate) async fn wait_for_answer(&self, interrupt: &AtomicBool) {
         while self.is_failing()
             && self.silence() < OUTAGE_TIMEOUT
@@ -86,7 +86,7 @@ impl ServerHealth {
         self.failed_checks().count >= DOWN_AFTER
     }
 
-    /// Returns the change since the last call.
+    /// Returns the change of the server's state since the last call.
     pub(crate) fn take_change(&mut self) -> HealthChange {
         let is_down = self.is_down();
         match (std::mem::replace(&mut self.was_down, is_down), is_down) {

@@ -1,8 +1,8 @@
 //! Secure set-up of a fleet: certificate authority, certificates, keys, server configuration, and
 //! one file per host.
 //!
-//! The authority's key is stored in a separate directory, which is not copied to any host. With it,
-//! hosts can be added later.
+//! The authority's key is stored in a separate directory, which is not copied to any host. This key
+//! is needed to add hosts later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const COORDINATOR: &str = "the coordinator";
 /// Settings of a new fleet.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Directory to which the files are written. It must not exist, or it must be empty.
+    /// Directory to which the files are written. It must be empty or not exist yet.
     pub directory: PathBuf,
     /// Name or address of the server to which agents connect.
     pub server_name: String,
@@ -48,7 +48,7 @@ pub struct FleetFiles {
     pub server: PathBuf,
     /// Directory for the coordinator: `fleet.toml`, and the key for signing plans.
     pub coordinator: PathBuf,
-    /// For each agent's host: the file with its keys and certificate.
+    /// One file for each agent's host, with the host's keys and certificate.
     pub agents: Vec<PathBuf>,
     /// Directory of the authority's key, which must not be copied to any host. `None` if the key
     /// was discarded.
@@ -62,7 +62,7 @@ pub struct FleetChange {
     pub server: String,
     /// File with the new list of users, which must be copied to the server.
     pub users: PathBuf,
-    /// Files of those agents that were added or removed.
+    /// Files of the agents that were added or removed.
     pub agents: Vec<PathBuf>,
 }
 
@@ -107,8 +107,8 @@ pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
 }
 
 /// Adds agents to a fleet: writes a file for each agent, and updates the server's list of users.
-/// All existing keys remain valid. The authority is read from the fleet's directory unless
-/// `authority` names another.
+/// All existing keys remain valid. The authority is read from the directory `authority`, or else
+/// from the fleet's directory.
 ///
 /// # Errors
 /// The authority is missing, names are in use or not valid, the list of users was changed by hand,
@@ -172,10 +172,8 @@ pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError>
     for name in names {
         if !users.remove(name) {
             let message = format!("cannot remove {name}: the fleet has no such agent");
-            return Err(RunnerError::usage(message).hint(
-                "the agents are named like the files in \
-                agents/",
-            ));
+            return Err(RunnerError::usage(message)
+                .hint("the names of the agents are the file names in agents/"));
         }
     }
     let access = Access::read(&root.join("coordinator/fleet.toml"))?;
@@ -185,7 +183,8 @@ pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError>
     Ok(FleetChange { server: access.server, users: path, agents })
 }
 
-/// Changes the list of the fleet's hosts in the coordinator's file, and no other part of this file.
+/// Changes the list of the fleet's hosts in the coordinator's file. The other parts of this file
+/// stay unchanged.
 fn change_hosts(root: &Path, change: impl FnOnce(&mut Vec<String>)) -> Result<(), RunnerError> {
     let path = root.join("coordinator/fleet.toml");
     let wrong = |error: &dyn std::fmt::Display| {

@@ -7,8 +7,8 @@ use plimsoll_runner::error::RunnerError;
 /// Unit file from `contrib`, with example paths.
 const UNIT: &str = include_str!("../../../../contrib/fleet/plimsoll-agent.service");
 
-/// Returns a unit that runs this program with a host's file. The unit allows the program to write
-/// to the directories that plans may use.
+/// Returns a systemd unit that runs this program with a host's file. The unit allows the program to
+/// write to the directories that plans may use.
 ///
 /// # Errors
 /// The file does not exist.

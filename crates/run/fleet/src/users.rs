@@ -6,7 +6,7 @@ use plimsoll_runner::error::RunnerError;
 
 use crate::permissions::Permissions;
 
-/// Name of the file, which is in the same directory as `nats.conf`.
+/// Name of the file with the users. It is in the same directory as `nats.conf`.
 pub(crate) const FILE: &str = "users.conf";
 /// Start of the file; the SHA-256 covers all lines after it.
 const HEAD: &str = "# The users of a Plimsoll fleet's server. `plimsoll fleet add` and `remove` write them anew, \
@@ -32,7 +32,8 @@ impl Users {
     pub(crate) fn read(text: &str) -> Result<Self, RunnerError> {
         let changed = || {
             RunnerError::usage(format!("{FILE} was changed by hand since Plimsoll wrote it")).hint(
-                "this command rewrites the file: undo the change, repeat the command, and apply the change again",
+                "this command rewrites the file: undo your change, repeat the command, then make \
+                 your change again",
             )
         };
         let body = text.strip_prefix(HEAD).and_then(|rest| rest.split_once('\n'));

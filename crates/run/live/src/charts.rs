@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of columns of a chart. If it is exceeded, the width of all columns is doubled.
 pub(crate) const COLUMNS_MAX: usize = 300;
-/// Rows of the heat map per decade of latency.
+/// Number of rows of the heat map for each factor of ten in latency.
 pub const PER_DECADE: f64 = 5.0;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
@@ -19,31 +19,31 @@ pub struct Charts {
     /// Number of I/Os for each time and latency (heat map).
     pub heat: HeatMap,
     /// Bytes that the load requested and that devices transferred: `load read`, `load written`,
-    /// `sda read`, `sda written`. The counts are bytes.
+    /// `sda read`, `sda written`. All counts are in bytes.
     pub moved: Series,
     /// Number of reads from each source, if the target reports it: `dram`, `ssd`, `hdd`, `zero`.
     #[serde(default)]
     pub read_of: Series,
-    /// Writes by destination.
+    /// Number of writes to each destination, if the target reports it.
     #[serde(default)]
     pub written_to: Series,
-    /// Number of I/Os of each host of a fleet.
+    /// Number of I/Os that each host of a fleet has completed.
     #[serde(default)]
     pub hosts: Series,
-    /// Distinct bytes read and written. Each column has the sum over its samples and the number of
+    /// Distinct bytes read and written. Each column stores the sum of its samples and the number of
     /// samples.
     #[serde(default)]
     pub working_set: Series,
-    /// Share of random I/Os, in billionths. Each column has the sum over its samples and the number
-    /// of samples.
+    /// Share of random I/Os, in billionths. Each column stores the sum of its samples and the
+    /// number of samples.
     #[serde(default)]
     pub random: Series,
 }
 
-/// Sums for each time and kind of operation.
+/// Sums over intervals, for each column of time and each kind of operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
-    /// Width of a column; 0 if there is none yet.
+    /// Width of a column; 0 if there are no columns yet.
     pub width_ns: u64,
     /// Columns, with their start time as key.
     pub columns: BTreeMap<u64, BTreeMap<String, Sums>>,
@@ -58,12 +58,12 @@ pub struct Sums {
     pub sum_ns: u64,
 }
 
-/// Number of operations for each time and latency.
+/// Number of operations for each column of time and each row of latency.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HeatMap {
-    /// Width of a column; 0 if there is none yet.
+    /// Width of a column; 0 if there are no columns yet.
     pub width_ns: u64,
-    /// Columns, with their start time as key; in each column, the count for each row number.
+    /// Columns, with their start time as key. Each column contains a count for each row number.
     pub columns: BTreeMap<u64, BTreeMap<i32, u64>>,
 }
 

@@ -12,10 +12,10 @@ use plimsoll_runner::run::Event;
 use crate::state_listener::StateListener;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval at which the thread checks whether it must end.
+/// Interval at which the sampling thread checks whether it must end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Value of a counter, with its name and labels in the syntax of Prometheus.
+/// Name of a counter, with labels in the syntax of Prometheus, and its value.
 pub type Counter = (String, f64);
 
 /// Samples counters on a thread until it is dropped.
@@ -58,7 +58,7 @@ impl Drop for CounterPoller {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // If the thread panicked, this has already been reported as a defect.
+            // A panic of the thread has already been reported as a defect.
             drop(thread.join());
         }
     }
@@ -116,7 +116,7 @@ impl CounterDeltas {
         let mut state = self.listener.state();
         for (name, sum) in classes.into_iter().filter(|(_, sum)| sum.count > 0.0) {
             let (count, sum_ns) = (sum.count as u64, (sum.seconds * 1e9) as u64);
-            // The counters contain neither bytes nor the maximum latency.
+            // The counters of a served model include neither bytes nor the maximum latency.
             let data = Data::Class { count, sum_ns, bytes: 0, max_ns: 0 };
             state.apply(Event::Interval(Row { phase: 0, start_ns, duration_ns, name, data }));
         }

@@ -9,7 +9,7 @@ const READ_SOURCE: &str = "metrics.read_source.";
 const WRITE_DESTINATION: &str = "metrics.write_destination.";
 /// Maximum number of counters.
 const COUNTERS_MAX: usize = 64;
-/// Scale of stored fractions: 1.0 is stored as this value.
+/// Factor by which fractions are multiplied before they are stored as integers.
 pub const SHARE_PARTS: f64 = 1e9;
 
 /// Parses a gauge of a model's node such as `model.node0.read.ssd`.
@@ -45,7 +45,8 @@ impl State {
         self.places(is_read).add(start_ns, duration_ns, place.to_owned(), ios);
     }
 
-    /// Adds the increase of a counter. The increase is spread over the time since the previous one.
+    /// Adds the increase of a counter. The increase is spread over the time since the previous
+    /// sample.
     fn total(&mut self, is_read: bool, place: &str, name: &str, value: f64, at_ns: u64) {
         let is_new = !self.counters.contains_key(name);
         let Some(known) = entry(&mut self.counters, name.to_owned(), COUNTERS_MAX) else { return };
@@ -55,14 +56,14 @@ impl State {
         }
         *known = (value, at_ns);
         if is_new || value < before {
-            // Counts before the first sample do not belong to this run, and a counter that
+            // Counts before the first sample do not belong to this run. A counter that has
             // decreased was reset.
             return;
         }
         let rise = (value - before) as u64;
         let columns = (at_ns.saturating_sub(since_ns) / SECOND_NS).max(1);
         for column in 0..columns {
-            // The remainder of the division is added to the last columns.
+            // The division leaves a remainder, which is added to the last columns.
             let count = rise * (column + 1) / columns - rise * column / columns;
             let ios = Sums { count, sum_ns: 0 };
             let start_ns = since_ns + column * SECOND_NS;
@@ -128,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_targets_own_counters_are_told_as_what_they_rose_by() {
-        // The target is polled every three seconds, so the rows between two polls repeat the last
+        // The target is polled every three seconds, so rows between two polls repeat the last
         // value.
         let values = [1_000.0, 1_000.0, 1_000.0, 1_031.0, 1_031.0, 5.0, 7.0];
         let rows: Vec<_> = (0u64..)

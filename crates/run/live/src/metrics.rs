@@ -1,5 +1,5 @@
-//! The live state in the text format of Prometheus (0.0.4), in base units: seconds, bytes, ratios.
-//! Unknown values are omitted.
+//! Formats the live state in the text format of Prometheus (0.0.4), with the base units seconds,
+//! bytes and ratios. Unknown values are omitted.
 
 use plimsoll_report::exports::prometheus::Families;
 use plimsoll_runner::listener::HostStatus;
@@ -11,7 +11,7 @@ type ClassValue = fn(&ClassStatus) -> Option<f64>;
 /// Returns a value of a device; `None` if it is unknown.
 type DeviceValue = fn(&DeviceStatus) -> Option<f64>;
 
-/// Metrics of a class of operations: name, kind, help, value.
+/// Metrics of a class of operations. Each row has name, kind, help text and value.
 const CLASSES: [(&str, &str, &str, ClassValue); 5] = [
     ("operations_total", "counter", "Operations completed in the current phase.", |c| {
         Some(c.count as f64)
@@ -59,10 +59,10 @@ pub fn text(state: &State) -> String {
     all.line("live_under_way", &[plan], f64::from(u8::from(state.is_under_way)));
     all.family("live_started_seconds", "gauge", "Start of the run, seconds since 1970.");
     all.line("live_started_seconds", &[plan], state.started_unix_ns as f64 / 1e9);
-    all.family("live_runs_ended_total", "counter", "Runs of the plan that were judged.");
+    all.family("live_runs_ended_total", "counter", "Number of judged runs of the plan.");
     all.line("live_runs_ended_total", &[plan], state.ended_count as f64);
     if !state.is_under_way {
-        // Rates of a finished run would be outdated.
+        // Once the run has finished, its rates are outdated, so they are omitted.
         return all.text();
     }
     if let Some(phase) = &state.phase {
@@ -73,7 +73,7 @@ pub fn text(state: &State) -> String {
             all.family(
                 "live_phase_left_seconds",
                 "gauge",
-                "Remaining time of the phase at the current rate.",
+                "Estimated remaining time of the phase, if the rate does not change.",
             );
             all.line("live_phase_left_seconds", &of, seconds(left_ns));
         }
@@ -101,7 +101,7 @@ pub fn text(state: &State) -> String {
     }
     accesses(&mut all, state);
     if let Some(busy) = state.cpu_busy_share {
-        all.family("live_cpu_busy_ratio", "gauge", "Share of processor time in use.");
+        all.family("live_cpu_busy_ratio", "gauge", "Share of processor time that is in use.");
         all.line("live_cpu_busy_ratio", &[plan], busy);
     }
     all.text()

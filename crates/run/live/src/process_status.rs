@@ -22,8 +22,8 @@ use crate::status_server::{Response, StatusServer};
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum size of a response, in bytes.
 const RESPONSE_BYTES_MAX: u64 = 32 << 20;
-/// Maximum number of attempts to create the directory, because another process may remove it at the
-/// same time.
+/// Maximum number of attempts to create the directory. Another process may remove it at the same
+/// time.
 const TRIES: u32 = 8;
 /// Path of requests that include charts.
 const CHARTS_PATH: &str = "/charts";
@@ -33,9 +33,10 @@ const EXTENSION: &str = ".socket";
 /// Reason why a process did not return its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusError {
-    /// The process has exited, has no run, or is of a version whose state cannot be read.
+    /// The process has exited, has no run, or runs a version of Plimsoll whose state cannot be
+    /// read.
     Gone,
-    /// The process did not answer in time: it is stopped, or the machine is busy.
+    /// The process did not respond in time, because it is stopped or the machine is busy.
     Silent,
 }
 
@@ -59,8 +60,7 @@ pub fn serve(places: &Places, listener: &StateListener) -> io::Result<StatusServ
     let mut tries = 0..TRIES;
     loop {
         match start_server(places, listener) {
-            // Another process has just removed the directory, because it removed the last socket in
-            // it.
+            // Another process has just removed the directory together with the last socket in it.
             Err(error) if error.kind() == io::ErrorKind::NotFound && tries.next().is_some() => {}
             result => return result,
         }
@@ -78,7 +78,7 @@ fn start_server(places: &Places, listener: &StateListener) -> io::Result<StatusS
     }
     let directory_fd = open_private(&directory)?;
     let name = format!("{}{EXTENSION}", std::process::id());
-    // An earlier process with the same id may have left a socket.
+    // An earlier process with the same id may have left its socket.
     let _ = std::fs::remove_file(directory.join(&name));
     let listener = listener.clone();
     let handler = move |path: &str| {
@@ -94,7 +94,7 @@ fn start_server(places: &Places, listener: &StateListener) -> io::Result<StatusS
     )
 }
 
-/// Returns the ids of processes that serve a state.
+/// Returns the ids of processes that serve the state of a run.
 pub fn processes(places: &Places) -> Vec<u32> {
     let directory = directory(places);
     let Ok(directory_fd) = open_private(&directory) else { return Vec::new() };
@@ -105,10 +105,10 @@ pub fn processes(places: &Places) -> Vec<u32> {
         let connection = connect_nonblocking(&fd_path(&directory_fd, &name));
         if connection.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
         {
-            // The process was killed, and its socket is left.
+            // The process was killed, but its socket still exists.
             let _ = std::fs::remove_file(directory.join(&name));
         }
-        // If the queue is full, the process is alive.
+        // If the queue of connections is full, the process still exists.
         connection.map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |_| true)
     };
     let numbers = names.filter_map(|name| name.strip_suffix(EXTENSION)?.parse().ok());
@@ -160,7 +160,7 @@ fn connect_nonblocking(socket: &Path) -> io::Result<UnixStream> {
 /// Sends a request and reads the whole response.
 fn send_request(mut stream: UnixStream, path: &str, timeout: Duration) -> io::Result<Vec<u8>> {
     let deadline = Instant::now() + timeout;
-    // A socket rejects a timeout of zero.
+    // A socket does not accept a timeout of zero.
     let remaining =
         || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     stream.set_write_timeout(Some(remaining()))?;
@@ -198,8 +198,8 @@ fn open_private(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns a path that starts at an open directory's file descriptor, because the path of a socket
-/// is limited to 107 bytes (unix(7)).
+/// Returns a short path that starts at an open directory's file descriptor. The path of a socket
+/// must not exceed 107 bytes (unix(7)).
 fn fd_path(directory: &File, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
 }

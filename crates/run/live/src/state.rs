@@ -1,4 +1,4 @@
-//! Live state of a run, aggregated in bounded memory from the run's events, and from nothing else.
+//! Live state of a run. It is aggregated only from the run's events, in bounded memory.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct State {
     /// Process id; `None` for this process.
     pub process: Option<u32>,
     pub plan: String,
-    /// Time of the start.
+    /// Start time of the run.
     pub started_unix_ns: u64,
     /// True while the run is active.
     pub is_under_way: bool,
@@ -38,7 +38,7 @@ pub struct State {
     pub is_silent: bool,
     /// True after a stop was requested.
     pub is_stopping: bool,
-    /// Current part: a stage, step, point or run. `None` if there is only one part.
+    /// Name of the current stage, step, point or run. `None` if the work has only one part.
     pub part: Option<String>,
     pub phase: Option<CurrentPhase>,
     pub phases: Vec<FinishedPhase>,
@@ -52,9 +52,9 @@ pub struct State {
     pub classes: BTreeMap<String, ClassStatus>,
     /// Latest report of each host of a fleet, with the name of the host as key.
     pub hosts: BTreeMap<String, HostStatus>,
-    /// I/O of block devices in the last sampled interval.
+    /// I/O rates of block devices in the last sampled interval.
     pub devices: BTreeMap<String, DeviceStatus>,
-    /// Classes as they were at the end of the measurement; shown after the run.
+    /// State of the classes at the end of the measurement. It is shown after the run.
     #[serde(skip)]
     measured: BTreeMap<String, ClassStatus>,
     /// Bytes that the load read in this phase, from any source.
@@ -94,9 +94,9 @@ pub struct CurrentPhase {
     pub elapsed_ns: u64,
     /// Remaining time at the current rate; `None` if unknown.
     pub left_ns: Option<u64>,
-    /// Number of bytes done; 0 if the phase is not limited by bytes.
+    /// Number of bytes transferred so far; 0 if the phase is not limited by bytes.
     pub done_bytes: u64,
-    /// Bytes to do.
+    /// Number of bytes after which the phase ends.
     pub total_bytes: u64,
 }
 
@@ -104,7 +104,7 @@ pub struct CurrentPhase {
 pub struct FinishedPhase {
     pub kind: String,
     pub duration_ns: u64,
-    /// Remark, or empty.
+    /// Remark on the phase; empty if there is none.
     pub note: String,
 }
 
@@ -127,9 +127,9 @@ pub struct ClassStatus {
     pub latency_ns_sum: u64,
     /// Median latency of the phase; `None` before the first histogram.
     pub latency_ns_p50: Option<u64>,
-    /// 99th percentile; `None` before the first histogram.
+    /// 99th percentile of latency; `None` before the first histogram.
     pub latency_ns_p99: Option<u64>,
-    /// 99.9th percentile; `None` before the first histogram.
+    /// 99.9th percentile of latency; `None` before the first histogram.
     pub latency_ns_p999: Option<u64>,
     /// Histogram of the latencies.
     #[serde(skip)]
@@ -156,8 +156,8 @@ pub struct DeviceStatus {
 /// Properties of the reads or writes that the load issued.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct AccessStatus {
-    /// Distinct bytes accessed in this phase, counted in blocks of 4 KiB; `None` if there are none
-    /// or the number is unknown.
+    /// Distinct bytes accessed in this phase, counted in blocks of 4 KiB; `None` if no bytes were
+    /// accessed or the number is unknown.
     pub working_set_bytes: Option<u64>,
     /// Share of recent I/Os that were not sequential for their client.
     pub random_share: Option<f64>,
@@ -178,7 +178,7 @@ pub struct JudgedRun {
     pub run_id: String,
     /// Verdict, in capitals.
     pub verdict: String,
-    /// Reason of the verdict.
+    /// Reason for the verdict.
     pub reason: String,
 }
 
@@ -218,7 +218,8 @@ impl State {
             Event::Fleet(_) | Event::Planned(_) => {}
             Event::Note(says) => self.note(false, says),
             Event::Part(says) => {
-                // The time axis restarts at each part, so charts show only the current part.
+                // The time axis restarts at each stage, step, point or run, so charts show only the
+                // current one.
                 self.charts = Charts::default();
                 self.phases.clear();
                 self.measured.clear();
@@ -287,7 +288,7 @@ impl State {
 
     fn begin(&mut self, kind: PhaseKind, expected_ns: Option<u64>) {
         if self.phases.last().is_some_and(|last| last.kind == PhaseKind::CleanUp.label()) {
-            // Another run begins.
+            // This phase is the first of a new run.
             self.phases.clear();
         }
         self.phase = Some(CurrentPhase {
@@ -332,7 +333,8 @@ impl State {
                 }
                 let moved = if is_read { "load read" } else { "load written" };
                 let bytes_moved = Sums { count: bytes, sum_ns: 0 };
-                // Devices are sampled at most once a second, so columns are at least this wide.
+                // Devices are sampled at most once a second, so columns must be at least one second
+                // wide.
                 let column_ns = duration_ns.max(SECOND_NS);
                 if bytes > 0 {
                     self.charts.moved.add(start_ns, column_ns, moved.to_owned(), bytes_moved);
@@ -388,8 +390,8 @@ impl State {
 
     /// Applies a histogram of a class.
     pub fn latencies(&mut self, interval: &Interval) {
-        // Histograms of service times and of the generator's waits have other tags, and are ignored
-        // here.
+        // Histograms of service times and of the generator's waits have other tags. They are
+        // ignored here.
         let Some(class) = self.classes.get_mut(&interval.tag) else { return };
         for (ns, count) in interval.histogram.buckets() {
             *class.histogram.entry(ns).or_default() += count;

@@ -17,9 +17,9 @@ use crate::state::State;
 #[derive(Clone, Debug)]
 pub struct StateListener {
     state: Arc<Mutex<State>>,
-    /// Start of the phase; needed because fleets report only rates.
+    /// Start time of the phase. It is needed because fleets report only rates.
     phase_began: Instant,
-    /// Time of creation.
+    /// Time at which this listener was created.
     created: Instant,
     /// Time of the last report of a fleet.
     last_fleet_report: Instant,

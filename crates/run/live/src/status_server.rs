@@ -1,6 +1,6 @@
 //! HTTP server that reports the status of the current run. One thread waits for all clients and
 //! answers each complete request immediately, so a silent client does not delay other clients. The
-//! server ends when it is dropped. There is only one request every few seconds, so no asynchronous
+//! server ends when it is dropped. Requests arrive only every few seconds, so no asynchronous
 //! runtime is needed.
 
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum size of a request.
 const REQUEST_BYTES_MAX: usize = 4 << 10;
 
-/// Response to a request.
+/// Response to a request for a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     pub content_type: &'static str,
@@ -85,7 +85,7 @@ impl StatusServer {
         handler: Box<Handler>,
         accept: fn(&L) -> io::Result<S>,
     ) -> io::Result<Self> {
-        // Accepting must not block, because a client may disconnect before it is accepted.
+        // `accept` must not block, because a client may disconnect before it is accepted.
         rustix::io::ioctl_fionbio(&listener, true)?;
         let close = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let closed = Arc::clone(&close);
@@ -105,16 +105,17 @@ impl StatusServer {
 
 impl Drop for StatusServer {
     fn drop(&mut self) {
-        // Cannot fail: an eventfd that was not read accepts a write.
+        // This cannot fail, because an eventfd accepts a write if its counter is not full.
         let _ = rustix::io::write(&*self.close, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // Panics of the thread were already reported as defects.
             drop(thread.join());
         }
         if let Endpoint::File(file) = &self.endpoint {
-            // If this fails, a stale socket remains, which refuses connections.
+            // If the removal fails, a stale socket remains. It refuses connections, so it is
+            // harmless.
             let _ = std::fs::remove_file(file);
-            // Fails if the directory contains other sockets.
+            // The removal fails if the directory still contains other sockets.
             let _ = file.parent().map(std::fs::remove_dir);
         }
     }
@@ -129,7 +130,7 @@ impl<S: Read + Write + AsFd + Send + 'static> Stream for S {}
 struct Client<S> {
     stream: S,
     request: Vec<u8>,
-    /// Unsent part of the response; empty until the request is complete.
+    /// Part of the response that was not sent yet; empty until the request is complete.
     response: Vec<u8>,
     since: Instant,
 }
@@ -158,7 +159,7 @@ fn serve<L: AsFd, S: Stream>(
         });
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
-            // The wait was interrupted by a signal.
+            // A signal has interrupted the wait.
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return,
         }
@@ -171,7 +172,7 @@ fn serve<L: AsFd, S: Stream>(
         let mut ready = is_ready.into_iter();
         clients.retain_mut(|client| {
             let is_ready = ready.next().unwrap_or(false);
-            // It is not an error if a client disconnects.
+            // A client that disconnects is not an error.
             let is_open = !is_ready || client.advance(handler).unwrap_or(false);
             is_open && client.since.elapsed() < REQUEST_TIMEOUT
         });
@@ -196,7 +197,8 @@ impl<S: Stream> Client<S> {
                 Err(error) => return Err(error),
             };
             self.request.extend_from_slice(&piece[..length]);
-            // Read the whole request: closing a connection with unread bytes would reset it.
+            // The whole request is read, because closing a connection with unread bytes would reset
+            // it.
             let is_complete = self.request.windows(4).any(|four| four == b"\r\n\r\n");
             if is_complete || length == 0 || self.request.len() >= REQUEST_BYTES_MAX {
                 self.response = response(&self.request, handler);

@@ -1,5 +1,5 @@
-//! Targets that an operator allows for plans of other people, which arrive at an agent of a fleet
-//! or through the web page. Without such a list, every write is refused.
+//! Targets that an operator allows for other people's plans. Such plans arrive at a fleet's agent
+//! or through the web page. If no target is allowed, every write is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use plimsoll_plan::{Arrival, ResolvedPlan, TargetKind};
 
 use crate::error::RunnerError;
 
-/// Allowed targets. Paths have no symbolic links.
+/// Allowed targets. Symbolic links in the paths have been resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     places: AllowList,
@@ -19,7 +19,7 @@ pub struct Allow {
     commands: Vec<String>,
 }
 
-/// A bucket of an object store, or all objects of a bucket that have a common prefix.
+/// A bucket of an object store, or all objects of a bucket whose names begin with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Bucket {
     /// `https://host:port`, without a path.
@@ -164,7 +164,8 @@ impl Allow {
         self.check_plan(plan, false)
     }
 
-    /// Checks only that all targets and commands are allowed. Models need no permission.
+    /// Checks only that all targets and commands are allowed. A target that is a model needs no
+    /// permission.
     ///
     /// # Errors
     /// The errors of [`Self::check`].
@@ -177,7 +178,7 @@ impl Allow {
     }
 
     /// Checks that the operator allows every command of an event, word for word, and that the plan
-    /// has no [durability], whose commands cut the target off.
+    /// has no [durability] table. The commands in that table would cut the target off.
     fn check_events(&self, plan: &ResolvedPlan) -> Result<(), String> {
         if plan.durability.is_some() {
             return Err("[durability] is not accepted here: its commands disconnect or power off \
@@ -208,7 +209,7 @@ impl Allow {
     }
 
     /// Checks the commands of events, and the servers and files that this host would read. Does not
-    /// check the targets: the hosts that use them do.
+    /// check the targets, because the hosts that use the targets check them.
     ///
     /// # Errors
     /// The errors of [`Self::check`].

@@ -22,13 +22,13 @@ use crate::render;
 use crate::run_request::RunConfig;
 use crate::search;
 
-/// Comparison of a plan's targets, with all runs on them.
+/// Result of comparing a plan's targets, and the runs that were compared.
 pub struct ArmComparison {
     /// Comparison of the targets.
     pub comparison: Comparison,
     /// All runs, in the order in which they ran.
     pub finished: Vec<FinishedRun>,
-    /// Directories with data that was kept.
+    /// Directories in which data was kept.
     pub kept: Vec<String>,
     pub report: PathBuf,
 }
@@ -42,7 +42,7 @@ pub enum EarlierComparison {
     Ignore,
 }
 
-/// Interrupted comparison, with its runs.
+/// An interrupted comparison and its completed runs.
 struct InterruptedComparison {
     directory: PathBuf,
     /// Target, evidence and verdict of each run, in the order in which the runs were executed.

@@ -56,14 +56,15 @@ impl DeclaredSystem {
     }
 }
 
-/// Results of a file, each judged as a run: a single run, or the rows of a table.
+/// The results in a file that contains one run or a table of runs. Each result was judged as a run.
 #[derive(Clone, Debug)]
 pub struct AuditedFile {
     /// One bundle per result.
     pub bundles: Vec<Bundle>,
     /// Verdicts, in the same order.
     pub verdicts: Vec<Verdict>,
-    /// The result, and whether its figures are consistent; `None` if there are several results.
+    /// The single result, with the check whether its figures are consistent. `None` if the file has
+    /// several results.
     pub figures: Option<(ToolResult, Audit)>,
 }
 
@@ -80,7 +81,8 @@ impl AuditedFile {
     }
 }
 
-/// Returns true if the file is judged as a run: it has fio's JSON format, or no other known format.
+/// Returns true if the file is judged as a run, because it has fio's JSON format or no other known
+/// format.
 pub fn is_run_result(path: &Path) -> bool {
     use std::io::Read;
     if !path.is_file() {
@@ -107,9 +109,9 @@ fn has_run_format(head: &[u8], is_table: bool) -> bool {
 /// Result of auditing a file or a text.
 #[derive(Clone, Debug)]
 pub enum AuditedText {
-    /// Judged by the rules for runs: one run, or the rows of a table.
+    /// One run, or the rows of a table, judged by the rules for runs.
     Run(Box<AuditedFile>),
-    /// Judged by its figures only.
+    /// A result of which only the figures were judged.
     Figures(Box<Study>),
 }
 
@@ -173,7 +175,7 @@ fn judge_text(
             Ok(AuditedText::Run(Box::new(judge_all(bundles, Some(&study), declared))))
         }
         Err(error) => AuditedText::figures(study, &error).ok_or_else(|| {
-            // The error of a known format is more precise.
+            // If the format is known, its parser has returned a more precise error.
             let unknown = detect(head_of(text)).is_none().then_some(text.as_bytes());
             let seems = unknown.and_then(plimsoll_import::unread::refusal);
             let says = seems.unwrap_or_else(|| error.to_string());
@@ -244,7 +246,7 @@ pub fn study(paths: &[PathBuf]) -> Result<Study, RunnerError> {
     })
 }
 
-/// Error for paths without any result, with the reason.
+/// Returns the error for paths that contain no result. The error states the reason.
 pub fn no_result_error(paths: &[PathBuf], study: &Study) -> RunnerError {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let mut error = match &study.unreadable[..] {
@@ -287,7 +289,7 @@ fn worst(bundles: &[Bundle], verdicts: &[Verdict]) -> Exit {
         return if verdicts.iter().any(fails) { Exit::NoVerdict } else { Exit::Ok };
     }
     match exits.next() {
-        // The result's own run failed, not this command.
+        // The audited run failed, but this command did not.
         Some(Exit::Environment) => Exit::NoVerdict,
         exit => exit.unwrap_or(Exit::Ok),
     }

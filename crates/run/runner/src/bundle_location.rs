@@ -10,25 +10,26 @@ use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::places::Places;
 
-/// Minimum size of a bundle: plan, environment, totals and report.
+/// Space for the plan, environment, totals and report, which every bundle contains.
 const BYTES_MIN: u64 = 4 << 20;
-/// Maximum reserved space. A run that lasts days may write more.
+/// Maximum reserved space. A run that lasts for days may write more than this.
 const BYTES_MAX: u64 = 1 << 30;
-/// Bytes per row of `series.csv`; rows of real runs have 58 to 62.
+/// Bytes per row of `series.csv`; rows of real runs have 58 to 62 bytes.
 const ROW_BYTES: u64 = 80;
-/// Rows per interval for processors, memory and devices.
+/// Rows that each interval adds to `series.csv` for processors, memory and devices.
 const OTHER_ROWS: u64 = 48;
-/// Bytes per line of `latency.hlog`; lines of real runs have 1,300 to 1,600.
+/// Bytes per line of `latency.hlog`; lines of real runs have 1,300 to 1,600 bytes.
 const HISTOGRAM_BYTES: u64 = 2048;
-/// Maximum number of histograms per class. The engine chooses the interval so that it is not
-/// exceeded.
+/// Maximum number of histograms per class. The engine chooses the interval so that no class has
+/// more.
 const HISTOGRAMS_MAX: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Estimates the size of the bundle of a run.
+/// Estimates the size of a run's bundle.
 pub fn expected_bytes(plan: &ResolvedPlan) -> u64 {
     let classes = match &plan.workload {
-        // Seven classes of I/O per database, and those of the preparation and clean-up phases.
+        // Each database has seven classes of I/O. The preparation and clean-up phases add further
+        // classes.
         Workload::Mailbox(mailbox) => u64::from(mailbox.databases).saturating_mul(8) + 8,
         Workload::Matrix(matrix) => 8 * matrix.streams.len() as u64 + 8,
     };
@@ -63,7 +64,7 @@ pub fn create(
     let mut writer = BundleWriter::create(parent, run_id)?;
     // With 0 bytes, this only acquires the lock, which shows that the run is alive.
     if let Err(error) = writer.reserve(reserve_bytes) {
-        // The directory is still empty.
+        // The directory is still empty, so nothing is lost.
         drop(writer.discard());
         let mib = reserve_bytes.div_ceil(1 << 20);
         return Err(RunnerError::from(error)

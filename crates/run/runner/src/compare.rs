@@ -18,7 +18,7 @@ use crate::error::RunnerError;
 use crate::experiment::FILE;
 use crate::fleet;
 
-/// Conditions that may differ without preventing a winner.
+/// Conditions that may differ between the sides. Such a difference does not prevent a winner.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exemptions<'a> {
     /// Conditions that the user accepted as different.
@@ -33,7 +33,7 @@ pub struct NamedSide {
     /// Name for the report, if the user chose one.
     pub name: Option<String>,
     pub argument: String,
-    /// Directory of its bundles.
+    /// Directory that contains the side's bundles.
     pub directory: PathBuf,
 }
 
@@ -75,7 +75,7 @@ pub fn read_side(reader: &Reader, directory: &Path) -> Result<RunSet, RunnerErro
 /// Compares the arms of an experiment that ran several targets alternately.
 ///
 /// # Errors
-/// The runs have no arms.
+/// The runs are not assigned to arms.
 pub fn compare_arms(
     directory: &Path,
     judged: &[(&Bundle, &Verdict)],
@@ -109,8 +109,8 @@ pub fn compare_arms(
     Ok(compare_runs_of_arms(names.into_iter().map(side).collect(), planned, accepted))
 }
 
-/// Compares arms. If an arm has all `planned` runs, its incomplete runs were repeated: they are
-/// only listed.
+/// Compares arms. If an arm has all `planned` runs, its incomplete runs were repeated. Incomplete
+/// runs are then listed, but not compared.
 pub(crate) fn compare_runs_of_arms(
     mut sides: Vec<Side<'_>>,
     planned: usize,
@@ -189,8 +189,8 @@ pub fn parse_side(side: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Names the sides by the user's names, or otherwise by plan, by directory, or by letter. Uses the
-/// first of these whose values differ between the sides.
+/// Returns the names of the sides: the user's names, or otherwise plan names, directory names, or
+/// letters. Uses the first kind of name that differs between the sides.
 fn side_names(
     name_pairs: &[(Option<&str>, &str)],
     plans: &[String],

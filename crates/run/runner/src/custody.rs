@@ -9,7 +9,7 @@
 //! | verdict and report against the evidence | refused if this build wrote them |
 //! | the plan as written against the plan as run | refused if this build resolved it |
 //! | the signature against the key named in the bundle | refused |
-//! | the evidence against itself | INVALID, by the rule `evidence-consistent` |
+//! | contradictions within the evidence | INVALID, by the rule `evidence-consistent` |
 //!
 //! If something cannot be checked (a bundle from another machine, a report of another version),
 //! this is reported, but the bundle is accepted. If a bundle of this catalogue is missing from its
@@ -47,7 +47,7 @@ pub struct LoadedBundle {
     pub custody: CustodyChecks,
 }
 
-/// Results of all checks of a bundle except the check of its seal.
+/// Results of all checks of a bundle, except the check of its seal.
 #[derive(Clone, Debug)]
 pub struct CustodyChecks {
     /// SHA-256 of the seal file.
@@ -67,18 +67,19 @@ pub struct CustodyChecks {
     pub remarks: Vec<String>,
 }
 
-/// State of a derived file: compares it with the file that this build derives from the evidence.
+/// Result of comparing a derived file with the file that this build derives from the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DerivedFileState {
     /// Identical.
     Same,
     /// The file does not exist.
     Missing,
-    /// Written by another build, with a hash that is in the ledger.
+    /// The file was written by another build, and its hash is in the ledger.
     InLedger,
-    /// Either written by another build or changed; these two cases cannot be distinguished.
+    /// The file was either written by another build or changed. These two cases cannot be
+    /// distinguished.
     Other,
-    /// Changed after it was written.
+    /// The file was changed after it was written.
     Changed,
 }
 
@@ -92,7 +93,7 @@ pub enum SignatureState {
     ByDeclaredKey(String),
     /// Signed with the key pair whose public key the user required.
     ByRequiredKey(String),
-    /// The ledger was signed with the required key after the run was entered.
+    /// The ledger was signed with the required key after it had recorded the run.
     ByLedgerStatement(String),
     /// A signature file exists, but the evidence does not mention it.
     Undeclared,

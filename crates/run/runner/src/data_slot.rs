@@ -9,17 +9,17 @@ use plimsoll_engine::matrix::DataSet;
 
 use crate::error::{RunnerError, engine_error};
 
-/// Holder of the data between two runs of an experiment.
+/// Slot that keeps an experiment's data between two runs.
 #[derive(Default)]
 pub struct DataSlot {
     reuses_data: bool,
     contents: RefCell<Option<SlotData>>,
-    /// Devices to which an earlier run of the experiment wrote, because it had permission or the
+    /// Devices to which an earlier run of the experiment wrote. The run had permission, or the
     /// device was blank.
     written_devices: RefCell<Vec<PathBuf>>,
 }
 
-/// Data for the next run, locked.
+/// Locked data for the next run.
 pub struct SlotData {
     pub data: Data,
     /// Id of the run that wrote the data.
@@ -29,7 +29,7 @@ pub struct SlotData {
 /// Data set that a run created.
 pub enum Data {
     Mail(StoreDirectories),
-    /// Files or device of a matrix.
+    /// Files or device of a matrix workload.
     Matrix(DataSet),
 }
 
@@ -56,7 +56,8 @@ impl Data {
         }
     }
 
-    /// Returns the device whose data cannot be removed, for the message about kept data.
+    /// Returns the text about a device whose data cannot be removed. It is part of the message
+    /// about kept data.
     pub fn kept_device(&self) -> Option<String> {
         let Self::Matrix(data_set) = self else { return None };
         let device = data_set.written_device()?.display();
@@ -82,7 +83,7 @@ impl std::fmt::Debug for DataSlot {
 }
 
 impl DataSlot {
-    /// Creates a slot for runs that each create their data.
+    /// Creates a slot for runs that do not share data, because each run creates its own.
     pub fn fresh() -> Self {
         Self::default()
     }
@@ -99,7 +100,7 @@ impl DataSlot {
     }
 
     /// Returns the devices that may be overwritten: the devices that the user specified, and those
-    /// that contain only data of earlier runs of the experiment.
+    /// that contain only data from earlier runs of the experiment.
     pub fn overwritable_devices(&self, destroy: &[PathBuf]) -> Vec<PathBuf> {
         destroy.iter().cloned().chain(self.written_devices.borrow().iter().cloned()).collect()
     }

@@ -1,5 +1,5 @@
-//! Drivers that execute runs on this host, unrestricted or within an operator's allowed targets.
-//! The fleet's driver is in `plimsoll-fleet`.
+//! Drivers that execute runs on this host, either on any target or only on targets that an operator
+//! allows. The fleet's driver is in `plimsoll-fleet`.
 
 use plimsoll_engine::allow_list::AllowList;
 

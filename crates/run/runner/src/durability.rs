@@ -1,5 +1,5 @@
-//! A durability test. It writes durably, cuts the target off by a command or by hand, and compares
-//! each acknowledged write with a witness outside the target.
+//! A durability test. The test writes durably and cuts the target off by a command or by hand. It
+//! then compares each acknowledged write with a witness outside the target.
 
 mod command;
 mod phase;
@@ -51,14 +51,14 @@ const USELESS_CUTS_MAX: u64 = 3;
 /// confirms. Returns false if the user stops the test.
 pub type AskUser<'a> = &'a dyn Fn(&str, &mut dyn Listener) -> bool;
 
-/// What to test.
+/// Description of a durability test.
 #[derive(Clone, Debug)]
 pub struct DurabilityRequest {
     /// Directory, device or export under test.
     pub place: TargetPlace,
     /// Devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
-    /// Settings. `data_id` is replaced by that of an earlier test that is resumed.
+    /// Settings. If an earlier test is resumed, its `data_id` replaces the one in these settings.
     pub settings: DurabilitySettings,
     /// Location of the witness and the evidence.
     pub witness: WitnessPlace,
@@ -66,9 +66,9 @@ pub struct DurabilityRequest {
     pub load: Duration,
     /// Time limit for each command, and for the target to become available again.
     pub timeout: Duration,
-    /// True if the data stays on the target.
+    /// True to leave the test's data on the target.
     pub keep: bool,
-    /// True to continue a test whose process ended.
+    /// True to continue an earlier test whose process ended before the test was complete.
     pub resume: bool,
 }
 
@@ -82,7 +82,7 @@ struct Test<'a> {
     evidence: DurabilityTest,
     stop: &'a AtomicBool,
     ask: AskUser<'a>,
-    /// Time and number of the first cut that this process made.
+    /// Start time of this process, and the number of the first cut that it made.
     began: Instant,
     first_number: u64,
 }
@@ -114,8 +114,8 @@ pub fn carry_out(
         test.save()?;
         listener.say("writing all blocks once");
         let open = test.target.create().map_err(|error| {
-            // Nothing was acknowledged. A witness without any acknowledged write would only block
-            // the next attempt.
+            // Nothing was acknowledged. A witness without acknowledged writes would be useless, and
+            // would block the next attempt.
             let _ = if is_new { test.files.remove_all() } else { test.files.remove(FILE) };
             engine_error(&error)
         })?;
@@ -140,8 +140,8 @@ pub fn carry_out(
                 _ => "the data with `plimsoll clean`",
             };
             error.hint(format!(
-                "the test's data is still on the target: continue with `plimsoll durability`, the \
-                 same settings and --resume, or remove {removal}"
+                "the test's data is still on the target: run `plimsoll durability` with the same \
+                 settings and --resume, or remove {removal}"
             ))
         })?;
         match cut {
@@ -241,7 +241,7 @@ impl<'a> Test<'a> {
         self.witness.replace(FILE, &text).map_err(|error| witness_error(&error))
     }
 
-    /// Removes the data of a target that the test has closed.
+    /// Removes the test's data from a target that is already closed.
     fn remove_data(&self) -> Result<(), RunnerError> {
         match self.target.reopen(None).map_err(|error| engine_error(&error))? {
             Reopened::Open(open) => open.blocks.remove().map_err(|error| engine_error(&error)),
@@ -269,8 +269,8 @@ impl<'a> Test<'a> {
         Ok(ready)
     }
 
-    /// Loads the target, cuts it off, restores and verifies it. Returns `None` if the test cannot
-    /// continue.
+    /// Applies load to the target, cuts it off, restores it, and verifies its data. Returns `None`
+    /// if the test cannot continue.
     fn cut(
         &mut self,
         ready: PreparedTarget,
@@ -370,7 +370,7 @@ impl<'a> Test<'a> {
         let mut expected = ExpectedBlock::combine(&states, &acks);
         for (number, block) in expected.iter_mut().enumerate() {
             let state = &mut block.state;
-            // A lost process may have written one more batch.
+            // If the process ended, it may have written one more batch than the witness recorded.
             let known = issued.and_then(|all| all.get(number)).copied();
             state.issued = known.unwrap_or(state.issued.saturating_add(1)).max(state.issued);
         }
@@ -416,7 +416,7 @@ impl<'a> Test<'a> {
         Ok(Some(PreparedTarget { open, states }))
     }
 
-    /// Describes how long the remaining cuts will take.
+    /// Returns the estimated time for the remaining cuts as text.
     fn time_left(&self, number: u64) -> String {
         let done = number.saturating_sub(self.first_number) + 1;
         let left = self.evidence.settings.cuts.saturating_sub(number);
@@ -443,7 +443,7 @@ impl<'a> Test<'a> {
     }
 }
 
-/// Converts an error of the witness, which says nothing about the target.
+/// Converts an error of the witness. Such an error does not mean that the target failed.
 fn witness_error(error: &EngineError) -> RunnerError {
     RunnerError::environment(error.to_string()).hint(
         "the witness failed, not the target: check the disk of the witness, or its host and \

@@ -34,7 +34,8 @@ impl RunnerError {
         Self::new(Exit::Environment, message)
     }
 
-    /// Creates the error for a file or directory that the user named. A wrong name is wrong usage.
+    /// Creates the error for a file or directory that the user named. A wrong name is a usage
+    /// error.
     pub fn named_path(doing: &str, path: &Path, error: &io::Error) -> Self {
         use io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
         let says = format!("cannot {doing} {}: {error}", path.display());

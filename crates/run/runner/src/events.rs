@@ -2,9 +2,9 @@
 //! the measured phase ([`EventThread`]).
 //!
 //! [`EventListener`] forwards all reports. When the measured phase begins, it starts the thread.
-//! When the phase ends, it stops the thread, which then undoes all actions that were not undone
-//! yet. On a fleet, each host executes the events assigned to it, and the coordinator executes the
-//! others.
+//! When the phase ends, it stops the thread. The thread then undoes all actions that were not
+//! undone yet. On a fleet, each host executes the events assigned to it, and the coordinator
+//! executes the others.
 
 pub(crate) mod command;
 mod schedule;
@@ -30,7 +30,7 @@ use crate::finished_run::FinishedRun;
 use crate::listener::{FleetProgress, Listener};
 use crate::prompt::Operator;
 
-/// For each stream that starts at an event: the gate that starts it.
+/// One entry for each stream: the gate that starts the stream, if it starts at an event.
 pub(crate) type StreamGates = Vec<Option<Arc<StreamGate>>>;
 
 /// Returns the gates of a plan's streams.
@@ -167,7 +167,7 @@ pub(crate) struct EventListener<'a> {
     inner: &'a mut dyn Listener,
     plan: &'a ResolvedPlan,
     gates: StreamGates,
-    /// Operator of the run; moved into the thread when the events start.
+    /// Connection to the run's operator; moved into the thread when the events start.
     operator: Option<Operator>,
     thread: Option<EventThread>,
     /// Records with times on the driver's clock.
@@ -190,7 +190,7 @@ impl<'a> EventListener<'a> {
         self.stop();
         let mut records = std::mem::take(&mut self.records);
         if records.is_empty() {
-            return missed_events(self.plan, "the run ended before the measurement");
+            return missed_events(self.plan, "the run ended before the measurement started");
         }
         records
             .iter_mut()

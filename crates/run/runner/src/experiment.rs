@@ -5,7 +5,7 @@
 //! | `RUN/` | the bundle of each run; `run.json` names its arm |
 //! | `experiment.json` | kind, runs in order, and the result |
 //! | `report.html` | the result as a page |
-//! | `SHA256SUMS` | the seal of both, and of the bundles' seals ([`seal`]) |
+//! | `SHA256SUMS` | the hashes of the other two files and of the bundles' seals ([`seal`]) |
 //!
 //! The last three files are derived from the bundles, and are rewritten after each run. If an
 //! experiment is interrupted, the results of its finished runs are preserved. The directory may be
@@ -95,7 +95,7 @@ impl Experiment {
     }
 
     /// Resumes an interrupted experiment. The caller adds its earlier runs again with
-    /// [`Self::note`], also those that did not complete: their numbers are taken.
+    /// [`Self::note`], including incomplete runs, whose numbers must not be used again.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -119,7 +119,7 @@ impl Experiment {
         &self.directory
     }
 
-    /// Returns the membership of the next run.
+    /// Returns the record that makes the next run a member of this experiment.
     pub fn next_membership(&self, arm: &str) -> Membership {
         Membership {
             id: self.id.clone(),

@@ -39,7 +39,7 @@ pub const HOSTS: &str = "hosts";
 /// Name of the directory that contains the evidence on all hosts together.
 pub const ALL: &str = "all";
 
-/// Files in `all`.
+/// Names of the files in the directory `all`.
 pub const FILES: [&str; 8] = [
     "fleet.json",
     "plan.toml",
@@ -51,7 +51,7 @@ pub const FILES: [&str; 8] = [
     seal::SIGNATURE,
 ];
 
-/// Bundle of a fleet's run, judged.
+/// Bundle of a fleet's run, with its verdicts.
 #[derive(Clone, Debug)]
 pub struct FleetBundle {
     pub directory: PathBuf,
@@ -71,7 +71,7 @@ fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerE
     move |error| EvidenceError::io(what, path, error).into()
 }
 
-/// Maximum error of a host's times, in nanoseconds.
+/// Returns the maximum error of a host's timestamps, in nanoseconds.
 fn error_ns(host: &Host) -> u64 {
     let began =
         host.run.as_ref().and_then(|run| run.phase_start_ns(PhaseKind::Measure)).unwrap_or(0);

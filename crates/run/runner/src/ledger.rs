@@ -18,19 +18,18 @@ use crate::places::Places;
 #[derive(Clone, Debug, Serialize)]
 pub struct SignedStatement {
     pub ledger: PathBuf,
-    /// Number of ledger lines that the statement covers.
+    /// Number of ledger lines at the time of signing.
     pub lines: u64,
     pub statement: PathBuf,
 }
 
 impl SignedStatement {
-    /// Returns the paths, and what to do with them.
+    /// Returns a text with the paths and instructions for the user.
     #[must_use]
     pub fn text(&self) -> String {
         format!(
             "signed: {} lines of {}\nstatement: {}\nGive the statement and its signature to \
-             somebody who stores them. Any later change of the ledger up to that line can then be \
-             detected.\n",
+             somebody who stores them. Any later change of these lines can then be detected.\n",
             self.lines,
             self.ledger.display(),
             self.statement.display()
@@ -63,7 +62,7 @@ pub fn sign_statement(
 }
 
 /// Checks the ledger's chain of hashes, and compares the ledger with all stored statements and with
-/// those in `extra`. `key`: only statements signed with this public key count.
+/// those in `extra`. `key`: if present, statements signed with other keys are ignored.
 ///
 /// # Errors
 /// The ledger is broken or contradicts a statement, or files cannot be read.

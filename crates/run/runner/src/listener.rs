@@ -15,7 +15,7 @@ pub trait Listener: Watcher {
     fn say(&mut self, text: &str);
     /// Receives a warning. Warnings are shown even in quiet mode.
     fn warn(&mut self, text: &str);
-    /// Receives the start of a part: a stage, step, point or run.
+    /// Receives the start of a stage, step, point or run.
     fn part(&mut self, text: &str) {
         self.say(text);
     }
@@ -59,9 +59,9 @@ pub struct HostStatus {
     pub elapsed_ns: u64,
     /// Duration of the phase; 0 if it is not limited by time.
     pub total_ns: u64,
-    /// Number of bytes done; 0 if the phase is not limited by bytes.
+    /// Number of bytes transferred so far; 0 if the phase is not limited by bytes.
     pub done_bytes: u64,
-    /// Total number of bytes of the phase; 0 if the phase is not limited by bytes.
+    /// Number of bytes after which the phase ends; 0 if the phase is not limited by bytes.
     pub total_bytes: u64,
     /// Number of reports in this phase, about one per second.
     #[serde(rename = "told_in_phase")]
@@ -85,13 +85,13 @@ impl FleetProgress {
         self.hosts.iter().filter(move |(_, host)| host.phase == label)
     }
 
-    /// Adds up a value over the hosts of the common phase.
+    /// Returns the sum of a value over the hosts that are in the common phase.
     pub fn sum(&self, of: fn(&HostStatus) -> f64) -> f64 {
         self.in_common_phase().map(|(_, host)| of(host)).sum()
     }
 
-    /// Combines the hosts of the common phase: adds up rates and bytes, computes the mean latency
-    /// over all I/Os, and uses the times of the host that is furthest behind.
+    /// Combines the reports of the hosts that are in the common phase. Adds up rates and bytes,
+    /// computes the mean latency over all I/Os, and uses the times of the slowest host.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let hosts = || self.in_common_phase().map(|(_, host)| host);
@@ -127,7 +127,7 @@ impl FleetProgress {
         let rate = |host: &HostStatus| host.rate_ops_per_s;
         let (name, host) = self.in_common_phase().min_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
         let share = host.rate_ops_per_s / average;
-        // A report is about one second long.
+        // A report describes about one second.
         let is_chance = average - host.rate_ops_per_s < DEVIATIONS * average.sqrt();
         (average > 0.0 && share < SLOW_SHARE && !is_chance).then_some((name.as_str(), share))
     }

@@ -1,8 +1,8 @@
 //! Observes the command of another benchmark (tier T2).
 //!
 //! The command runs unchanged. While it runs, Plimsoll samples the devices below its paths, the
-//! host, and the processes. If there is a result file, its figures are used. Otherwise the bundle
-//! has only the observations of the system.
+//! host, and the processes. If the command writes a result file, its figures are used. Otherwise
+//! the bundle has only the observations of the system.
 
 mod command;
 pub mod detection;
@@ -43,7 +43,7 @@ pub struct Observation {
     pub paths: Vec<PathBuf>,
     /// Result file that it writes, if any.
     pub result: Option<PathBuf>,
-    /// Directory for the bundle, instead of the catalogue.
+    /// Directory for the bundle; `None` for the catalogue.
     pub bundles: Option<PathBuf>,
     /// Ledger, catalogue and signing key.
     pub places: Places,
@@ -104,8 +104,8 @@ pub fn carry_out(
         known: &custody::witnesses(&places.runs),
         experiment: None,
     };
-    // The counters are read before the command starts. If they were read later, a command on a busy
-    // host could already have transferred all its data.
+    // The counters are read before the command starts. Later, a command on a busy host could
+    // already have transferred all its data.
     observer.begin(0, || 0, None);
     let (running, position) = match RunningCommand::begin(observation, &entry, &ledger, listener) {
         Ok(started) => started,

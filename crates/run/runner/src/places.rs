@@ -97,7 +97,7 @@ impl Places {
 }
 
 fn base(variable: &str, below_home: &str) -> Result<PathBuf, RunnerError> {
-    // The XDG specification treats a relative path as not set.
+    // According to the XDG specification, a variable with a relative path counts as not set.
     let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || {
         let home = std::env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,5 +1,5 @@
-//! Checks and estimates before a run starts: duration, space, bytes written and the expected end.
-//! Rejects data that does not fit and measurements of more than 30 days.
+//! Checks a plan before its runs start, and estimates their duration, space, bytes written and end.
+//! Rejects data that does not fit, and measurements of more than 30 days.
 
 mod probe;
 
@@ -23,7 +23,7 @@ use crate::{durability, search, sweep, trace};
 
 /// Longest measurement without `--yes`: 30 days.
 pub const MEASURE_NS_MAX: u64 = 30 * 24 * 3_600 * 1_000_000_000;
-/// Number and kind of the runs that a plan leads to, with the user's options.
+/// Number and kind of a plan's runs, with the user's options.
 #[derive(Clone, Debug)]
 pub struct Preflight {
     /// Number of measurements (runs, points or steps) of all targets.
@@ -34,7 +34,7 @@ pub struct Preflight {
     pub data_sets: u64,
     /// True if the user accepted a measurement of more than 30 days (`--yes`).
     pub yes: bool,
-    /// True if only checks and estimates are made, and nothing is run.
+    /// True for a dry run, which only makes checks and estimates.
     pub dry_run: bool,
     /// Lines that a dry run prints, one for each run, point or step, in order.
     pub listing: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Preflight {
 }
 
 impl Preflight {
-    /// Returns the scope of a plan's runs, with all repeats and targets.
+    /// Returns the scope of a plan's runs. It includes all repeats and targets.
     #[must_use]
     pub fn runs(plan: &ResolvedPlan, yes: bool, dry_run: bool) -> Self {
         let (runs, targets) = (u64::from(plan.repeat.runs.max(1)), plan.targets.len() as u64);
@@ -177,7 +177,7 @@ pub fn check_on_hosts(
     Ok(())
 }
 
-/// Makes the checks that each run makes before it reserves its target, for every target and point.
+/// For every target and point, makes the checks that a run makes before it reserves its target.
 /// Without them, a run could reject a plan that a dry run accepted.
 fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerError> {
     let is_device = |target: &Target| matches!(target.kind, TargetKind::Device { .. });
@@ -232,16 +232,16 @@ fn report(
         let (cuts, each) = (phase.cuts, elapsed(phase.load_ns as f64));
         let loads = if cuts == 1 { "load" } else { "loads" };
         listener.say(&format!(
-            "this includes {cuts} {loads} of {each} on average before the cuts of the durability \
-             test, but not the time of its commands"
+            "this includes the durability test's {cuts} {loads} of {each} on average, but not the \
+             time that its commands take"
         ));
     }
     let times = preflight.data_sets.div_ceil(plan.targets.len().max(1) as u64);
     report_space(plan, times, listener).map_or(Ok(()), |error| Err(engine_error(&error)))
 }
 
-/// Reports needed and free space, and the number of bytes written for `times` data sets. Returns
-/// the error for the first target without enough space.
+/// Reports needed and free space, and the number of bytes written for `times` data sets. If a
+/// target has too little space, returns the error for the first such target.
 fn report_space(
     plan: &ResolvedPlan,
     times: u64,
@@ -271,8 +271,8 @@ fn report_space(
     lacking
 }
 
-/// Returns the space for the durability test of a plan in a directory. The test begins after the
-/// removal of the other data.
+/// Returns the space that a plan's durability test needs in a directory. The test starts after the
+/// other data was removed.
 fn durability_space(plan: &ResolvedPlan) -> Option<Space> {
     let phase = plan.durability.as_ref()?;
     match durability::target_place(&plan.targets.first()?.kind)? {
@@ -364,7 +364,8 @@ fn may_end_early(plan: &ResolvedPlan) -> bool {
     plan.phases.until_steady || as_fast
 }
 
-/// Returns the words before and after a duration. A limit has no earliest end.
+/// Returns the words before and after a duration. If the duration is only a limit, no earliest end
+/// can be stated.
 fn end(is_limit: bool, total_ns: u64, now_unix_ns: u64) -> (&'static str, String) {
     let end = || utc(now_unix_ns.saturating_add(total_ns));
     match is_limit {

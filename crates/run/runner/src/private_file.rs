@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::error::RunnerError;
 
-/// Access rights that a secret must not grant: any right to other users, and the right to write to
-/// its group.
+/// Access rights that are not allowed on a secret file: any right for other users, and write
+/// permission for the group.
 const FORBIDDEN: u32 = 0o027;
 
 /// Rejects a key or token file that other users of this host can read or change.

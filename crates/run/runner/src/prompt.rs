@@ -25,8 +25,8 @@ fn directory(places: &Places) -> PathBuf {
     places.state.join("prompts")
 }
 
-/// Connection to a run's operator, who may use the run's terminal, another terminal or the web
-/// page.
+/// Connection to a run's operator, who answers on the run's terminal, on another terminal or on the
+/// web page.
 #[derive(Debug)]
 pub struct Operator {
     /// File of the run's prompts.
@@ -96,7 +96,7 @@ impl PromptFile {
         Ok(Self(Some((path.to_path_buf(), file))))
     }
 
-    /// Returns true once the file is gone.
+    /// Returns true once the file has been removed.
     pub(crate) fn is_answered(&self) -> bool {
         let is_gone = |path: &Path| {
             fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
@@ -133,7 +133,7 @@ pub fn answer(places: &Places, run_id: &str) -> Result<String, RunnerError> {
         RunnerError::usage(format!("{run_id} does not wait for an operator"))
             .hint("wait until it shows its prompt")
     };
-    // The name becomes part of a path.
+    // The name becomes part of a path, so it must not contain a slash.
     if run_id.is_empty() || run_id.starts_with('.') || run_id.contains('/') {
         return Err(not_waiting());
     }
@@ -190,7 +190,7 @@ mod tests {
         assert!(prompt.is_answered());
         assert!(answer(&places, run_id).is_err());
         assert_eq!(all(&places), []);
-        // If a run ends before its prompt is confirmed, the prompt is removed.
+        // If the run ends before its prompt is confirmed, the prompt's file is removed.
         drop(PromptFile::create(&path, "Pull disk 6").unwrap());
         assert!(answer(&places, run_id).is_err());
         // The prompt of a killed run is not shown, and confirming it removes it.

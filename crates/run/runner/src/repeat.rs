@@ -30,7 +30,7 @@ pub struct RepeatedRuns {
 }
 
 impl RepeatedRuns {
-    /// Summarises all runs.
+    /// Returns the summary of all runs.
     pub fn summary(&self) -> experiment::Experiment {
         summarise(&self.finished)
     }
@@ -46,7 +46,7 @@ impl RepeatedRuns {
     }
 }
 
-/// Runs the repeats of a plan. A run that does not complete ends the series.
+/// Runs the repeats of a plan. If a run does not complete, no further run is started.
 ///
 /// # Errors
 /// The target is unusable, or a bundle cannot be written.
@@ -109,8 +109,8 @@ impl<'a> RunConfig<'a> {
     }
 }
 
-/// Runs with different seeds; the number of parallel runs is the number of cores. A model needs no
-/// data.
+/// Executes runs with different seeds on a model, as many in parallel as there are cores. A model
+/// needs no data.
 fn run_on_model(
     config: &RunConfig<'_>,
     runs: u32,
@@ -150,16 +150,18 @@ impl Listener for WarningForwarder {
     }
 }
 
-/// Runs a plan once for each membership; the number of parallel runs is the number of cores.
-/// Results are in the same order.
+/// Runs a plan once for each membership, as many runs in parallel as there are cores. Returns the
+/// results in the order of the memberships.
 fn run_parallel(
     request: &RunRequest<'_>,
     memberships: Vec<Membership>,
     progress: &mut dyn Listener,
 ) -> Vec<Result<FinishedRun, RunnerError>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    progress
-        .say(&format!("{} runs with different seeds, {cores} runs at a time", memberships.len()));
+    progress.say(&format!(
+        "{} runs with different seeds, up to {cores} runs at the same time",
+        memberships.len()
+    ));
     let config = RunConfig { keep: false, witness: None, destroy: &[], ..request.config };
     let (warnings, received) = channel();
     let one = |membership: Membership, warnings: Sender<String>| {

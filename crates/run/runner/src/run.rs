@@ -42,11 +42,11 @@ use crate::sweep::{self, EarlierSweep, SweepProgress};
 pub struct Options {
     /// Ledger, catalogue and signing key.
     pub places: Places,
-    /// Directory for the bundle, instead of the catalogue.
+    /// Directory for the bundle; `None` for the catalogue.
     pub bundles: Option<PathBuf>,
-    /// Keep the data after the run.
+    /// True to keep the data after the run.
     pub keep: bool,
-    /// File for acknowledged commits, if any.
+    /// File in which the run records acknowledged commits; `None` if there is no such file.
     pub witness: Option<PathBuf>,
     /// Devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
@@ -63,9 +63,9 @@ pub struct Options {
 pub struct SharedRun {
     /// Decides when phases begin.
     pub gate: Arc<dyn Gate>,
-    /// The part of the plan to run: one step, or the whole plan.
+    /// Part of the plan that is run: one step, or the whole plan.
     pub resolved: ResolvedPlan,
-    /// Membership in an experiment whose record is on the coordinator.
+    /// Membership in an experiment. The coordinator stores the experiment's record.
     pub experiment: Option<Membership>,
     /// Data shared with the previous and the next run.
     pub data: Arc<Mutex<DataSlot>>,
@@ -130,7 +130,8 @@ pub enum Event {
         /// Directories with data that was kept.
         kept: Vec<String>,
     },
-    /// All runs of an experiment have finished: repeats, alternating targets, points of a sweep.
+    /// All runs of an experiment (repeats, alternating targets, or points of a sweep) have
+    /// finished.
     ExperimentFinished {
         /// Directory of the experiment.
         directory: PathBuf,
@@ -274,7 +275,8 @@ impl Drop for RunHandle {
     }
 }
 
-/// Checks that every rule in `accept_unknown` exists, and that its unknown result may be accepted.
+/// Checks that every rule in `accept_unknown` exists, and that the result unknown may be accepted
+/// for it.
 ///
 /// # Errors
 /// A rule does not exist, or may not be accepted.
@@ -421,9 +423,8 @@ fn run_all(config: &RunConfig<'_>, listener: &mut dyn Listener) -> Result<RunOut
             run_repeats(&RunConfig { resolved: &plan, ..*config }, listener)
         }
         ThreadSearch::None(exit) => {
-            let says = "every number of threads exceeded a ceiling";
-            Err(RunnerError::new(exit, says)
-                .hint("run `plimsoll runs` to list the steps of the search"))
+            let says = "every number of threads in the search exceeded a ceiling";
+            Err(RunnerError::new(exit, says).hint("run `plimsoll runs` to list the search's steps"))
         }
     }
 }
@@ -434,7 +435,7 @@ fn run_shared(
     shared: &SharedRun,
     listener: &mut dyn Listener,
 ) -> Result<RunOutput, RunnerError> {
-    // After a defect, no data of the run is left.
+    // If the run failed because of a defect, none of its data is left.
     let data = shared.data.lock().unwrap_or_else(PoisonError::into_inner);
     let request = config.request(config.bundles, shared.experiment.clone(), &data);
     let finished = config.driver.run_once(&request, listener)?;

@@ -1,10 +1,11 @@
-//! Names of runs: time, plan, and eight hex digits that distinguish runs of the same second.
+//! Names of runs. A name consists of the start time, the plan's name, and eight hex digits that
+//! distinguish runs of the same second.
 
 use jiff::Timestamp;
 use plimsoll_sys::clock;
 
-/// Longest part of a plan's or job's name in the name of a run: file systems allow names of 255
-/// bytes, also with a prefix and suffix of a file that is being written.
+/// Maximum length of the plan's or job's name in the name of a run. File systems allow names of 255
+/// bytes, and a partly written file has an additional prefix and suffix.
 const PLAN_CHARS_MAX: usize = 215;
 
 /// Name and identity of a run.
@@ -52,7 +53,7 @@ pub(crate) fn utc(unix_ns: u64) -> String {
 }
 
 fn format_utc(unix_ns: u64, format: &str) -> String {
-    // 64 bits of nanoseconds last until the year 2554, which a `Timestamp` can represent.
+    // A 64-bit number of nanoseconds ends in the year 2554, which a `Timestamp` can represent.
     let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
     time.strftime(format).to_string()
 }

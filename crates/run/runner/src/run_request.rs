@@ -20,9 +20,9 @@ pub struct RunConfig<'a> {
     pub plan: &'a Plan,
     /// Resolved plan with one target.
     pub resolved: &'a ResolvedPlan,
-    /// Keep the data after the run.
+    /// True to keep the data after the run.
     pub keep: bool,
-    /// File for acknowledged commits, if any.
+    /// File in which the run records acknowledged commits; `None` if there is no such file.
     pub witness: Option<&'a Path>,
     /// Devices that may be overwritten.
     pub destroy: &'a [PathBuf],
@@ -61,12 +61,12 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
         listener: &mut dyn Listener,
     ) -> Result<FinishedRun, RunnerError>;
 
-    /// Paths and exports that a run on this host may use. `None`: no restriction.
+    /// Paths and exports that a run on this host may use. `None` allows all paths and exports.
     fn allowed(&self) -> Option<&AllowList> {
         None
     }
 
-    /// Removes data that hosts retained for a next run. Called after the last of several runs.
+    /// Removes data that hosts kept for the next run. Called after the last of several runs.
     ///
     /// # Errors
     /// The data cannot be removed.

@@ -27,16 +27,16 @@ use crate::run_request::{self, Driver, RunRequest};
 
 /// Default maximum number of threads, or queue depth.
 const LOAD_MAX: u64 = 1024;
-/// The search varies an open loop's rate from the plan's rate divided by this number to the plan's
-/// rate multiplied by it.
+/// Factor for open loops: the search varies the rate from the plan's rate divided by this factor to
+/// the plan's rate times this factor.
 const RATE_FACTOR: u64 = 16;
 
 pub struct SearchOptions<'a> {
     /// Range of loads.
     pub range: Range,
-    /// True if each step creates its own data.
+    /// True if each step of the search creates its own data.
     pub fresh: bool,
-    /// Keep the data after the last step.
+    /// True to keep the data after the last step.
     pub keep: bool,
     /// Devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
@@ -47,7 +47,7 @@ pub struct SearchOptions<'a> {
 }
 
 pub struct SearchResult {
-    /// Curve and conclusions.
+    /// Measured curve, and the conclusions from it.
     pub tuning: Tuning,
     pub report: PathBuf,
     /// Directories with data that was kept.
@@ -110,8 +110,8 @@ pub fn search(
         if let Some(step) = tuning.steps.last() {
             listener.say(&step_line(step.rate_per_s, step.within, &step.note));
         }
-        // The search ends here, because the next step would find the data that could not be
-        // removed.
+        // The search ends here, because the data that could not be removed would affect the next
+        // step.
         if finished.evidence.run.end.kind != EndKind::Completed || finished.removal_error.is_some()
         {
             early_exit = Some(finished.exit());
@@ -144,11 +144,11 @@ pub fn prepare(
 ) -> Result<(VariedLoad, Tuner), RunnerError> {
     check_length(resolved)?;
     if resolved.targets.len() > 1 {
-        let says = "the plan has several targets, and each has its own load line";
+        let says = "the plan has several targets, but a search can test only one";
         return Err(RunnerError::usage(says).hint("use a plan with one [target]"));
     }
     let varied = VariedLoad::of(resolved, &range.vary).map_err(RunnerError::usage)?;
-    // The sum of several hosts is compared with the sum of their requirements.
+    // On several hosts, the sum of their rates is compared with the sum of their requirements.
     let required = scale_requirement(resolved.clone(), hosts);
     let hosts = if carry_shares(resolved) { 1 } else { hosts.max(1) };
     let tuner = Tuner::new(&required, Range { hosts, ..range }).map_err(RunnerError::usage)?;
@@ -157,8 +157,9 @@ pub fn prepare(
 
 /// Result of the search for a plan's number of threads.
 pub enum ThreadSearch {
-    /// The plan with the chosen number of threads: the smallest number that meets the requirement,
-    /// or otherwise the number at the load line. If the plan states a number, it is unchanged.
+    /// The plan with the chosen number of threads. This is the smallest number that meets the
+    /// requirement, or otherwise the number at the load line. A plan that states a number is
+    /// unchanged.
     Known(ResolvedPlan),
     /// Every number of threads exceeded a ceiling, or the search was stopped. Contains the exit
     /// code.
@@ -194,7 +195,7 @@ pub fn resolve_threads(
             Ok(ThreadSearch::Known(Knob::Threads.with_load(resolved, at.load)))
         }
         (exit, _) => {
-            listener.say("every number of threads exceeded a ceiling");
+            listener.say("every number of threads in the search exceeded a ceiling");
             Ok(ThreadSearch::None(exit))
         }
     }
@@ -245,7 +246,7 @@ pub fn default_range(plan: &ResolvedPlan) -> Result<Range, RunnerError> {
     default_range_of(plan, &[])
 }
 
-/// Returns the default range for the load of the streams in `vary`, or of all streams if `vary` is
+/// Returns the default range of loads for the streams in `vary`, or for all streams if `vary` is
 /// empty.
 fn default_range_of(plan: &ResolvedPlan, vary: &[String]) -> Result<Range, RunnerError> {
     let varied = VariedLoad::of(plan, vary).map_err(RunnerError::usage)?;
@@ -279,15 +280,15 @@ pub fn range(
     let (load_min, load_max) =
         (load_min.unwrap_or(default.load_min), load_max.unwrap_or(default.load_max));
     if load_min > load_max {
-        let says = format!("the smallest load is {load_min}, but the largest is {load_max}");
-        return Err(RunnerError::usage(says).hint("pass a --max that is not below --min"));
+        let says = format!("the smallest load ({load_min}) is above the largest load ({load_max})");
+        return Err(RunnerError::usage(says).hint("pass a value of --max that is not below --min"));
     }
     let varied = VariedLoad::of(plan, vary).map_err(RunnerError::usage)?;
     let most = most_load(plan, &varied);
     if load_min.max(load_max) > most {
         let (says, or) = match varied.knob() {
             Knob::Threads => (
-                format!("the plan's page cache is large enough for at most {most} threads"),
+                format!("the plan's page cache is too small for more than {most} threads"),
                 "configure more cache",
             ),
             _ => (

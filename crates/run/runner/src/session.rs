@@ -57,7 +57,7 @@ pub fn run_once(
 /// target. A dry run makes the same checks as a run.
 ///
 /// # Errors
-/// The plan itself cannot be run because of its kind of target, memory, phases, streams or model.
+/// The plan cannot be run because of its kind of target, its memory, phases, streams or model.
 pub fn check_plan(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let kind = run_kind(plan)?;
     for target in &plan.targets {
@@ -76,7 +76,7 @@ pub fn check_plan(plan: &ResolvedPlan) -> Result<(), RunnerError> {
 
 const REPLACED: &str = "replacing the data that an earlier run left there";
 
-/// Kind of a run, with the parts of the plan that it uses.
+/// Kind of a run. Each variant contains the parts of the plan that this kind uses.
 enum RunKind<'p> {
     /// Any workload whose target is a model.
     Model(&'p TargetKind),
@@ -164,8 +164,8 @@ struct PreparedRun<H> {
 }
 
 impl<H> PreparedRun<H> {
-    /// Executes the run with `drive`, which returns the data and whether it is usable. Executes the
-    /// run, writes the bundle, and keeps or removes the data.
+    /// Executes the run with `drive`, which returns the data and states whether the data is usable.
+    /// Then writes the bundle, and keeps or removes the data.
     fn carry_out(
         self,
         request: &RunRequest<'_>,
@@ -234,7 +234,7 @@ fn run_matrix(
 }
 
 /// Reserves a target for the data of a plan's matrix. The run creates the data later. All points of
-/// a sweep share the data, so its size is that for the whole plan.
+/// a sweep share the data, so the data must be large enough for the whole plan.
 fn data_set(
     request: &RunRequest<'_>,
     target: &Target,
@@ -266,8 +266,11 @@ fn data_set(
 fn run_kind(plan: &ResolvedPlan) -> Result<RunKind<'_>, RunnerError> {
     reject_fleet_plan(plan)?;
     let [target] = &plan.targets[..] else {
-        return Err(RunnerError::usage("the plan has several targets, which can only be compared")
-            .hint("use a plan with one [target]"));
+        return Err(RunnerError::usage(
+            "the plan has several targets, so they can only be compared \
+         with each other",
+        )
+        .hint("use a plan with one [target]"));
     };
     let kind = target.kind_word();
     let is_model = matches!(target.kind, TargetKind::Model { .. });
@@ -287,8 +290,8 @@ fn run_kind(plan: &ResolvedPlan) -> Result<RunKind<'_>, RunnerError> {
                 .hint("set `path`, or `databases` and `logs`, to directories"))
         }
         Workload::Mailbox(_) if plan.phases.condition != Condition::None => {
-            let says = "a mail store cannot be conditioned: the creation of its databases already \
-                writes all of them";
+            let says = "a mail store cannot be conditioned: creating its databases already writes \
+             all of their data";
             Err(RunnerError::usage(says)
                 .hint("remove `condition`, or run [workload.matrix] on the device first"))
         }
@@ -352,7 +355,7 @@ impl<'a> Session<'a> {
         let started = id.started_unix_ns();
         let experiment =
             request.experiment.clone().map(|place| Membership { data_of_run, ..place });
-        // No space is reserved for a run on a model, because it takes little real time.
+        // A run on a model takes little real time, so no space is reserved.
         let modelled = matches!(resolved.targets[..], [ref t] if is_model(t));
         let reserve_bytes = if modelled { 0 } else { bundle_location::expected_bytes(resolved) };
         let writer = bundle_location::create(request.config.bundles, id.name(), reserve_bytes)?;
@@ -484,8 +487,8 @@ impl<'a> Session<'a> {
             writer.environment(&environment)
         };
         if request.config.resolved.durability.is_some() && recording.is_well() {
-            // If a cut also powers this host off, the evidence of the load is already on disk,
-            // although not sealed. Errors are reported when the bundle is written.
+            // A cut may also power this host off. The evidence of the load is then already on disk,
+            // but not sealed. Errors are reported when the bundle is written.
             let _ = write_files(&writer, &run);
             run.durability = durability::run_phase(request, id.name(), progress);
             run.duration_ns = real_ns();
@@ -528,11 +531,12 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Time limit for removing data after the operator stopped the process. A file system needs some
+/// Time limit for removing data after the operator stopped the process. A file system takes some
 /// time to free terabytes.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Removes the data of a run. If the data cannot be removed in time, it stays.
+/// Removes the data of a run. If the data cannot be removed within the time limit, it is left on
+/// the target.
 fn remove(data: Data, plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let places = data.places();
     let plan = plan.clone();
@@ -543,13 +547,26 @@ fn remove(data: Data, plan: &ResolvedPlan) -> Result<(), RunnerError> {
         let hints = leftover_hints(&plan);
         match removed {
             Ok(()) if hints.is_empty() => Ok(()),
-            Ok(()) => Err(with_hints(RunnerError::environment("some of the data is left"), hints)),
+            Ok(()) => Err(with_hints(
+                RunnerError::environment(
+                    "some of the data could not be \
+             removed",
+                ),
+                hints,
+            )),
             Err(error) => Err(with_hints(error, hints)),
         }
     });
     removed.map_err(|error| engine_error(&error)).flatten().map_err(|error| {
         let is_named = error.hints.iter().any(|hint| hint.contains("plimsoll clean"));
-        if is_named { error } else { error.hint(format!("the rest of the data is in {places}")) }
+        if is_named {
+            error
+        } else {
+            error.hint(format!(
+                "the data that was not removed is in \
+         {places}"
+            ))
+        }
     })
 }
 
@@ -574,7 +591,7 @@ fn target_directories(plan: &ResolvedPlan) -> BTreeSet<&String> {
         .collect()
 }
 
-/// Returns a hint for each target directory that contains files of this run or cannot be listed.
+/// Returns hints about the target directories that contain files of this run or cannot be listed.
 fn leftover_hints(plan: &ResolvedPlan) -> Vec<String> {
     let hint = |directory: &String| match leftovers(Path::new(directory), &plan.name) {
         Ok(names) if names.is_empty() => None,
@@ -586,7 +603,8 @@ fn leftover_hints(plan: &ResolvedPlan) -> Vec<String> {
     target_directories(plan).into_iter().filter_map(hint).collect()
 }
 
-/// Removes the data of a run that could not start. Returns the error that prevented the start.
+/// Removes the data of a run that could not start. Returns the error that prevented the run from
+/// starting.
 fn start_failed(data: Data, error: RunnerError, plan: &ResolvedPlan) -> RunnerError {
     match remove(data, plan) {
         Ok(()) => error,

@@ -1,7 +1,8 @@
 //! Runs the stages of a job one after the other in one experiment. A stage that does not complete
 //! ends the job.
 //!
-//! Each stage creates its own data and does not use the data of earlier stages. Reports state this.
+//! Each stage creates its own data and does not use the data of earlier stages. Reports mention
+//! this.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use crate::listener::Listener;
 use crate::render;
 use crate::run_request::RunConfig;
 
-/// A stage to run.
+/// One stage of a job.
 #[derive(Clone, Debug)]
 pub struct StagePlan {
     pub name: String,
@@ -49,7 +50,7 @@ impl StageRuns {
     }
 }
 
-/// Runs the stages of a job. `config` applies to all stages, except for the plan.
+/// Runs the stages of a job. `config` applies to all stages, but its plan is not used.
 ///
 /// # Errors
 /// The target is unusable, or a bundle cannot be written.
@@ -61,8 +62,7 @@ pub fn carry_out(
 ) -> Result<StageRuns, RunnerError> {
     if let Some(stage) = stages.iter().find(|stage| stage.resolved.repeat.runs > 1) {
         let says = format!(
-            "each stage of a job runs once, but `repeat.runs` of stage {} is \
-            greater than one",
+            "each stage of a job runs only once, but stage {} sets `repeat.runs` to more than one",
             stage.name
         );
         return Err(

@@ -105,8 +105,8 @@ pub fn carry_out(
             listener
                 .say(&point_line(progress.sweep.points.iter().find(|p| p.label == point.label)));
         }
-        // The sweep ends here, because the next point would find the data that could not be
-        // removed.
+        // The sweep ends here, because the data that could not be removed would affect the next
+        // point.
         let is_well = completed && finished.removal_error.is_none();
         if !is_well || config.interrupt.load(Ordering::Relaxed) {
             early_exit = Some(if is_well { Exit::Interrupted } else { finished.exit() });
@@ -219,7 +219,7 @@ impl SweepProgress {
         points.iter().map(line).collect()
     }
 
-    /// Estimates the duration.
+    /// Returns the estimated duration of the remaining points as text.
     pub fn estimate(&self, plan: &ResolvedPlan, points: &[MatrixPoint]) -> String {
         let (left, points) = (self.remaining(points) as usize, points.len());
         let phases = &plan.phases;
@@ -267,7 +267,7 @@ impl SweepProgress {
             self.experiment = Some(begun);
         }
         self.experiment.as_ref().ok_or_else(|| {
-            // `open` has created the experiment.
+            // `open` has already created the experiment.
             RunnerError::new(Exit::Defect, "the sweep has no experiment".to_owned())
         })
     }
@@ -338,7 +338,7 @@ fn conditions(plan: &ResolvedPlan) -> Vec<String> {
         ));
     }
     if plan.demonstration {
-        all.push("a demonstration: the points are too short for steady results".to_owned());
+        all.push("a demonstration: each point is too short for steady results".to_owned());
     }
     all
 }

@@ -12,7 +12,7 @@ use crate::error::RunnerError;
 
 /// Maximum number of operations in memory: 3 GiB.
 const OPERATIONS_MAX: usize = 1 << 27;
-/// Maximum number of devices or files listed in the evidence.
+/// Maximum number of devices or files that the evidence lists.
 const VOLUMES_KEPT: usize = 32;
 
 /// Summary of a trace.
@@ -124,13 +124,14 @@ impl Survey {
         let (account, figures) = (&self.account, &self.figures);
         let share = figures.reads as f64 / figures.operations.max(1) as f64 * 100.0;
         let mut says = format!(
-            "{}, {} reads and writes ({share:.1} % reads, {}) over {}, which access at \
-             most {} of an address space of {}",
+            "{}, {} reads and writes ({share:.1} % reads, {}) over {}, which access at most {} of \
+             an address space of {}",
             account.format.name(),
             figures.operations,
             SizeBytes(figures.bytes).about(),
             plimsoll_report::elapsed(figures.span_ns as f64),
-            // Counted in pieces of 1 MiB, of which the last may exceed the address space.
+            // The accessed bytes are counted in pieces of 1 MiB. The last piece may extend past the
+            // end of the address space.
             SizeBytes(figures.touched_bytes.min(figures.extent_bytes)).about(),
             SizeBytes(figures.extent_bytes).about(),
         );
@@ -150,8 +151,8 @@ impl Survey {
         says
     }
 
-    /// Returns the file size for replaying the trace: the size of its address space, or the number
-    /// of bytes that it accesses if this is less than half of the address space.
+    /// Returns the file size for replaying the trace. This is the size of its address space. If the
+    /// trace accesses less than half of that, it is the number of accessed bytes.
     #[must_use]
     pub fn file_size(&self) -> SizeBytes {
         const MIB: u64 = 1 << 20;

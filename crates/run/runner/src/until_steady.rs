@@ -12,7 +12,7 @@ use crate::error::RunnerError;
 /// Decides by the steadiness rule when the current phase ends.
 pub struct UntilSteady<'a> {
     plan: &'a ResolvedPlan,
-    /// State of the rule; `None` if the current phase ends after a fixed time.
+    /// State of the steadiness rule; `None` if the current phase ends after a fixed time.
     state: Option<State>,
 }
 

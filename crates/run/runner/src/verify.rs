@@ -80,14 +80,14 @@ pub fn data(
     let is_data_set = is_data_set(path);
     if is_data_set && is_mail_store(path) {
         let path = path.display();
-        let says = format!("{path} contains a data set and a mail store: nothing was read");
+        let says = format!("{path} contains a data set and a mail store, so nothing was verified");
         return Err(
             RunnerError::usage(says).hint("specify one of its subdirectories plimsoll-NAME")
         );
     }
     if is_data_set && witness.is_some() {
         let says =
-            format!("{} is a data set, and a witness has commits of a mail store", path.display());
+            format!("{} is a data set, but --witness applies only to mail stores", path.display());
         return Err(RunnerError::usage(says).hint("repeat the command without --witness"));
     }
     if is_data_set {
@@ -99,15 +99,15 @@ pub fn data(
     Ok(store_result(check))
 }
 
-/// Converts an error. Another plan does not help if the data cannot be checked.
+/// Converts an error. If the data cannot be checked, the hints do not suggest another plan.
 fn data_error(error: &EngineError) -> RunnerError {
     let converted = engine_error(error);
     if error.kind() != ErrorKind::Config {
         return converted;
     }
     RunnerError { hints: Vec::new(), ..converted }.hint(
-        "specify the directory of data that a run with --keep left when it ended, and with \
-         --witness the file that this run wrote",
+        "specify the data directory of a run that ended and was started with --keep; for \
+         --witness, specify the file that the same run wrote",
     )
 }
 
@@ -187,8 +187,8 @@ fn unknown(check: &StoreCheck) -> Vec<String> {
     }));
     if check.commits_expected == Some(0) {
         unknown.push(
-            "the witness has no commit of this mail store, so it proves nothing; pass the \
-            witness that the store's run wrote"
+            "the witness has no commit of this mail store, so it proves nothing; pass the witness \
+             of the run that wrote this store"
                 .to_owned(),
         );
     }
@@ -264,7 +264,7 @@ fn ledger_text(place: &LedgerMatch) -> String {
     match place {
         LedgerMatch::Recorded(held) => {
             let later = match held.later_witnesses {
-                0 => "no later bundle of this catalogue confirms this line".to_owned(),
+                0 => "no later bundle in this catalogue confirms this line".to_owned(),
                 1 => "1 later bundle confirms it".to_owned(),
                 n => format!("{n} later bundles confirm it"),
             };
@@ -279,7 +279,8 @@ fn ledger_text(place: &LedgerMatch) -> String {
 fn signature_text(signed: &SignatureState) -> String {
     match signed {
         SignatureState::Unsigned => {
-            "none: anyone with access to the machine could have made this bundle (docs/evidence.md)"
+            "none: anyone with access to the machine could have forged this bundle \
+             (docs/evidence.md)"
                 .to_owned()
         }
         SignatureState::ByDeclaredKey(key) => {

@@ -1,10 +1,11 @@
-//! Access control: identity, roles, forged requests, host names, and the log of logins.
+//! Access control: identifies clients, checks roles and host names, rejects forged requests, and
+//! logs logins.
 //!
 //! - The host name in a request (`Host`) must be an address, `localhost` or one of the configured
 //!   names. Any other name that resolves to this host (DNS rebinding) is rejected.
-//! - A request that changes data must contain a value that only our own pages have (`csrf`). This
-//!   is not required if the request has a token in the header `Authorization: Bearer`, which
-//!   browsers never add by themselves.
+//! - A request that changes data must contain a value (`csrf`) that only our own pages know. A
+//!   request with a token in the header `Authorization: Bearer` does not need this value, because
+//!   browsers never add this header by themselves.
 //! - If the server requires tokens, every page except the login page requires a role.
 
 use std::net::IpAddr;
@@ -54,9 +55,9 @@ pub struct AccessControl {
     pub sessions: Sessions,
     /// Names of this host, in lower case.
     pub names: Vec<String>,
-    /// True if the server uses TLS, so that cookies are marked `Secure`.
+    /// True if the server uses TLS, in which case cookies are marked `Secure`.
     pub is_secure: bool,
-    /// Writes logins, wrong tokens and changes.
+    /// Log of logins, wrong tokens and changes.
     pub log: WriteLog,
 }
 
@@ -71,7 +72,7 @@ impl AccessControl {
     /// Returns the identity of the client that sent a request.
     ///
     /// # Errors
-    /// The host name or the token is unknown.
+    /// The host name is not a name of this server, or the token is unknown.
     pub fn identify(&self, parts: &Parts) -> Result<Identity, Problem> {
         self.check_host(parts)?;
         let address = parts.extensions.get::<Arc<Connection>>().map(|one| one.address);
@@ -98,7 +99,7 @@ impl AccessControl {
     /// Checks a token and returns the new session id.
     ///
     /// # Errors
-    /// The token is wrong, or too many wrong tokens were sent from this address in the last minute.
+    /// The token is wrong, or this address has sent too many wrong tokens in the last minute.
     pub fn log_in(&self, who: &Identity, token: &str) -> Result<String, Problem> {
         let user = self.tokens.as_ref().and_then(|tokens| tokens.user(token));
         let Some(user) = user.cloned() else { return Err(self.reject_token(who)) };
@@ -111,7 +112,8 @@ impl AccessControl {
         begun.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
     }
 
-    /// Counts a wrong token from this address. It does not affect other addresses or valid tokens.
+    /// Counts a wrong token from this address. The count does not affect other addresses or valid
+    /// tokens.
     fn reject_token(&self, who: &Identity) -> Problem {
         let at = network(who.address.unwrap_or(IpAddr::from([127, 0, 0, 1])));
         match self.sessions.count_failed_attempt(at) {
@@ -121,7 +123,7 @@ impl AccessControl {
             }
             None => Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
-                "too many wrong tokens were sent from this address",
+                "this address has sent too many wrong tokens",
             )
             .hint("wait a minute, then try again"),
         }

@@ -1,4 +1,4 @@
-//! The catalogue. Only here are names in requests converted to files.
+//! The catalogue. This is the only module that converts names in requests to files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::FindRoots;
 use crate::response::Problem;
 use crate::team::Team;
 
-/// Time for which a cached snapshot is used without a check.
+/// Time for which a cached snapshot is used without checking whether the catalogue has changed.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
 /// Maximum age of a snapshot whose ledger and directories look unchanged. The time is long, because
-/// rereading opens every bundle.
+/// reading the catalogue again opens every bundle.
 const REREAD_AFTER: Duration = Duration::from_secs(30);
-/// Maximum length of a name.
+/// Maximum length of a run's name in a request.
 const NAME_LENGTH_MAX: usize = 200;
 
 /// The runs of one user.
@@ -39,7 +39,7 @@ struct Snapshot {
 }
 
 impl CachedCatalogue {
-    /// Nothing has been read yet.
+    /// The catalogue has not been read yet.
     pub fn new(roots: FindRoots, team: Option<Arc<Team>>) -> Self {
         let (fetching, snapshot, ledger) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self { roots, team, fetching, snapshot, ledger }
@@ -137,7 +137,7 @@ impl CachedCatalogue {
         query(read.insert(now))
     }
 
-    /// Drops the snapshot so that the next query rereads the catalogue.
+    /// Drops the snapshot, so that the next query reads the catalogue again.
     pub fn invalidate(&self) {
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -145,7 +145,7 @@ impl CachedCatalogue {
     /// Returns the directory of the run or experiment with this name.
     ///
     /// # Errors
-    /// No run or experiment matches, several match, or the bundle was removed.
+    /// No run or experiment has this name, several match it, or the bundle was removed.
     pub fn directory(&self, called: &str) -> Result<PathBuf, Problem> {
         if called.len() > NAME_LENGTH_MAX {
             return Err(Problem::not_found("the run's name is too long"));

@@ -1,6 +1,7 @@
-//! Open connections, with limits per address. Clients with a valid token and clients without have
-//! separate limits, so clients without a token cannot displace the others. If a limit is reached, a
-//! new connection closes the oldest idle connection of the address with the most connections.
+//! Open connections, with limits per address. Clients with and without a valid token have separate
+//! limits, so clients without a token cannot displace clients that have one. If a limit is reached,
+//! the server closes an idle connection for each new connection. It closes the oldest idle
+//! connection of the address with the most connections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,18 +15,18 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 
-/// Maximum number of connections of one address that have not sent a valid token.
+/// Maximum number of connections without a valid token from one address.
 const ANONYMOUS_PER_ADDRESS_MAX: usize = 32;
-/// Maximum number of all connections that have not sent a valid token.
+/// Maximum number of connections without a valid token from all addresses.
 const ANONYMOUS_MAX: usize = 128;
-/// Maximum number of connections that have sent a valid token.
+/// Maximum number of connections with a valid token.
 const KNOWN_MAX: usize = 256;
 /// Time limit for a client without a token to send a request, including the TLS handshake.
 const ANONYMOUS_IDLE_MAX: Duration = Duration::from_secs(5);
-/// Time limit for a client with a token to send a request. It is longer than the maximum time for
+/// Time limit for a client with a token to send a request. It exceeds the maximum time for
 /// receiving a body.
 const KNOWN_IDLE_MAX: Duration = Duration::from_secs(40);
-/// Interval at which a busy connection is checked.
+/// Interval at which the server checks whether a busy connection has become idle.
 const BUSY_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -79,7 +80,7 @@ impl BusyGuard {
     }
 }
 
-/// A response body. While it is sent, the connection is busy.
+/// A response body. The connection is busy while this body is being sent.
 struct BusyBody {
     body: Body,
     _busy: BusyGuard,
@@ -105,8 +106,8 @@ impl HttpBody for BusyBody {
     }
 }
 
-/// Returns the network to which the limits apply: a single IPv6 client usually has a whole /64
-/// network.
+/// Returns the network to which the limits apply. For IPv6 this is a /64 network, because a single
+/// client usually has a whole one.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
@@ -149,8 +150,8 @@ impl Connection {
         BusyGuard(connection.cloned())
     }
 
-    /// Waits until the connection must be closed, because it was idle for too long or another
-    /// connection needs its place.
+    /// Waits until the connection must be closed, because it was idle for too long, or because a
+    /// new connection replaces it.
     pub async fn closed(&self) {
         loop {
             let is_known = self.is_known.load(Ordering::Relaxed);

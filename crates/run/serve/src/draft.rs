@@ -33,7 +33,7 @@ pub enum ValueFormat {
     Values,
 }
 
-/// A field of a form.
+/// A field of a plan's form.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// Path of the field in the plan.
@@ -98,8 +98,8 @@ pub const TARGET_KINDS: [(&str, &str, &str); 4] = [
     ("model", "model, in virtual time", "single-hdd"),
 ];
 
-/// Returns the fields of a form: `mailbox`, `matrix`, `text`, `fio`, or the name of a plan of the
-/// gallery. `None` for any other kind.
+/// Returns the fields of a form: `mailbox`, `matrix`, `text`, `fio`, or the name of a plan in the
+/// gallery. Returns `None` for any other form.
 pub fn fields(kind: &str) -> Option<Vec<Field>> {
     let own: &[Field] = match kind {
         "mailbox" => MAILBOX,
@@ -107,14 +107,14 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
         "text" | "fio" => return Some(Vec::new()),
         _ => {
             gallery_plan(kind)?;
-            // The initial values are empty, because the plan's value is used if a field is empty.
+            // The initial values are empty: if a field is left empty, the plan's value is used.
             return Some(COMMON.iter().map(|one| Field { initial: "", ..*one }).collect());
         }
     };
     Some(own.iter().chain(COMMON).copied().collect())
 }
 
-/// Checks the plan that a submitted form describes.
+/// Checks the plan that results from a submitted form.
 ///
 /// # Errors
 /// The kind is unknown, or the changes are invalid.
@@ -158,7 +158,7 @@ pub fn text(given: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
         return Ok(text.replace("\r\n", "\n"));
     }
     let place_kind = target_kind(given);
-    // A plan may have several exports.
+    // A plan may have several NFS exports, so a list is accepted.
     let format = if place_kind == "nfs" { Values } else { Text };
     let place =
         given("place").map(|place| (format!("target.{place_kind}"), literal(format, place.trim())));
@@ -215,7 +215,7 @@ fn literal(format: ValueFormat, text: &str) -> String {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
             format!("[{}]", parts.map(|part| literal(Value, part)).collect::<Vec<_>>().join(", "))
         }
-        // Accepts only numbers that have the same format in Rust and in TOML.
+        // Accepts a number only if Rust and TOML use the same format for it.
         Value | Values
             if bare && text.starts_with(|c: char| c.is_ascii_digit()) && !text.ends_with('.') =>
         {
@@ -269,7 +269,7 @@ mod tests {
             let text = text(&first).unwrap();
             let checked = check(&text, RunGoal::Runs, &Allow::default());
             if text.contains("first_byte_latency") {
-                // The form has no buckets.
+                // The form has no field for buckets.
                 assert_eq!(checked.problems[0].field, "requirement.first_byte_latency_p99");
                 continue;
             }

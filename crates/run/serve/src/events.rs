@@ -10,15 +10,15 @@ use tokio::sync::watch;
 /// Keep-alive interval for idle viewers.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// Latest events of a run, encoded.
+/// Latest events of a run, already encoded for viewers.
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
-    /// Status and tables.
+    /// Status and tables of the run, as an event.
     pub now: Bytes,
     pub charts: Bytes,
     /// Number of updates so far that included the charts.
     pub charts_number: u64,
-    /// Messages that are sent once, at the end.
+    /// Events that are sent only once, when the run has ended.
     pub end: Option<Bytes>,
 }
 
@@ -65,7 +65,7 @@ impl Viewer {
         if self.has_started {
             match tokio::time::timeout(KEEP_ALIVE, self.frames.changed()).await {
                 Ok(Ok(())) => {}
-                // The next run has replaced this run.
+                // A later run has replaced this run.
                 Ok(Err(_)) => return None,
                 Err(_) => return Some(Bytes::from_static(b":\n\n")),
             }

@@ -27,8 +27,8 @@ pub trait FleetRunner: Send + Sync {
     /// The plan is for a single host, or there is no key to sign it.
     fn check(&self, plan: &ResolvedPlan) -> Result<(), RunnerError>;
 
-    /// Selects hosts by name. Returns their driver, and the directories to use, which include the
-    /// signing key.
+    /// Selects hosts by name. Returns their driver, and the directories to use (with the signing
+    /// key).
     ///
     /// # Errors
     /// A host is not free, or the server cannot be reached.
@@ -60,7 +60,7 @@ struct State {
 }
 
 impl Fleet {
-    /// Not polled yet.
+    /// The hosts have not been polled yet.
     pub fn new(find: FindHosts, runner: Option<Box<dyn FleetRunner>>) -> Self {
         Self { find, runner, state: Mutex::default(), stop: AtomicBool::new(false) }
     }
@@ -80,7 +80,7 @@ impl Fleet {
                 }
             }
         });
-        // The thread ends after its current request, so nothing waits for it.
+        // The thread ends by itself after its current request, so it is not joined.
         thread.map(drop)
     }
 

@@ -1,34 +1,34 @@
 //! The web server: shows running and finished runs and their reports, for browsers and programs.
 //!
-//! | file | what |
+//! | module | contents |
 //! |---|---|
-//! | `server` | listens, bounds connections, and brings the one asynchronous runtime of this program |
-//! | `connections` | limits of connections per address |
-//! | `routes` | every route with the role that it asks for: the router is made of this table |
-//! | `request`, `response` | a request as pages get it, and what they give back |
-//! | `access`, `tokens` | who may ask for what: roles, sessions, forged requests, names of this host |
-//! | `live` | the one run that this server carries out, and what is known of it |
-//! | `events` | what is sent to those who watch it |
-//! | `draft` | a plan from a form: what is wrong with it, whether it may be started here, what it will take |
-//! | `catalogue` | the catalogue, by which alone a request reaches a file |
-//! | `fleet` | the hosts of a fleet, asked every few seconds |
-//! | `team` | the team's catalogue, asked every few seconds |
-//! | `reports` | reports that were drawn, so that they are not drawn for each viewer |
-//! | `tls` | the certificate that the page is served with |
-//! | `sizing` | a question to a model, from a form |
-//! | `site` | the frame around every page, and its templates |
-//! | `pages` | a page a file; `api` gives the same to programs |
+//! | `server` | listens for and limits connections; has the only asynchronous runtime |
+//! | `connections` | limits on the number of connections per address |
+//! | `routes` | all routes with the role that each requires; the router is built from them |
+//! | `request`, `response` | the request that a page receives, and the response that it returns |
+//! | `access`, `tokens` | access control: roles, sessions, forged requests, names of this host |
+//! | `live` | the run that this server executes, and its current state |
+//! | `events` | events that are sent to the viewers of a run |
+//! | `draft` | checks a plan from a form: errors, permission to start it, expected cost |
+//! | `catalogue` | the catalogue, the only module that converts names in requests to files |
+//! | `fleet` | the hosts of a fleet, polled every few seconds |
+//! | `team` | the team's catalogue, synchronised every few seconds |
+//! | `reports` | cache of rendered reports |
+//! | `tls` | certificate of the server |
+//! | `sizing` | sizing requests to a model, from a form |
+//! | `site` | the frame around every page, and the templates |
+//! | `pages` | the pages, one per file; `api` returns the same contents as JSON |
 //!
 //! Pages are created by ordinary functions on threads that may block. Only connections are
 //! asynchronous.
 //!
 //! # Where to change what
 //!
-//! - a page or route: a file in `pages` with its template, and a line in `routes.rs`, which the
-//!   access tests also use; `pages/openapi.json` must match
+//! - to add a page or route: a file in `pages` with its template, and a line in `routes.rs`. The
+//!   access tests also use this line, and `pages/openapi.json` must match
 //! - starting runs: `draft.rs` (forms), `draft/check.rs` (checks), `draft/job.rs` (fio jobs),
 //!   `draft/on_hosts.rs` (fleets), `draft/model_limits.rs` (limits of models)
-//! - access: `access.rs`, `tokens.rs`; connection limits: `connections.rs`
+//! - access: `access.rs`, `tokens.rs`; limits on connections: `connections.rs`
 //! - runs of other processes: `live/other_processes.rs`
 //! - browser tests: `run/cli/tests/page` (`PLIMSOLL_SCREENSHOTS=DIR` saves pictures); Grafana:
 //!   `contrib/grafana/plimsoll.json`, checked by `run/cli/tests/serve/serve.rs`
@@ -75,7 +75,7 @@ pub struct ServeOptions {
     pub tokens: Option<Tokens>,
     /// Certificate of the server; `None` for plain HTTP.
     pub tls: Option<Tls>,
-    /// Additional names of this host, besides `localhost` and addresses.
+    /// Names of this host, in addition to `localhost` and its addresses.
     pub names: Vec<String>,
     /// Targets that plans may use. If the list is empty, no plan that writes can be started.
     pub allow: Allow,
@@ -83,7 +83,7 @@ pub struct ServeOptions {
     pub places: Places,
     /// Locations of runs.
     pub roots: FindRoots,
-    /// The team's catalogue: receives this user's runs, and provides those of others.
+    /// The team's catalogue. It receives this user's runs and provides the runs of other users.
     pub team: Option<TeamClient>,
     /// The hosts of a fleet, which the overview shows.
     pub hosts: Option<FindHosts>,

@@ -1,5 +1,5 @@
 //! The current or last run of this server, the runs of this user's other processes
-//! ([`other_processes`]), and the viewers of all of them.
+//! ([`other_processes`]), and the viewers of these runs.
 //!
 //! A thread receives the run's events (`plimsoll_live`). At most twice a second, it renders them
 //! ([`render`]) once for all viewers.
@@ -27,7 +27,7 @@ use crate::events::{Frames, Viewer, event};
 use crate::request::quoted;
 use crate::response::Problem;
 
-/// Maximum concurrent viewers. Pages of additional viewers show a static state.
+/// Maximum concurrent viewers. Any further viewer sees a page that is not updated.
 pub const VIEWERS_MAX: usize = 100;
 /// Minimum interval between updates of status and tables.
 const DRAWN_EVERY: Duration = Duration::from_millis(500);
@@ -69,11 +69,11 @@ impl Live {
     }
 
     /// Starts accepted work. Each of its runs checks the allowed targets in `options` again. The
-    /// work is stopped after `time_max`. When it has ended, `after` is called before the viewers
-    /// are notified.
+    /// work is stopped after `time_max`. When the work has ended, `after` is called before the
+    /// viewers are notified.
     ///
     /// # Errors
-    /// A run is in progress, or a thread cannot be started.
+    /// Another run is in progress, or a thread cannot be started.
     pub fn start(
         &self,
         work: Work,
@@ -104,8 +104,8 @@ impl Live {
         let follow = move || {
             let drawing = Drawing { templates: &templates, places: &places };
             follow(handle, time_max, &of, &drawing, &sender);
-            // This happens before viewers are notified of the end, because they then load the
-            // report.
+            // This must happen before viewers are notified of the end, because the notification
+            // makes them load the report.
             after();
             let mut known = lock(&of);
             known.end();
@@ -120,7 +120,7 @@ impl Live {
         Ok(())
     }
 
-    /// Requests that the run stops. The data measured until then is preserved.
+    /// Requests that the run stops. Results that were already measured are preserved.
     ///
     /// # Errors
     /// No run is in progress.
@@ -199,7 +199,7 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Processes all events up to the last, and renders the state at intervals.
+/// Processes events until the last has arrived, and renders the state at intervals.
 fn follow(
     handle: RunHandle,
     time_max: Option<Duration>,
@@ -250,8 +250,8 @@ fn publish(
     frames: &watch::Sender<Frames>,
     with_charts: bool,
 ) {
-    // A defect in a template is ignored here, because it is visible on the page itself, which uses
-    // the same template.
+    // A defect in a template is ignored here. It is visible on the page itself, which uses the same
+    // template.
     let drawn = render::status_and_tables(state, drawing.templates, drawing.places);
     let (now, more) = drawn.unwrap_or_default();
     let charts = with_charts.then(|| event("charts", &render::charts(state)));

@@ -1,4 +1,5 @@
-//! Cache of the latest rendered reports. A report is cached until its files change.
+//! Cache of the most recently rendered reports. A report remains in the cache until its files
+//! change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +21,7 @@ const CACHED_MAX: usize = 32;
 pub struct RenderedReport {
     /// Title of the page.
     pub title: String,
-    /// Verdict in capitals. If the report has no verdict, its headline.
+    /// Verdict in capitals, or the report's headline if it has no verdict.
     pub verdict: String,
     pub body: String,
     /// JSON for programs.
@@ -38,8 +39,8 @@ pub struct ReportCache {
 }
 
 impl ReportCache {
-    /// Returns the report of a run or experiment, judged from its evidence. A stored HTML report is
-    /// not used, because anyone could have written it.
+    /// Judges the evidence of a run or experiment, and returns the report. A stored HTML report is
+    /// not used, because anybody could have written it.
     ///
     /// # Errors
     /// The evidence cannot be read or is not reliable.
@@ -91,8 +92,8 @@ fn render_report(directory: &Path, catalogue: &CachedCatalogue) -> Result<Render
     })
 }
 
-/// Returns the modification times of the files that determine a report: the seal of a run, or all
-/// files in the directory of an experiment.
+/// Returns the modification times of the files on which a report depends. These are the seal of a
+/// run, or all files in an experiment's directory.
 fn stamp(directory: &Path) -> String {
     let at = |path: &Path| {
         let changed = path.metadata().and_then(|data| data.modified()).ok();

@@ -33,8 +33,8 @@ impl PageRequest {
         values.filter(|value| !value.is_empty()).map(str::to_owned).collect()
     }
 
-    /// Returns all non-empty fields of the form with this name. If there is no form, returns the
-    /// values of the query with this name.
+    /// Returns all non-empty form fields with this name. If the request has no form, returns the
+    /// values with this name in the query.
     pub fn all_fields(&self, name: &str) -> Vec<String> {
         if self.form.is_empty() {
             return self.all_given(name);

@@ -18,7 +18,7 @@ pub enum PageResponse {
     Json(String),
     /// A file that is part of this program: the style sheet or script.
     Asset(&'static str, String),
-    /// Text of the given media type.
+    /// A text of the given media type.
     Text(&'static str, String),
     /// A download, with its file name.
     File(&'static str, String, Vec<u8>),
@@ -42,7 +42,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Creates an error of this status.
+    /// Creates an error with this HTTP status.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), hints: Vec::new() }
     }
@@ -83,7 +83,8 @@ impl From<RunnerError> for Problem {
     fn from(error: RunnerError) -> Self {
         let status = match error.kind {
             Exit::Usage => StatusCode::BAD_REQUEST,
-            // These exit codes mean that the directory does not contain valid evidence of a run.
+            // If reading a run ends with one of these exit codes, the directory does not contain
+            // valid evidence.
             Exit::NoVerdict | Exit::Fail | Exit::Corruption => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
@@ -145,7 +146,7 @@ impl PageResponse {
             Self::File(kind, name, bytes) => {
                 let mut response = response(status, kind, bytes);
                 // Names of runs consist of letters, digits and hyphens. Other characters must not
-                // get into a header.
+                // be written into a header.
                 let bare = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
                 let name: String = name.chars().filter(bare).collect();
                 let value = format!("attachment; filename=\"{name}\"");

@@ -34,7 +34,7 @@ pub enum Form {
 pub enum Method {
     /// Requests that do not change data.
     Get,
-    /// Something may be.
+    /// Requests that may change data.
     Post,
 }
 
@@ -46,23 +46,23 @@ pub struct Route {
     pub path: &'static str,
     /// Minimum role.
     pub role: Role,
-    /// Form of the response.
+    /// Format of the response.
     pub form: Form,
-    /// Makes the answer.
+    /// Function that creates the response.
     pub answer: fn(&Site, &PageRequest) -> Result<PageResponse, Problem>,
 }
 
-/// Maximum size of a request body, which may be a result to audit.
+/// Maximum size of a request body. The largest bodies are results to audit.
 const BODY_BYTES_MAX: usize = 16 << 20;
-/// Maximum size of the body of a client without a token, which can only be a login.
+/// Maximum size of a body that a client without a token sends. Such a body can only be a login.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 16 << 10;
 /// Maximum time for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Content security policy. Scripts and styles must be files of this server, and images may be
 /// embedded in a page. Nothing is loaded from other servers, and no page of another server can
-/// embed one of these pages. Style attributes are allowed, because the read-outs of charts use
-/// them.
+/// embed one of these pages. Style attributes are allowed, because charts use them to show values
+/// under the pointer.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
                       img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
@@ -230,7 +230,7 @@ async fn handle(
             answer.into_response(problem.status)
         }
     };
-    // If a client without a token is slow, its connection is closed.
+    // The connection of a slow client without a token is closed.
     match is_known {
         true => response.map(|body| busy.until_sent(body)),
         false => response,

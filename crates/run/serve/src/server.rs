@@ -89,7 +89,8 @@ pub fn serve(
         });
         drop(sharing.transpose().map_err(system)?);
         fleet.as_ref().map_or(Ok(()), |fleet| fleet.follow()).map_err(system)?;
-        // Reads the catalogue in advance. If this fails, the first request reports the error.
+        // Reads the catalogue before the first request. If this fails, that request reports the
+        // error.
         let catalogue = Arc::clone(&site.catalogue);
         drop(tokio::task::spawn_blocking(move || catalogue.with(|_| Ok(())).is_ok()));
         ready(listener.local_addr().map_err(failed)?);

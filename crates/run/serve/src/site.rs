@@ -46,7 +46,7 @@ pub struct Site {
     pub catalogue: Arc<CachedCatalogue>,
     /// The run of this server and its viewers.
     pub live: Live,
-    /// Targets that plans may use.
+    /// Targets that the operator allows for plans.
     pub allow: Allow,
     /// The hosts of the fleet, if a fleet is configured.
     pub fleet: Option<Arc<Fleet>>,
@@ -55,7 +55,7 @@ pub struct Site {
     pub packing_lock: Mutex<()>,
     /// Only one model runs at a time.
     pub modelling_lock: Mutex<()>,
-    /// Directory for packing.
+    /// Directory in which archives are packed.
     pub cache: PathBuf,
     templates: Arc<Environment<'static>>,
 }
@@ -101,7 +101,7 @@ impl Site {
         self.fleet.as_deref().filter(|fleet| fleet.runner.is_some())
     }
 
-    /// Renders a page. `within`: entry of the menu to which the page belongs.
+    /// Renders a page. `within`: the menu entry to which the page belongs.
     ///
     /// # Errors
     /// The template has a defect.

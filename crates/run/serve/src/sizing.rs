@@ -13,10 +13,10 @@ use plimsoll_runner::model_run::model_error;
 
 use crate::response::Problem;
 
-/// Maximum amount of data in a model. For each size that is tried, the model's tables need about
-/// 400 MB per TiB.
+/// Maximum amount of data in a model. For each TiB of data, the model's tables take about 400 MB at
+/// each size that is tried.
 pub const DATA_BYTES_MAX: u64 = 4 << 40;
-/// Largest size that is tried.
+/// Largest value of a field at which a sizing request tries the model.
 pub const SIZE_MAX: u64 = 64;
 const DATABASES_MAX: u64 = 2_000;
 /// I/Os per second.
@@ -25,8 +25,8 @@ pub const RATE_PER_S_MAX: f64 = 1e6;
 const CHANGE_MAX: f64 = 16.0;
 /// Maximum number of fields that are shown.
 const FIELDS_MAX: usize = 24;
-/// Suffixes of fields that may be changed: counts, times and rates. Fields for units and extents
-/// must not be changed, because they determine the size of the model's tables.
+/// Suffixes of fields that may be changed, which are counts, times and rates. Fields for units and
+/// extents must not be changed, because the size of the model's tables depends on them.
 const ENDINGS: [&str; 13] = [
     "nodes",
     ".count",
@@ -55,8 +55,8 @@ pub fn load_spec(name: &str) -> Result<Spec, Problem> {
     Ok(Spec::load(name).map_err(|error| model_error(&error))?)
 }
 
-/// Returns the fields of a model that may be changed. Fields that are choices of the modelled
-/// system are first.
+/// Returns the fields of a model that may be changed. Fields that are design choices of the
+/// modelled system come first.
 pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
     let facts = spec.facts().into_iter();
     let changeable = |path: &str| {
@@ -97,8 +97,8 @@ fn check_near(path: &str, number: f64, own: f64) -> Result<(), Problem> {
     }
 }
 
-/// Returns the fields for which a size can be searched: those that the model lists, or otherwise
-/// its counts.
+/// Returns the fields for which a size can be searched. These are the fields that the model lists,
+/// or all its counts if it lists none.
 pub fn searchable_fields(spec: &Spec) -> Vec<String> {
     let named = spec.size.as_ref().and_then(|table| table.fields.get("fields"));
     if let Some(Field::List(fields)) = named {
@@ -178,7 +178,8 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
     let data_bytes = mailboxes * bytes.0 as f64;
     if data_bytes > DATA_BYTES_MAX as f64 {
         return Err(Problem::bad_request(
-            "the mailboxes contain more than 4 TiB, which is too large for a model on this page",
+            "the mailboxes contain more than 4 TiB of data, which is too much for a model on this \
+             page",
         )
         .hint("`plimsoll model size` has no such limit"));
     }
@@ -193,7 +194,7 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
     Ok(MailLoad { databases, database_bytes, rate_ios_per_s })
 }
 
-/// Returns a request of which only the latency limits are used.
+/// Returns a request with the latency limits from the form. Its other values are not used.
 fn limits(given: &dyn Fn(&str) -> Option<String>) -> Result<SizeRequest, Problem> {
     let duration = |name: &str, default: &str| {
         let text = given(name).unwrap_or_else(|| default.to_owned());

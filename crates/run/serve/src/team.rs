@@ -29,7 +29,7 @@ struct State {
 }
 
 impl Team {
-    /// Not synchronised yet.
+    /// No synchronisation has taken place yet.
     pub fn new(shared: TeamClient) -> Self {
         Self { shared, state: Mutex::default(), stop: AtomicBool::new(false) }
     }
@@ -81,7 +81,7 @@ impl Team {
 
     /// Synchronises once. Returns true if new runs of other users arrived.
     fn sync(&self, roots: &Roots) -> bool {
-        // A separate index is opened, because the pages use their index at the same time.
+        // A separate index is opened, because the pages use the other index at the same time.
         let shared = Catalogue::open(roots)
             .and_then(|mut catalogue| self.shared.sync(&mut catalogue, &|_| true));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +93,7 @@ impl Team {
                     .map(|since| since.as_nanos() as u64);
                 state.error = (sharing.unreadable > 0).then(|| {
                     format!(
-                        "{} of them were stored by another version of Plimsoll",
+                        "{} of these runs were stored by another version of Plimsoll",
                         sharing.unreadable
                     )
                 });

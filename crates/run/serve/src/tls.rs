@@ -19,7 +19,7 @@ pub enum TlsError {
         /// Reason.
         message: String,
     },
-    /// Certificate and key cannot be used, for example because they do not match.
+    /// The certificate and the key cannot be used, for example because they do not match.
     #[error("{certificate} with {key}: {message}")]
     Unusable {
         /// The certificate's file.
@@ -31,7 +31,7 @@ pub enum TlsError {
     },
 }
 
-/// A certificate with its private key.
+/// A certificate and its private key.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ServerConfig>,

@@ -16,7 +16,7 @@ pub enum Role {
     /// A client that is not logged in. It can open only the login page.
     #[default]
     Anyone,
-    /// Look at everything.
+    /// May view everything.
     View,
     /// May start and stop runs, and add tags and notes to them.
     Run,
@@ -33,14 +33,15 @@ impl Role {
     }
 }
 
-/// Minimum length of a token. A shorter token could be guessed.
+/// Minimum length of a token. Shorter tokens could be guessed.
 const TOKEN_LENGTH_MIN: usize = 16;
 /// Idle time after which a session expires.
 const SESSION_IDLE_MAX: Duration = Duration::from_secs(12 * 3_600);
-/// Maximum number of sessions. If it is exceeded, the session that was unused for longest is
-/// dropped.
+/// Maximum number of sessions. If there are more sessions, the one that was unused for the longest
+/// time is dropped.
 const SESSIONS_MAX: usize = 1_024;
-/// Maximum number of wrong tokens from one network in a minute. Further tokens are not checked.
+/// Maximum number of wrong tokens from one network in a minute. After that, tokens from this
+/// network are not checked.
 const FAILED_PER_MINUTE_MAX: usize = 20;
 
 /// Maximum number of networks for which wrong tokens are counted.
@@ -51,7 +52,8 @@ const COUNTED_ADDRESSES_MAX: usize = 4_096;
 pub struct User {
     /// Role of the token.
     pub role: Role,
-    /// Name in the token file. If the line has no name: `token N`, where N is the line number.
+    /// Name in the token file. A line without a name gets the name `token N`, where N is the line
+    /// number.
     pub name: String,
 }
 
@@ -83,7 +85,7 @@ pub enum TokensError {
         /// Reason.
         message: String,
     },
-    /// It holds none.
+    /// The file contains no token.
     #[error("{0} contains no token")]
     Empty(PathBuf),
 }
@@ -146,8 +148,8 @@ impl Tokens {
         }
     }
 
-    /// Returns the user of a token. Digests are compared, so that the duration does not depend on
-    /// the token.
+    /// Returns the user of a token. The function compares digests, so that its duration does not
+    /// depend on the token.
     pub fn user(&self, token: &str) -> Option<&User> {
         let given = digest(token.trim().as_bytes());
         let found = self.known.iter().filter(|(known, _)| *known == given).map(|(_, user)| user);
@@ -218,8 +220,8 @@ impl Sessions {
         table.sessions.remove(&digest(id.as_bytes()));
     }
 
-    /// Counts a wrong token. Returns the number of wrong tokens that were sent from this network in
-    /// the last minute, or `None` if there were too many.
+    /// Counts a wrong token. Returns the number of wrong tokens from this network in the last
+    /// minute, or `None` if there were too many.
     pub fn count_failed_attempt(&self, network: IpAddr) -> Option<usize> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = &mut table.failed_attempts;

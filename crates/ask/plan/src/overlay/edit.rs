@@ -1,4 +1,4 @@
-//! Applies a change to the text: replaces a value or adds a line.
+//! Applies a change to the text of a plan by replacing a value or adding a line.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::Change;
 
-/// Returns the text with one field changed; `None` if the text has a form that is not supported.
-/// The caller checks the result.
+/// Returns the text with one field changed, or `None` if this code cannot edit the text. The caller
+/// checks the result.
 pub(super) fn edit(text: &str, change: &Change) -> Option<String> {
     let root = DeTable::parse(text).ok()?;
     let (last, above) = change.path.split_last()?;
@@ -44,7 +44,7 @@ pub(super) fn edit(text: &str, change: &Change) -> Option<String> {
     Some(edited)
 }
 
-/// Collects the tables at a path. In a list of tables, a name selects one.
+/// Collects the tables at a path. In a list of tables, a name in the path selects one table.
 fn find<'t, 'i>(table: &'t DeTable<'i>, path: &[String], places: &mut Vec<&'t DeTable<'i>>) {
     let Some((first, rest)) = path.split_first() else {
         places.push(table);
@@ -71,13 +71,13 @@ fn find<'t, 'i>(table: &'t DeTable<'i>, path: &[String], places: &mut Vec<&'t De
     }
 }
 
-/// Returns the text ranges of a field's name and of its value.
+/// Returns two text ranges: that of the whole entry `name = value`, and that of the value.
 fn entry(table: &DeTable<'_>, name: &str) -> Option<(Range<usize>, Range<usize>)> {
     let (key, value) = table.get_key_value(name)?;
     Some((key.span().start..value.span().end, value.span()))
 }
 
-/// Returns the end of the last value that is directly under a table's header.
+/// Returns the end of the last value in a table, not counting tables with their own header.
 fn last_entry(text: &str, table: &DeTable<'_>) -> Option<usize> {
     let own = table.iter().filter(|(key, value)| {
         // Skip tables that have their own header.
@@ -87,7 +87,7 @@ fn last_entry(text: &str, table: &DeTable<'_>) -> Option<usize> {
     own.map(|(_, value)| value.span().end).max()
 }
 
-/// Returns the position of the header of a table without fields.
+/// Returns the position of a table's header. It is used for tables without fields.
 fn header(text: &str, path: &[String]) -> Option<usize> {
     let header = format!("[{}]", path.join("."));
     let mut lines = text.match_indices(&header).map(|(at, _)| at);

@@ -7,36 +7,40 @@ use crate::resolved::{CutKind, SyncMethod};
 use crate::units::{DurationNs, SizeBytes};
 
 section! {
-    /// Test that cuts the target off after the load of a single run, and then checks that every
-    /// acknowledged write is still there. A lost write fails the run. See
-    /// [durability.md](durability.md).
+    /// After the load of a single run, this test interrupts the target, for example by a power
+    /// failure. It then checks that every acknowledged write is still there. A lost write fails the
+    /// run. See [durability.md](durability.md).
     DurabilityRaw {
-        /// Command that cuts the target off: program and arguments, without a shell. The web page
-        /// and the agents of a fleet reject plans with `[durability]`.
-        cut: List<Name> | "none: the operator cuts the target off";
-        /// Command that makes the target available again: program and arguments.
+        /// Command that interrupts the target. The list consists of the program and its arguments;
+        /// no shell is used. The web page and the agents of a fleet reject plans with
+        /// `[durability]`.
+        cut: List<Name> | "none: the operator interrupts the target";
+        /// Command that makes the target available again. The list consists of the program and its
+        /// arguments.
         restore: List<Name> | "none";
-        /// True if the target acknowledges writes after the cut and drops them, as dm-flakey does.
+        /// True if the target still acknowledges writes after the cut, but drops them, as dm-flakey
+        /// does.
         cut_drops_writes: bool = false;
-        /// Part of the system that the cut interrupts. It determines what the result means.
+        /// Part of the system that the cut interrupts. The kind determines what a PASS proves.
         kind: CutKind = "unstated";
         /// Number of cuts. If none of 59 cuts loses a write, the loss probability is at most 5 %
         /// (95 % confidence).
         cuts: Count = 59;
-        /// How each write is made durable before it is acknowledged.
+        /// Method that makes each write durable before the test counts it as acknowledged.
         sync: SyncMethod | "fdatasync; dsync for objects";
         /// True to write with `O_DIRECT`.
         direct: bool = false;
-        /// Bytes under test.
+        /// Total size of the blocks that the test writes.
         size: SizeBytes = "64MiB";
-        /// Writing threads.
+        /// Number of threads that write.
         threads: Count = 4;
-        /// Mean duration of the load before a cut.
+        /// Mean time for which the threads write before each cut.
         load: DurationNs = "2s";
-        /// Time limit for each command, and for the target to become available again.
+        /// Time limit for each command. It is also the time limit within which the target must
+        /// become available again.
         timeout: DurationNs = "5m";
-        /// Directory for the witness, which must keep its power during a cut: on another disk than
-        /// the target, or on another host (`HOST:DIR`, over ssh).
+        /// Directory for the list of acknowledged writes (the witness). It must survive the cut, so
+        /// it must be on another disk than the target, or on another host (`HOST:DIR`, over ssh).
         witness: Name | "Plimsoll's state directory";
     }
 }

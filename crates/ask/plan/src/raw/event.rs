@@ -6,47 +6,50 @@ use crate::read::value::Name;
 use crate::units::{DurationNs, Share};
 
 section! {
-    /// Event that happens once during the measurement, such as a failure, a repair, or the load of
-    /// a neighbour. It runs a command, asks the operator, or starts the streams with `start =
-    /// "event:NAME"`. On a model it makes a component fail or slows it down instead. Use
-    /// `[[event]]` for several events. See [events.md](events.md).
+    /// An event happens once during the measurement. Examples are a failure, a repair, or the load
+    /// of another application. The event runs a command, prompts the operator, or starts the
+    /// streams that have `start = "event:NAME"`. On a model, it makes a component fail or slows a
+    /// component down. Use `[[event]]` for several events. See [events.md](events.md).
     EventRaw {
-        /// Name of the event in the report, and in the fields `after` and `start`.
+        /// Name of the event. The report and the fields `after` and `start` use it.
         name: Name | "required";
-        /// Time of the event in the measured phase.
+        /// Time of the event, from the start of the measured phase.
         at_time as "at": DurationNs | "required: `at` or `after`";
-        /// Earlier event. This event follows `delay` after the command of the earlier event has
-        /// ended.
+        /// Name of an earlier event. This event starts when the command of the earlier event has
+        /// ended and `delay` has passed.
         after: Name | "required: `at` or `after`";
-        /// Delay after the earlier event (`after`).
+        /// Time between the end of the earlier event's command and this event. It requires `after`.
         delay: DurationNs | "none";
-        /// Program and arguments, without a shell. Only plans on the command line may contain
-        /// commands; the web page and agents need `--allow-event`.
+        /// Command of the event. The list consists of the program and its arguments; no shell is
+        /// used. A plan on the command line may contain any command. The web page and the agents
+        /// accept only commands that `--allow-event` allows.
         run: List<Name> | "none";
-        /// Agent of the fleet that runs `run` and `undo`. The operator of that agent must allow
-        /// both commands with `--allow-event`. In the commands, `{host}` is replaced by the agent's
-        /// name.
+        /// Agent of the fleet that runs the commands `run` and `undo`. The operator of that agent
+        /// must allow both with `--allow-event`. In the commands, Plimsoll replaces `{host}` with
+        /// the agent's name.
         host: Name | "the host of `plimsoll run`";
-        /// Agents of the fleet that the event stops permanently. Their loss is part of the test:
-        /// the other hosts continue, and only these count in totals and windows.
+        /// Agents of the fleet that the event stops permanently. Their loss is part of the test, so
+        /// the remaining hosts continue. Totals and windows include only the remaining hosts.
         expect_lost: OneOrMore<Name> | "none";
-        /// Time limit for the command and for its undo. A command that exceeds it is killed and
-        /// counts as failed.
+        /// Time limit for `run` and for `undo`. A command that exceeds it is killed and counts as
+        /// failed.
         timeout: DurationNs = "1m";
-        /// Instruction for the operator, who presses Enter when it is done.
+        /// Instruction for the operator, who follows it and then presses Enter.
         prompt: Name | "none";
-        /// On a model: component that fails at this time and recovers at `undo_at`, such as
-        /// `node:3` or `drive:7`. If the component is unknown, the error lists those of the model.
+        /// On a model: component that fails at the time of the event and recovers at `undo_at`,
+        /// such as `node:3` or `drive:7`. If the name is unknown, the error lists all components of
+        /// the model.
         fail: Name | "none";
         /// On a model: component that is slowed down to `speed` until `undo_at`, such as `drive:7`,
         /// `drive` (all drives), `node1.hdd` or `node:1`.
         throttle: Name | "none";
         /// Speed of the throttled component, as a share of the normal speed.
         speed: Share | "required with `throttle`";
-        /// Command that reverses the event: program and arguments.
+        /// Command that reverses the event. The list consists of the program and its arguments.
         undo: List<Name> | "none";
-        /// Time of the undo in the measured phase. The streams of the event end then, too. Without
-        /// `undo_at`, a component of a model stays failed or slow.
+        /// Time at which the event is reversed, from the start of the measured phase. The streams
+        /// that the event started also end at this time. Without `undo_at`, a component of a model
+        /// stays failed or slow.
         undo_at: DurationNs | "the end of the measured phase";
     }
 }

@@ -1,4 +1,4 @@
-//! `[fleet]`: the agents that run the plan, and fields that differ between them.
+//! `[fleet]`: the agents that run the plan, and the plan fields that differ between agents.
 
 use crate::read::list::{OneOrMore, Settings};
 use crate::read::section::section;
@@ -6,35 +6,37 @@ use crate::read::value::{Count, Name};
 use crate::resolved::{Carries, OnLostHost};
 
 section! {
-    /// Agents of a fleet that run the plan: each runs the whole plan or its share of it. `--fleet`
-    /// sets the server. Without this section the plan runs on one host, or on all agents of
-    /// `--fleet`.
+    /// Agents of a fleet that run the plan. Each agent runs the whole plan or its share of the
+    /// plan. The option `--fleet` selects the server. Without this section, the plan runs on one
+    /// host, or with `--fleet` on all agents of that server.
     FleetRaw {
-        /// Number of agents. The first idle agents by name are used. `--agents` overrides it.
+        /// Number of agents that run the plan. Plimsoll uses idle agents in the order of their
+        /// names. The option `--agents` overrides this field.
         agents: Count | "all";
         /// Names of the agents to use.
         names: OneOrMore<Name> | "any";
-        /// Labels (`plimsoll agent --label rack=1`), all of which an agent must have.
+        /// An agent is used only if it has all these labels (`plimsoll agent --label rack=1`).
         labels: OneOrMore<Name> | "any";
-        /// With `share`, the hosts divide the directories or exports of the target in the order of
-        /// `names`. They also divide databases, mailboxes, clients, rate and requirement.
+        /// With `share`, the hosts divide the target's directories or exports in the order of
+        /// `names`. They also divide the databases, mailboxes, clients, the rate and the
+        /// requirement.
         carries: Carries | "`whole`: each host runs the whole plan";
-        /// Reaction if a host is silent for 10 s: `stop` stops the other hosts, `continue` lets
-        /// them finish their phases. The run is INVALID in both cases.
+        /// Reaction if the coordinator receives nothing from a host for 10 s. `stop` stops the
+        /// other hosts; `continue` lets them finish their phases. The run is INVALID in both cases.
         on_lost_host: OnLostHost | "`continue`";
-        /// Fields that have other values on some hosts.
+        /// Fields whose values differ on some hosts.
         host: OneOrMore<FleetHostRaw> | "nothing";
     }
 }
 
 section! {
-    /// Fields that have other values on one host, or on all hosts with a label.
+    /// Fields whose values differ on one host, or on all hosts that have a label.
     FleetHostRaw {
         /// Name of the agent.
         name: Name | "required: `name` or `label`";
-        /// Label that selects the agents.
+        /// Label of the agents for which the new values apply.
         label: Name | "required: `name` or `label`";
-        /// New values of the plan's fields: `{ "target.path" = "/mnt/b" }`.
+        /// New values of plan fields, for example `{ "target.path" = "/mnt/b" }`.
         set: Settings | "required";
     }
 }

@@ -1,4 +1,4 @@
-//! Names of latency limits: `CLASS_latency_STATISTIC`.
+//! Fields that are latency limits. Their names are `CLASS_latency_STATISTIC`.
 
 use toml::de::DeTable;
 
@@ -7,7 +7,7 @@ use crate::read::value::ReadValue;
 use crate::read::{Cx, Located, Position};
 use crate::resolved::{LatencyClass, LatencyLimit, LatencyStatistic};
 
-/// Returns every class and statistic with the name of the limit for it.
+/// Returns every combination of a latency class and a statistic, with the name of its limit.
 pub(crate) fn latency_fields() -> Vec<(LatencyClass, LatencyStatistic, String)> {
     let classes = LatencyClass::ALL.iter();
     classes
@@ -18,8 +18,8 @@ pub(crate) fn latency_fields() -> Vec<(LatencyClass, LatencyStatistic, String)> 
         .collect()
 }
 
-/// Reads the latency limits of a table. Its other fields are `fields`; any further field is
-/// rejected.
+/// Reads the latency limits of a table. The table may also contain the fields in `fields`. The
+/// function rejects every other name.
 pub(crate) fn read_limits<T: ReadValue>(
     table: &DeTable<'_>,
     fields: &[FieldDoc],
@@ -36,8 +36,7 @@ pub(crate) fn read_limits<T: ReadValue>(
     latencies.into_iter().filter_map(limit).collect()
 }
 
-/// Returns the hint for the short form of a latency limit: `p99`, for example, means
-/// `read_latency_p99`.
+/// Returns the hint for an abbreviated latency limit. For example, `p99` means `read_latency_p99`.
 fn latency_hint(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let mut statistic = None;
@@ -71,7 +70,8 @@ fn latency_hint(name: &str) -> Option<String> {
         LatencyClass::Write => LatencyClass::Read,
         _ => LatencyClass::Write,
     };
-    // If a name only lacks a letter, the most similar field is a better hint.
+    // A name without a statistic is probably a misspelt field, so the most similar field is the
+    // better hint.
     statistic
         .map(|_| format!("did you mean `{meant}`? (also `{}`; see docs/plan.md)", field(other)))
 }

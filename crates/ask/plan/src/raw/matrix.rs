@@ -9,70 +9,75 @@ use crate::resolved::{DirectIo, Layout, SyncKind};
 use crate::units::{DurationNs, OpsPerS, Percent, Share, SizeBytes};
 
 section! {
-    /// Reads, writes and metadata operations of identical clients. `sizes`, `reads`, `patterns` and
-    /// `queue_depth` accept a list; each combination of their values is a point of a sweep. Several
-    /// `[[workload.matrix]]` sections are concurrent streams.
+    /// Reads, writes and metadata operations that identical clients issue. `sizes`, `reads`,
+    /// `patterns` and `queue_depth` accept lists. With lists, the run is a sweep: it measures each
+    /// combination of the listed values. Use several `[[workload.matrix]]` sections for concurrent
+    /// streams.
     MatrixRaw {
-        /// Name of the stream and of its latencies; it must not contain spaces or commas.
-        name: Name | "`matrix`, with a number after it from the second stream on";
+        /// Name of the stream, without spaces and commas. The stream's latencies are recorded under
+        /// this name.
+        name: Name | "`matrix` for the first stream, `matrix2` for the second, and so on";
         /// Transfer sizes.
         sizes: Sizes = "4KiB";
-        /// Mix of several transfer sizes in one stream, instead of `sizes`.
+        /// Transfer sizes that the stream mixes, with the percentage of each size. It replaces
+        /// `sizes`.
         size_mix: List<SizeShareRaw> | "none";
-        /// Mix of the sizes of writes, if it differs from that of reads.
-        write_size_mix: List<SizeShareRaw> | "the mix of the reads";
+        /// Transfer sizes of the writes, if they differ from the sizes of the reads.
+        write_size_mix: List<SizeShareRaw> | "`size_mix`";
         /// Percentage of reads among reads and writes.
         reads: OneOrMore<Percent> = 100;
         /// Access patterns.
         patterns: OneOrMore<PatternWord> = "random";
-        /// Number of operations that each client has in flight (closed loop).
+        /// Number of operations that each client keeps in flight (closed loop).
         queue_depth: OneOrMore<Count> = 4;
         /// Exponent of the Zipf distribution (`zipf`); 0 is uniform.
         zipf_exponent: NotNegative = 1.1;
-        /// Hot part of the working set, as a share (`hot-cold`).
+        /// Share of the working set that is hot (`hot-cold`).
         hot_space: Share = 0.2;
         /// Share of the operations that access the hot part (`hot-cold`).
         hot_access: Share = 0.8;
         /// Distance between the starting offsets of consecutive operations (`strided`).
         stride: SizeBytes = "1MiB";
-        /// Standard deviation as a share of the working set (`normal`).
+        /// Standard deviation of the offsets, as a share of the working set (`normal`).
         normal_deviation: Share = 0.1;
         /// Share of the working set that one pass accesses (`skipping`).
         skip_density: Share = 0.1;
         /// Percentage of metadata operations among all operations.
         metadata: Percent = 0;
-        /// Percentages of the metadata operations.
+        /// Percentages of the kinds of metadata operations.
         metadata_mix: MetadataMixRaw = "{}";
-        /// Number of directories or exports that the files are distributed over.
-        shares: Count | "the number in the target";
-        /// Files per directory or export.
+        /// Number of shares (directories or NFS exports) over which the files are distributed.
+        shares: Count | "the number of directories or exports in the target";
+        /// Number of files in each share.
         files: Count = 1;
-        /// Levels of subdirectories in each share. Only the last level contains files (`path`).
+        /// Number of subdirectory levels in each share. Only the last level contains files. The
+        /// target must be a directory on this host (`path`).
         tree_levels: Count | "none: all files of a share are in one directory";
-        /// Subdirectories per directory.
+        /// Number of subdirectories in each directory.
         tree_fan_out: Count = 8;
-        /// File size.
-        file_size: SizeBytes | "1 GiB; the whole device on a device";
-        /// Start of the working set in each file.
+        /// Size of each file.
+        file_size: SizeBytes | "1 GiB; on a block device, the whole device";
+        /// Offset at which the working set starts in each file.
         offset: SizeBytes = "0B";
-        /// Size of the working set over all files.
-        working_set: SizeBytes | "everything";
-        /// Alignment of offsets.
-        align: SizeBytes | "the size of the transfer";
-        /// Total number of clients. Client `i` uses share number `i mod shares`.
+        /// Total size of the working set in all files.
+        working_set: SizeBytes | "all files";
+        /// Each offset is a multiple of this size.
+        align: SizeBytes | "the transfer size";
+        /// Total number of clients. Client `i` uses the share with the number `i mod shares`.
         clients: Count | "one per share";
-        /// True if a client waits until its whole batch has completed before it starts the next
-        /// batch.
+        /// True if a client starts `queue_depth` operations together, and starts the next batch
+        /// only when all of them have completed.
         batch: bool = false;
-        /// Pause of a client between operations (closed loop).
+        /// Time that a client waits between two operations (closed loop).
         think_time: DurationNs = "0s";
-        /// `closed`: an operation starts when an earlier operation completes. The other words are
-        /// open loops: operations start at equal intervals, at random, in bursts, or at recorded
-        /// times.
+        /// With `closed`, an operation starts when an earlier operation completes. The other values
+        /// are open loops: operations start at equal intervals, at random times, in bursts, or at
+        /// recorded times.
         arrival: ArrivalWord = "closed";
-        /// Operations per second: the rate of an open loop, or the rate limit of a closed loop.
+        /// Operations per second. In an open loop this is the rate; in a closed loop it is the rate
+        /// limit.
         rate: OpsPerS | "required for an open loop";
-        /// Time in which the rate rises from 0 to `rate` (`constant`, `poisson`).
+        /// Time over which the rate rises from 0 to `rate` (`constant`, `poisson`).
         ramp: DurationNs = "0s";
         /// Length of a burst (`bursts`).
         burst_on: DurationNs = "1s";
@@ -81,43 +86,45 @@ section! {
         /// File with one start time per line, in nanoseconds since the start of the load
         /// (`recorded`).
         arrival_file: Name | "required for `recorded`";
-        /// Direct or buffered I/O.
+        /// Whether the stream uses direct I/O if possible (`auto`), always (`required`) or never
+        /// (`off`).
         direct: DirectIo | "`engine.direct`";
-        /// Durability of writes.
+        /// Method that makes writes durable.
         sync: SyncKind = "none";
-        /// Number of writes of a client between two syncs (`fsync`, `fdatasync`).
+        /// Number of writes after which a client syncs (`fsync`, `fdatasync`).
         sync_every: Count = 1;
         /// Compression ratio of the content, N to 1 (1: incompressible).
         compressibility: Ratio = 1.0;
-        /// Share of duplicate 4 KiB blocks.
+        /// Share of the 4 KiB blocks that are duplicates.
         duplicates: Share = 0.0;
-        /// True if each block contains a stamp that reveals damage.
+        /// True if each block contains a stamp, by which Plimsoll detects damaged data.
         stamps: bool = true;
-        /// True to check every block that is read during the measurement; false to check one block
-        /// in 256.
+        /// True if Plimsoll checks every block that it reads during the measurement. False if it
+        /// checks one block in 256.
         verify_reads: bool = false;
         /// Content of the files before the first operation.
         layout: Layout = "written";
-        /// Start of the stream. With `event:NAME`, it starts at that event.
+        /// With `event:NAME`, the stream starts at that event.
         start: Name | "at the start of the load";
-        /// Limits for this stream only: `{ read_latency_p99 = "5ms", iops = 3000 }`.
+        /// Limits that apply only to this stream, for example `{ read_latency_p99 = "5ms", iops =
+        /// 3000 }`.
         requirement: WindowRaw | "none";
     }
 }
 
 section! {
-    /// Transfer size and the percentage of operations with that size. The percentages add up to
-    /// 100.
+    /// A transfer size, and the percentage of operations that have this size. The percentages of a
+    /// mix add up to 100.
     SizeShareRaw {
         /// Transfer size.
         size: SizeBytes | "required";
-        /// Percentage.
+        /// Percentage of the operations that have this size.
         share: Percent | "required";
     }
 }
 
 section! {
-    /// Percentages of the metadata operations. They add up to 100.
+    /// Percentages of the kinds of metadata operations. They add up to 100.
     MetadataMixRaw {
         /// Reads of attributes.
         getattr: Percent = 40;
@@ -139,12 +146,12 @@ section! {
 }
 
 section! {
-    /// fio job that is converted to streams. The report lists the options that could not be
-    /// converted.
+    /// A fio job. Plimsoll converts it to streams. The report lists the options that it could not
+    /// convert.
     FioRaw {
-        /// Job file. Its path is relative to the directory of the plan.
+        /// Path of the job file, relative to the directory of the plan.
         job: Name | "required";
-        /// Sections of the job that are used.
+        /// Sections of the job that Plimsoll converts.
         sections: List<Name> | "all";
     }
 }

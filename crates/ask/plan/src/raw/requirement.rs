@@ -1,7 +1,7 @@
 //! `[requirement]`.
 //!
-//! Apart from its fields, it accepts latency limits named `CLASS_latency_STATISTIC`. These names
-//! are generated from the classes and statistics.
+//! In addition to the fields below, the section accepts latency limits with names
+//! `CLASS_latency_STATISTIC`. These names are generated from the lists of classes and statistics.
 
 use toml::de::DeValue;
 
@@ -15,35 +15,37 @@ use crate::resolved::{Claim, LatencyClass, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS, SizeBytes};
 
 section! {
-    /// Requirement of the application. Without this section, the run is measured but not judged.
+    /// Rates and latencies that the application requires. Without this section, the run is measured
+    /// but not judged.
     RequirementFields {
-        /// Minimum I/Os per second: database reads and writes of a mail store, or reads and writes
-        /// of a matrix. Metadata operations do not count.
+        /// Minimum number of I/Os per second. For a mail store, these are database reads and
+        /// writes; for a matrix, reads and writes. Metadata operations do not count.
         iops: OpsPerS | "mailboxes × iops_per_mailbox × (1 + margin); none for a matrix";
-        /// Minimum metadata operations per second (streams with `metadata`).
+        /// Minimum number of metadata operations per second. Requires a stream with `metadata`.
         metadata_ops: OpsPerS | "none";
-        /// Minimum bytes per second, for reads and writes together.
+        /// Minimum sum of the read and write rates, in bytes per second.
         bandwidth: BytesPerS | "none";
-        /// Minimum amount of data that the run writes to the target and reads back at the end. It
-        /// requires `phases.verify` and files with this total size.
+        /// Minimum amount of data that the run must write to the target, and read back at the end.
+        /// It requires `phases.verify`, and files whose total size is at least this amount.
         capacity: SizeBytes | "none";
-        /// Length of the intervals for `max` latencies. A `max` latency is the largest of the
-        /// interval means.
+        /// Length of the intervals for `max` latencies. Plimsoll computes the mean latency of each
+        /// interval; `max` is the largest of these means.
         latency_max_of: DurationNs = "15s", "Jetstress 2013, LogInterval 15000; unconfirmed \
             whether Jetstress computes maxima in this way";
-        /// Maximum rate of page-fault stalls per second, as a mean (mail store). In a stall, a
+        /// Maximum mean number of page-fault stalls per second (mail store). In such a stall, a
         /// thread waits because no cache page can be freed.
-        page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails a run above 1 per second";
-        /// Claims that the run should support; each claim adds rules that check it. A stated
-        /// requirement is always one of the claims.
-        claims: List<Claim> | "`requirement` if one is stated, else `media-read` for reads and \
-            `sustained-write` for writes; also `comparative` if there are several targets; always \
-            `trace-replay` for a trace";
-        /// Limits before the first event.
+        page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails a run with more than 1 stall \
+         per second";
+        /// Claims that the run should prove. Each claim adds audit rules that check it. If a
+        /// requirement is stated, `requirement` is always one of the claims.
+        claims: List<Claim> | "`requirement` if limits are stated, else `media-read` for reads \
+         and `sustained-write` for writes; in addition `comparative` for several targets, and \
+         `trace-replay` for a trace";
+        /// Limits for the time before the first event.
         before: WindowRaw | "none";
-        /// Limits from the first event until the recovery.
+        /// Limits for the time from the first event until the recovery.
         during: WindowRaw | "none";
-        /// Limits after that.
+        /// Limits for the time after the recovery.
         after: WindowRaw | "none";
     }
 }
@@ -51,7 +53,7 @@ section! {
 /// `[requirement]` with its latency limits.
 #[derive(Clone, Debug)]
 pub(crate) struct RequirementRaw {
-    /// Fields with fixed names.
+    /// Fields other than the latency limits.
     pub(crate) fields: RequirementFields,
     /// Latency limits in the plan.
     pub(crate) limits: Vec<(LatencyClass, LatencyStatistic, Located<DurationNs>)>,

@@ -9,45 +9,49 @@ use crate::read::section::section;
 use crate::read::value::{Integer, Name};
 
 section! {
-    /// Name and purpose of the plan. Its sections follow; `[target]` and `[workload]` are required.
+    /// Fields that are outside all sections: the name, purpose and version of the plan. Each plan
+    /// must contain the sections `[target]` and `[workload]`.
     Root {
-        /// Version of the plan format; this build supports 1.
+        /// Version of the plan format. This build supports version 1.
         version: Integer<1> = 1;
-        /// Name of the plan in the report and the catalogue.
+        /// Name of the plan. The report and the catalogue show it.
         name: Name | "the name of the file";
-        /// Purpose of the plan, in a sentence or two.
+        /// Purpose of the plan, in one or two sentences.
         description: String = "";
-        /// Owner of the plan in the report: a name, team or address. It is not a condition of the
-        /// measurement.
+        /// Owner of the plan: a person, a team or an address. The report shows it, but comparisons
+        /// ignore it.
         owner: Name | "none";
-        /// Seed of all random choices. With the same seed, each session makes the same choices.
+        /// Seed of the random number generators. With the same seed, a repeated run makes the same
+        /// random choices.
         seed: Integer<0> = 42;
-        /// True for a short run that only demonstrates the tool. The first line of the report then
-        /// says so.
+        /// True for a short run that only demonstrates Plimsoll. The first line of the report then
+        /// states this.
         demonstration: bool = false;
-        /// Name of the practice by which the settings were chosen, such as `best practice`. A
-        /// comparison accepts different settings if both plans have the same practice.
+        /// Way in which the system's settings were chosen. If all compared plans state `best
+        /// practice`, a comparison accepts differences in engine settings, queue depths, client
+        /// counts and cache sizes.
         practice: Name | "none";
-        /// Requirement of the application. Without this section, the run is measured but not
-        /// judged.
+        /// Rates and latencies that the application requires. Without this section, the run is
+        /// measured but not judged.
         requirement: RequirementRaw | "no requirement";
-        /// System under test. Use `[[target]]` sections with names to compare several.
+        /// System under test. Use named `[[target]]` sections to compare several systems.
         target: OneOrMore<TargetRaw> | "required";
-        /// Source of the operations.
+        /// Operations that the run issues.
         workload: WorkloadRaw | "required";
-        /// Events during the measurement. Use `[[event]]` for several events.
+        /// An event during the measurement. Use `[[event]]` for several events.
         event: OneOrMore<EventRaw> | "none";
-        /// Cuts of the target after the load, and a check of each acknowledged write.
+        /// Test that interrupts the target after the load, and then checks each acknowledged write.
         durability: DurabilityRaw | "none";
-        /// Phases before, during and after the measurement.
+        /// Settings of the phases: conditioning, warm-up, measurement and verification.
         phases: PhasesRaw = "{}";
         /// Minimum length and time resolution of the measurement.
         evidence: EvidenceRaw = "{}";
-        /// Declared properties of the storage system, and its metrics endpoints.
+        /// Properties of the storage system that Plimsoll cannot detect, and the system's metrics
+        /// endpoints.
         observe: ObserveRaw = "{}";
-        /// Repetition of runs.
+        /// Number of runs, and whether they reuse data.
         repeat: RepeatRaw = "{}";
-        /// Question that a comparison answers.
+        /// Condition whose effect a comparison determines.
         compare: CompareRaw = "{}";
         /// I/O engine.
         engine: EngineRaw = "{}";
@@ -57,16 +61,17 @@ section! {
 }
 
 section! {
-    /// Source of the operations: exactly one of `mailbox`, `matrix`, `fio` and `trace`.
+    /// Operations that the run issues. The section contains exactly one of `mailbox`, `matrix`,
+    /// `fio` and `trace`.
     WorkloadRaw {
         /// Mail store.
         mailbox: MailboxRaw | "one of the four";
         /// Reads, writes and metadata operations. Use `[[workload.matrix]]` for several concurrent
         /// streams.
         matrix: OneOrMore<MatrixRaw> | "one of the four";
-        /// fio job that is converted to streams.
+        /// A fio job, which Plimsoll converts to streams.
         fio: FioRaw | "one of the four";
-        /// Block trace to replay.
+        /// Block trace that the run replays.
         trace: TraceRaw | "one of the four";
     }
 }

@@ -10,39 +10,45 @@ use crate::units::{DurationNs, Percent, SizeBytes};
 
 section! {
     /// Replay of a block trace ([traces.md](traces.md)). `plimsoll plan import TRACE` generates
-    /// this section. The first fields describe the trace.
+    /// this section. The fields up to `size_mix` describe the trace; the remaining fields control
+    /// the replay.
     TraceRaw {
-        /// Trace file.
+        /// Path of the trace file.
         file: Name | "required";
-        /// SHA-256 of the file. A file with another hash is rejected.
+        /// SHA-256 of the trace file. Plimsoll rejects a file with a different hash.
         sha256: Name | "required";
-        /// Number of reads and writes.
+        /// Number of reads and writes in the trace.
         operations: Count | "required";
         /// Time from the first operation of the trace to the last.
         span: DurationNs | "required";
-        /// Percentage of reads.
+        /// Percentage of reads among reads and writes.
         reads: Percent | "required";
-        /// Mix of transfer sizes.
+        /// Transfer sizes in the trace, with the percentage of each size.
         size_mix: List<SizeShareRaw> | "required";
         /// Speed of the replay.
         pace: Speed = "recorded";
-        /// Mapping of the trace's addresses to a target that has another size than the traced
-        /// device.
+        /// Method by which addresses of the trace are mapped to the target, whose size may differ
+        /// from the traced device. [traces.md](traces.md#mapping-to-a-target-of-another-size)
+        /// describes each method.
         map: TraceMap = "fit";
         /// Size of the target file.
-        file_size: SizeBytes | "required; the whole device on a device";
-        /// Alignment: offsets are rounded down, and sizes are rounded up.
+        file_size: SizeBytes | "required; on a block device, the whole device";
+        /// Alignment of operations. Plimsoll rounds offsets down and sizes up to multiples of this
+        /// size.
         align: SizeBytes = "512B";
-        /// Maximum number of operations in flight; further operations are delayed.
-        queue_depth: Count | "256; fewer if the buffers would exceed 256 MiB";
-        /// Maximum lag of operations after their due times, for the 99th percentile and for the
-        /// last operation. If the lag is larger, the replay has fallen behind.
+        /// Maximum number of operations in flight. While this number is reached, further operations
+        /// are delayed.
+        queue_depth: Count | "256, or less if the buffers would exceed 256 MiB";
+        /// Maximum delay between the due time of an operation and its start. It applies to the 99th
+        /// percentile and to the last operation. If either delay is larger, the replay has fallen
+        /// behind.
         lag_max: DurationNs = "100ms";
-        /// Direct or buffered I/O.
+        /// Whether the replay uses direct I/O if possible (`auto`), always (`required`) or never
+        /// (`off`).
         direct: DirectIo | "`engine.direct`";
         /// Compression ratio of written content, N to 1 (1: incompressible).
         compressibility: Ratio = 1.0;
-        /// True if each block contains a stamp that reveals damage.
+        /// True if each block contains a stamp, by which Plimsoll detects damaged data.
         stamps: bool = true;
         /// Content of the file before the first operation.
         layout: Layout = "written";

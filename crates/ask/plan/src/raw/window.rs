@@ -1,4 +1,5 @@
-//! `[requirement.before]`, `[requirement.during]`, `[requirement.after]`, and the limits of a stream.
+//! Limits of a window (`[requirement.before]`, `[requirement.during]`, `[requirement.after]`) or of
+//! a stream.
 
 use toml::de::DeValue;
 
@@ -10,30 +11,33 @@ use crate::resolved::{LatencyClass, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS};
 
 section! {
-    /// Limits that apply in one window of a plan with events: `[requirement.before]` (until the
-    /// first event), `[requirement.during]` (from the first event until the recovery) and
-    /// `[requirement.after]`. Latency limits have the same names as in `[requirement]`.
+    /// A plan with events can set limits for three windows: `[requirement.before]` (until the first
+    /// event), `[requirement.during]` (from the first event until the recovery) and
+    /// `[requirement.after]`. All three sections have the following fields, and latency limits with
+    /// the same names as in `[requirement]`.
     WindowFields {
-        /// Minimum I/Os per second.
+        /// Minimum number of I/Os per second.
         iops: OrShare<OpsPerS> | "none";
-        /// Minimum bytes per second, for reads and writes together.
+        /// Minimum sum of the read and write rates, in bytes per second.
         bandwidth: OrShare<BytesPerS> | "none";
-        /// Longest time without any completion.
+        /// Maximum time without any completion.
         outage_max: DurationNs | "none";
-        /// Longest time until rate and p99 have recovered, from the event or from its undo
-        /// (`after`). [events.md](events.md#recovery) defines recovery.
+        /// Maximum time from the last event or undo until rate and p99 have recovered. Only
+        /// `[requirement.after]` can contain this limit. [events.md](events.md#recovery) defines
+        /// recovery.
         recovery_max: DurationNs | "none";
-        /// Maximum number of failed I/Os. If it is set, the run continues after a failed I/O.
+        /// Maximum number of failed I/Os. If this field is set, the run continues after a failed
+        /// I/O.
         errors_max: Integer<0> | "none: a failed I/O ends the run";
     }
 }
 
-/// Limit as a value with a unit, or as a share of the value measured before the event.
+/// Limit that is a value with a unit, or a share of the value measured before the event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OrShare<T> {
-    /// Value with a unit.
+    /// The limit itself, with a unit.
     Value(T),
-    /// Factor of the value measured before the event.
+    /// The limit is this factor times the value measured before the event.
     OfBefore(f64),
 }
 
@@ -60,10 +64,10 @@ impl<T: ReadValue> ReadValue for OrShare<T> {
     }
 }
 
-/// Limits with their latencies.
+/// Limits of a window or stream, including latency limits.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowRaw {
-    /// Fields with fixed names.
+    /// Fields other than the latency limits.
     pub(crate) fields: WindowFields,
     /// Latency limits.
     pub(crate) limits: Vec<(LatencyClass, LatencyStatistic, Located<OrShare<DurationNs>>)>,

@@ -38,10 +38,10 @@ impl<T: ReadValue> ReadValue for List<T> {
     }
 }
 
-/// One value or a list of values: `[target]` or `[[target]]`, `4` or `[1, 4]`.
+/// One value or a list of values, such as `[target]` or `[[target]]`, and `4` or `[1, 4]`.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrMore<T> {
-    /// Values with their positions, at least one.
+    /// The values with their positions. There is at least one value.
     pub(crate) items: Vec<(T, Position)>,
 }
 
@@ -65,14 +65,15 @@ impl<T: ReadValue> ReadValue for OneOrMore<T> {
     }
 }
 
-/// One size, a list of sizes, or a range such as `"4KiB..128KiB"`, in which each size is twice the
-/// one before.
+/// One size, a list of sizes, or a range such as `"4KiB..128KiB"`. In a range, each size is twice
+/// the previous size.
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes(pub(crate) OneOrMore<SizeBytes>);
 
 impl ReadValue for Sizes {
     fn kind() -> String {
-        "size, a list of them, or `\"4KiB..128KiB\"` (doubling)".to_owned()
+        "size, a list of sizes, or `\"4KiB..128KiB\"` (each size is twice the previous one)"
+            .to_owned()
     }
 
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
@@ -92,7 +93,8 @@ impl ReadValue for Sizes {
     }
 }
 
-/// Table with arbitrary names and plain values, such as model parameters. The values stay in TOML.
+/// Table with arbitrary names and plain values, such as model parameters. The values are kept as
+/// TOML text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings(pub(crate) BTreeMap<String, String>);
 

@@ -1,4 +1,4 @@
-//! Sections: tables of fields. Each section is declared once.
+//! Declares sections, which are tables of fields. Each section is declared once.
 
 use std::ops::Range;
 
@@ -7,37 +7,39 @@ use toml::de::{DeTable, DeValue};
 use super::value::{ReadValue, a_kind};
 use super::{Cx, Located, Position};
 
-/// Field in the reference.
+/// Description of a field in the reference.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldDoc {
-    /// Name in the plan.
+    /// Name of the field in a plan.
     pub(crate) name: &'static str,
     /// Kind of value, as shown in the reference.
     pub(crate) kind: fn() -> String,
-    /// Default as written in a plan; `None` if there is no default or it is computed.
+    /// Default in the form that a plan would contain. `None` if the field has no default, or if it
+    /// is computed.
     pub(crate) default: Option<&'static str>,
     /// Rule by which the default is computed.
     pub(crate) computed: Option<&'static str>,
-    /// Source of the default or of the meaning.
+    /// Document that states the default or the meaning.
     pub(crate) source: Option<&'static str>,
     /// Meaning.
     pub(crate) doc: &'static str,
 }
 
-/// Table with known fields.
+/// Table whose fields are known.
 pub(crate) trait Section: Sized {
     /// Fields.
     const FIELDS: &'static [FieldDoc];
     /// Purpose.
     const DOC: &'static str;
-    /// Reads the section and records errors in `cx`. Unreadable fields count as not written.
+    /// Reads the section and records errors in `cx`. Unreadable fields are treated as absent.
     /// Returns `None` only if a default cannot be read; that error is recorded too.
     fn read_table(table: &DeTable<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
 }
 
-/// Declares a section. Each field has a meaning, a type, a default or the rule to compute the
-/// default (after `|`), and a source (after `,`). `field as "name"` sets another name for the field
-/// in the plan. A default is TOML, or the text of a TOML string.
+/// Declares a section. A field has a doc comment, a type and a default (after `=`). Alternatively,
+/// `|` precedes the rule by which the default is computed. A comma precedes the source of the
+/// default. With `field as "name"`, the plan uses a different name for the field. The default is
+/// TOML, or the content of a TOML string.
 macro_rules! section {
     ($(#[doc = $section_doc:literal])+ $name:ident {
         $(
@@ -97,7 +99,7 @@ macro_rules! section {
     };
 }
 
-/// A field with a default always has a value; other fields may have none.
+/// A field with a default always has a value; any other field may be absent.
 macro_rules! field_type {
     ($kind:ty) => { Option<$crate::read::Located<$kind>> };
     ($kind:ty, $default:literal) => { $crate::read::Located<$kind> };
@@ -112,7 +114,7 @@ macro_rules! read_field {
     };
 }
 
-/// Name of a field in the plan, if it differs from the name in the struct.
+/// Returns the name of a field in the plan, which may differ from the name in the struct.
 macro_rules! field_name {
     ($field:ident) => {
         stringify!($field)
@@ -133,7 +135,7 @@ macro_rules! optional {
 
 pub(crate) use {field_name, field_type, optional, read_field, section};
 
-/// Reads a section and rejects unknown names.
+/// Reads a section, and rejects fields with unknown names.
 pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<S> {
     let Some(table) = value.as_table() else {
         cx.fail(
@@ -153,7 +155,8 @@ pub(crate) fn reject_unknown(table: &DeTable<'_>, names: &[&str], at: &Position,
     reject_unknown_with(table, names, at, cx, |_| None);
 }
 
-/// Like [`reject_unknown`], with hints for unknown names whose meaning is known here.
+/// Records an error for every unknown key, as [`reject_unknown`] does. For some keys, `hint`
+/// returns a special hint.
 pub(crate) fn reject_unknown_with(
     table: &DeTable<'_>,
     names: &[&str],
@@ -178,11 +181,12 @@ pub(crate) fn reject_unknown_with(
     }
 }
 
-/// Minimum similarity (Jaro-Winkler) of a known name to suggest it.
+/// Minimum similarity (Jaro-Winkler) at which a known name is suggested.
 const ALIKE: f64 = 0.75;
 
-/// Returns the hint for an unknown name, and the field that was probably meant. This is the most
-/// similar name in this section, unless exactly one other section has a field with that name.
+/// Returns the hint for an unknown name, and the field that the author probably meant. If exactly
+/// one other section has a field with this name, the hint refers to that section. Otherwise it
+/// suggests the most similar name in this section.
 fn suggest<'n>(name: &str, names: &[&'n str], section: &str) -> (String, Option<&'n str>) {
     let here = if section.is_empty() { "a plan" } else { section };
     if let Some(other) = crate::raw::section_of(name).filter(|other| *other != section) {

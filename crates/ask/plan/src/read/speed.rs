@@ -6,10 +6,10 @@ use super::value::{ReadValue, wrong_kind};
 use super::{Cx, Position};
 use crate::display_text::printable;
 
-/// Range of replay speeds.
+/// Range of valid replay speeds.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
-/// Speed relative to the recording. `None`: as fast as possible.
+/// Speed relative to the recording, or `None` to replay as fast as possible.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Speed(pub(crate) Option<f64>);
 

@@ -1,4 +1,4 @@
-//! Values of fields: the TOML that each kind accepts, and errors for all other TOML.
+//! Kinds of field values. Each kind states which TOML it accepts, and the error for other TOML.
 
 use toml::de::{DeFloat, DeInteger, DeValue};
 
@@ -8,7 +8,7 @@ use crate::units::{BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, Un
 
 /// Value of a field.
 pub(crate) trait ReadValue: Sized {
-    /// Kind of value, for the reference.
+    /// Returns the name of the kind for the reference.
     fn kind() -> String;
     /// Reads the value, or records the error.
     fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self>;
@@ -47,8 +47,8 @@ fn float(number: &DeFloat<'_>) -> Option<f64> {
 fn number(value: &DeValue<'_>) -> Option<f64> {
     match value {
         DeValue::Integer(i) => {
-            // Every integer in a plan is exact as a float, because the largest are counts and
-            // rates.
+            // The conversion to a float is exact for the integers of a plan, because they are only
+            // counts and rates.
             integer(i).map(|i| i as f64)
         }
         DeValue::Float(f) => float(f),
@@ -72,7 +72,7 @@ impl ReadValue for String {
     }
 }
 
-/// Non-empty text without control characters: a name, a path or an address.
+/// Non-empty text without control characters, such as a name, a path or an address.
 #[derive(Clone, Debug)]
 pub(crate) struct Name(pub(crate) String);
 
@@ -157,7 +157,7 @@ impl ReadValue for NotNegative {
     }
 }
 
-/// Ratio N to 1, from 1 to 1000.
+/// Ratio of N to 1, with N from 1 to 1000.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio(pub(crate) f64);
 
@@ -179,7 +179,7 @@ impl ReadValue for Ratio {
     }
 }
 
-/// Defines quantities that a plan contains as text with a unit.
+/// Defines a quantity that a plan states as text with a unit.
 macro_rules! quantity {
     ($type:ty, $kind:literal, $required:literal, $example:literal) => {
         impl ReadValue for $type {

@@ -1,4 +1,4 @@
-//! Values that are words, and words that are allowed in place of a value.
+//! Values that are words, and special words that may replace a value.
 
 use toml::de::DeValue;
 
@@ -7,7 +7,7 @@ use super::{Cx, Position};
 use crate::display_text::printable;
 use crate::resolved as r;
 
-/// Special word, or a value.
+/// Either a special word or a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WordOr<W, T> {
     /// The word.
@@ -20,7 +20,7 @@ pub(crate) enum WordOr<W, T> {
 pub(crate) trait OneWord: Sized {
     /// The word.
     const WORD: &'static str;
-    /// Value for the word.
+    /// Value that the word represents.
     const VALUE: Self;
 }
 
@@ -55,7 +55,7 @@ impl<W: OneWord, T: ReadValue> ReadValue for WordOr<W, T> {
     }
 }
 
-/// Defines a field value that is one of several words.
+/// Implements reading for types whose values are words.
 macro_rules! word_value {
     ($($type:ty),+) => {$(
         impl ReadValue for $type {
@@ -75,7 +75,8 @@ pub(crate) fn word_kind(words: &[&str]) -> String {
     words.iter().map(|w| format!("`\"{w}\"`")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Returns the index of the word; otherwise records an error with the most similar word.
+/// Returns the index of the word in `words`. If the word is unknown, records an error that suggests
+/// the most similar word.
 pub(crate) fn word_index(
     value: &DeValue<'_>,
     words: &[&str],
@@ -118,7 +119,7 @@ word_value!(
     r::TraceMap
 );
 
-/// Word for a pattern, without the parameters of the pattern.
+/// Word for a pattern. The parameters of the pattern are separate fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PatternWord(pub(crate) &'static str);
 
@@ -133,7 +134,7 @@ impl ReadValue for PatternWord {
     }
 }
 
-/// Word for an arrival, without the parameters of the arrival.
+/// Word for an arrival process. The parameters of the process are separate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArrivalWord(pub(crate) &'static str);
 

@@ -1,4 +1,4 @@
-//! `[durability]`: cuts of the target after the load.
+//! `[durability]`: a test that interrupts the target after the load.
 
 use super::target::small;
 use crate::raw::Root;
@@ -7,12 +7,12 @@ use crate::read::value::Name;
 use crate::read::{Cx, Located};
 use crate::resolved::{DurabilityPhase, SyncMethod, Target, TargetKind};
 
-/// Maximum writing threads.
+/// Maximum number of threads that write.
 const THREADS_MAX: u64 = 256;
-/// Size of a block of the test, and the minimum number of blocks of a thread.
+/// Size of a block of the test, and the minimum number of blocks for each thread.
 const BLOCK_BYTES: u64 = 4096;
 const BLOCKS_OF_THREAD_MIN: u64 = 8;
-/// Maximum number of bytes under test.
+/// Maximum total size of the test's blocks.
 const SIZE_BYTES_MAX: u64 = 1 << 40;
 
 pub(super) fn resolve(root: &Root, targets: &[Target], cx: &mut Cx) -> Option<DurabilityPhase> {
@@ -49,7 +49,7 @@ pub(super) fn resolve(root: &Root, targets: &[Target], cx: &mut Cx) -> Option<Du
     }
     if targets.len() > 1 || root.repeat.value.runs.value.0 > 1 {
         let help = "use a plan with one run, or `plimsoll durability` for each target";
-        cx.fail(&given.at, "is only valid for a single run", help);
+        cx.fail(&given.at, "is only possible in a plan with a single run", help);
     }
     if let Some(fleet) = &root.fleet {
         let help = "run `plimsoll durability PLAN` on one host";

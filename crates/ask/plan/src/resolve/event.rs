@@ -1,4 +1,4 @@
-//! `[[event]]`: times and actions of the events, and the streams that start at events.
+//! `[[event]]`: checks the times and actions of events, and the streams that start at events.
 
 use super::ResolvedWorkload;
 use crate::display_text::one_line;
@@ -9,7 +9,7 @@ use crate::read::{Cx, Located, Position};
 use crate::resolved::{Event, Phases, Target, TargetKind, Throttle, Workload};
 use crate::units::DurationNs;
 
-/// Maximum number of events. A larger number is probably a mistake.
+/// Maximum number of events in a plan. A larger number is probably a mistake.
 const EVENTS_MAX: usize = 64;
 
 /// Returns the events, in the order of the plan.
@@ -115,7 +115,7 @@ fn one(
     Some(event)
 }
 
-/// Returns the component of an event that is slowed down, with its speed.
+/// Returns the component that an event slows down, and its reduced speed.
 fn throttle(raw: &EventRaw, cx: &mut Cx) -> Option<Throttle> {
     let help = "set a speed, for example speed = \"20%\"";
     match (&raw.throttle, &raw.speed) {
@@ -142,7 +142,8 @@ fn throttle(raw: &EventRaw, cx: &mut Cx) -> Option<Throttle> {
     }
 }
 
-/// Rejects commands and prompts on a model, and failed or slowed-down components on real storage.
+/// Rejects events that do not fit the target. A model has no commands and prompts; real storage has
+/// no `fail` and `throttle`.
 fn check_actions(raw: &[(EventRaw, Position)], targets: &[Target], cx: &mut Cx) {
     let is_model = |target: &Target| matches!(target.kind, TargetKind::Model { .. });
     let on_model = targets.iter().any(is_model);
@@ -189,7 +190,7 @@ fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx
         _ => {}
     }
     if let Some(delay) = raw.delay.as_ref().filter(|_| raw.after.is_none()) {
-        cx.fail(&delay.at, "has an effect only with `after`", "add it to `at`");
+        cx.fail(&delay.at, "has an effect only with `after`", "add the delay to `at` instead");
     }
     let outside = |given: &Option<Located<DurationNs>>, cx: &mut Cx| {
         if let Some(given) = given.as_ref().filter(|given| given.value >= measure) {
@@ -203,12 +204,12 @@ fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx
     if let Some(undo_at) = &raw.undo_at
         && undo_at.value.0 <= event.at_ns.unwrap_or(0)
     {
-        cx.fail(&undo_at.at, "is not after the event", "set a time after `at`");
+        cx.fail(&undo_at.at, "is not later than the event", "set a time later than `at`");
     }
     if let Some(first) = raw.at_time.as_ref().filter(|given| given.value.0 == 0) {
         cx.fail(
             &first.at,
-            "leaves no time before the event",
+            "is 0, so nothing is measured before the event",
             "set a later time, for example at = \"10m\"",
         );
     }
@@ -217,8 +218,7 @@ fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx
     }
 }
 
-/// Rejects an event that follows an unknown event, itself, or, in a circle, an event that follows
-/// it.
+/// Rejects an event that follows an unknown event, and events that follow each other in a circle.
 fn check_order(raw: &[(EventRaw, Position)], events: &[Event], cx: &mut Cx) {
     for (raw, _) in raw {
         let Some(after) = &raw.after else { continue };
@@ -239,7 +239,7 @@ fn check_order(raw: &[(EventRaw, Position)], events: &[Event], cx: &mut Cx) {
             cx.fail(
                 &after.at,
                 "follows itself through other events",
-                "set the time (`at`) of one of them",
+                "set the time (`at`) of one of these events",
             );
         }
         let host_of = |name: &str| Some(&events.iter().find(|event| event.name == name)?.host);
@@ -267,16 +267,20 @@ fn check_streams(root: &Root, workload: &Workload, events: &[Event], cx: &mut Cx
     if let (true, Some((raw, _))) = (matrix.streams.iter().all(|s| waits(&s)), raw.first())
         && let Some(start) = &raw.start
     {
-        let help = "add a stream that runs from the start, so that the events happen under load";
-        cx.fail(&start.at, "leaves no measured time before the event", help);
+        let help = "add a stream without `start`, so that there is a load before the events";
+        cx.fail(
+            &start.at,
+            "has no load before the event, because every stream starts at an event",
+            help,
+        );
     }
 }
 
-/// Rejects events in plans in which this version does not support them.
+/// Rejects events in kinds of plans that do not support them.
 fn check_support(at: &Position, loaded: &ResolvedWorkload, phases: &Phases, cx: &mut Cx) {
     if phases.until_steady {
         let help = "set a fixed length, for example measure = \"30m\"";
-        cx.fail(at, "needs a measured phase of fixed length", help);
+        cx.fail(at, "requires a measured phase of fixed length", help);
     }
     if loaded.workload.matrix().is_some_and(|matrix| matrix.point_count() > 1) {
         let help = "use one value for each axis of the workload";

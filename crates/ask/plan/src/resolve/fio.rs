@@ -1,4 +1,4 @@
-//! `[workload.fio]`: the streams of a job file next to the plan.
+//! `[workload.fio]`: converts a job file to streams.
 
 use toml::de::DeTable;
 use toml::{Table, Value};
@@ -42,7 +42,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Reads the streams as if the plan contained them.
+/// Reads the converted streams as if the plan contained them.
 fn streams(
     mut streams: Vec<Table>,
     targets: &[Target],
@@ -72,7 +72,7 @@ fn streams(
                 || {
                     (
                         "cannot be converted".to_owned(),
-                        "describe the load in [workload.matrix]".to_owned(),
+                        "describe the load in a [workload.matrix] section instead".to_owned(),
                     )
                 },
                 |p| (format!("converted to a plan, {}: {}", p.field, p.message), p.help),

@@ -10,7 +10,7 @@ use crate::read::value::Name;
 use crate::read::{Cx, Position};
 use crate::resolved::{Carries, HostChange, OnLostHost, Placement};
 
-/// Maximum number of agents. A larger number is a typing error.
+/// Maximum number of agents. A larger number is probably a typing error.
 const AGENTS_MAX: u64 = 100_000;
 
 pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
@@ -41,7 +41,8 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
     Placement { hosts, ..placement }
 }
 
-/// Checks the owners of shares: their assignment must not depend on which agents are present.
+/// Checks that `names` assigns the shares. The assignment must not depend on which agents are
+/// connected.
 fn check_shares(raw: &FleetRaw, at: &Position, placement: &Placement, cx: &mut Cx) {
     let mut names = placement.names.clone();
     names.sort();
@@ -51,8 +52,13 @@ fn check_shares(raw: &FleetRaw, at: &Position, placement: &Placement, cx: &mut C
         cx.fail(at, "needs `names` that list the owner of each share exactly once", help);
     }
     if let Some(host) = &raw.host {
-        let help = "remove it, or let each host run a whole plan of its own";
-        cx.fail(&host.at, "changes fields on hosts that run shares of one plan", help);
+        let help = "remove this section, or set carries = \"whole\"";
+        cx.fail(
+            &host.at,
+            "changes fields on single hosts, but carries = \"share\" requires the \
+         same plan on all hosts",
+            help,
+        );
     }
 }
 
@@ -65,7 +71,7 @@ fn changes(raw: &FleetHostRaw, at: &Position, cx: &mut Cx) -> Option<HostChange>
         cx.fail(
             at,
             "does not have exactly one of `name` and `label`",
-            "set the `name` of one agent, or a `label` that several agents have",
+            "set either the `name` of one agent, or a `label` that several agents have",
         );
     }
     let Some(set) = &raw.set else {

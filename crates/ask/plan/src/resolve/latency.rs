@@ -1,4 +1,4 @@
-//! Rejects latency limits for operations that the workload does not have.
+//! Rejects latency limits for operations that the workload does not contain.
 
 use crate::read::{Cx, Located};
 use crate::resolved::{
@@ -6,7 +6,7 @@ use crate::resolved::{
 };
 use crate::units::DurationNs;
 
-/// Limit as written.
+/// A latency limit as the plan states it.
 pub(super) type Ceiling = (LatencyClass, LatencyStatistic, Located<DurationNs>);
 
 pub(super) fn check_classes(
@@ -32,7 +32,7 @@ pub(super) fn check_classes(
                 _ => Read,
             };
             let help = format!("did you mean `{}`?", LatencyLimit::field(instead, *statistic));
-            cx.fail(&given.at, format!("is not a latency of a {kind} workload"), help);
+            cx.fail(&given.at, format!("is not a latency limit for a {kind} workload"), help);
         }
         let flushes = |matrix: &Matrix| {
             matrix.streams.iter().any(|stream| stream.sync.kind.flushes() || stream.trace.is_some())
@@ -52,7 +52,8 @@ pub(super) fn check_classes(
                 false => format!(" --set requirement.{read}={limit}"),
             };
             let help = format!(
-                "use a bucket as the target, or limit whole reads instead: --set requirement.{first}={whole}"
+                "use a bucket as the target, or limit the latency of complete reads: --set \
+                 requirement.{first}={whole}"
             );
             cx.fail(
                 &given.at,

@@ -1,4 +1,4 @@
-//! Matrix: streams with their axes, including the streams of an imported fio job.
+//! `[workload.matrix]`: streams and the axes of a sweep, also of an imported fio job.
 
 use super::target::small;
 use crate::display_text::one_line;
@@ -13,14 +13,14 @@ use crate::resolved::{
 use crate::units::SizeBytes;
 
 const CLIENTS_MAX: u64 = 1 << 20;
-/// Largest queue depth of a stream.
+/// Maximum queue depth of a stream.
 pub const DEPTH_MAX: u64 = 65_536;
 const FILES_MAX: u64 = 1 << 30;
 const SHARES_MAX: u64 = 65_536;
 const STREAMS_MAX: usize = 64;
 /// Maximum transfer size. io_uring and `preadv2` support at most 2 GiB minus a page.
 const TRANSFER_MAX: SizeBytes = SizeBytes::mib(1024);
-/// Alignment of direct I/O that every Linux device requires at least.
+/// Smallest alignment that any Linux device requires for direct I/O.
 const SECTOR_BYTES: u64 = 512;
 const FILE_BYTES: u64 = 1 << 30;
 
@@ -71,12 +71,12 @@ pub(super) fn resolve(
     Some(Matrix { axes: first_axes?, streams, imported: None })
 }
 
-/// Returns the values of the axes. If the plan has several concurrent streams, each axis must have
-/// one value.
+/// Returns the values of the axes. In a plan with several concurrent streams, each axis must have
+/// only one value.
 fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     let single = |count: usize, at: &Position, cx: &mut Cx| {
         if many && count > 1 {
-            let help = "use one value: only a plan with one stream can be a sweep";
+            let help = "use one value; only a plan with a single stream can be a sweep";
             cx.fail(at, "has several values, but the plan has more than one stream", help);
         }
     };
@@ -102,7 +102,8 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     Some(axes)
 }
 
-/// Rejects duplicate points: the same point would be measured twice under one label.
+/// Rejects duplicate values of an axis, because the same point would then be measured twice under
+/// one label.
 fn reject_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     fn repeats<T: PartialEq>(values: &[T]) -> bool {
         values.iter().enumerate().any(|(i, v)| values[..i].contains(v))
@@ -114,7 +115,12 @@ fn reject_repeats(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
         (repeats(&axes.read_percents), &raw.reads.at),
     ];
     for (_, at) in found.into_iter().filter(|(is_repeated, _)| *is_repeated) {
-        cx.fail(at, "contains a value twice", "list each value once; use [repeat] to repeat runs");
+        cx.fail(
+            at,
+            "contains a value twice",
+            "list each value only once; use [repeat] to repeat \
+         runs",
+        );
     }
 }
 
@@ -137,7 +143,7 @@ fn pattern(raw: &MatrixRaw, word: PatternWord, at: &Position, cx: &mut Cx) -> Pa
             let (hot_space, hot_access) = (raw.hot_space.value.0, raw.hot_access.value.0);
             if hot_space <= 0.0 || hot_space >= 1.0 {
                 let help = "set hot_space to a value between 0 and 1";
-                cx.fail(at, "\"hot-cold\" needs a hot and a cold part", help);
+                cx.fail(at, "is invalid: \"hot-cold\" requires a hot and a cold part", help);
             }
             Pattern::HotCold { hot_space, hot_access }
         }
@@ -219,7 +225,7 @@ fn stream(
     Some(stream)
 }
 
-/// Rejects parameters of patterns or arrivals that the stream does not use.
+/// Rejects parameters of a pattern or an arrival process that the stream does not use.
 fn reject_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
     let has = |word: &str| axes.patterns.iter().any(|p| p.word() == word);
     let is = |words: &[&str]| words.contains(&raw.arrival.value.0);
@@ -265,7 +271,7 @@ fn reject_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
             raw.metadata_mix.written,
             &raw.metadata_mix.at,
             raw.metadata.value.0 > 0.0,
-            "a share of `metadata`",
+            "`metadata` above 0",
         ),
         (raw.tree_fan_out.written, &raw.tree_fan_out.at, raw.tree_levels.is_some(), "tree_levels"),
         (
@@ -276,7 +282,12 @@ fn reject_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
         ),
     ];
     for (_, at, _, with) in strays.into_iter().filter(|(written, _, fits, _)| *written && !fits) {
-        cx.fail(at, format!("has an effect only with {with}"), "remove it, or add that setting");
+        cx.fail(
+            at,
+            format!("has an effect only with {with}"),
+            "remove this field, or add that \
+         setting",
+        );
     }
 }
 
@@ -340,7 +351,12 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
     let shares = shares(raw, targets, cx);
     let files = small(raw.files.value.0, FILES_MAX, &raw.files.at, cx);
     if is_device && files > 1 {
-        cx.fail(&raw.files.at, "has no meaning on a device", "remove it: a device is one file");
+        cx.fail(
+            &raw.files.at,
+            "has no meaning on a device",
+            "remove this field, because a device \
+         counts as one file",
+        );
     }
     let file_size_bytes = match &raw.file_size {
         Some(given) => Some(given.value.0),
@@ -361,12 +377,12 @@ fn files(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> Option<FileSet> {
     Some(set)
 }
 
-/// Maximum number of directories in the last level of a share's tree.
+/// Maximum number of directories in the last level of the tree of a share.
 const LEAVES_MAX: u32 = 65_536;
-/// Maximum levels.
+/// Maximum number of directory levels.
 const LEVELS_MAX: u64 = 16;
 
-/// Adds the directory tree of each share if the plan sets one.
+/// Adds the directory tree of each share, if the plan requests a tree.
 fn with_tree(raw: &MatrixRaw, set: FileSet, targets: &[Target], cx: &mut Cx) -> FileSet {
     let Some(levels) = &raw.tree_levels else { return set };
     let tree_levels = small(levels.value.0, LEVELS_MAX, &levels.at, cx);
@@ -382,8 +398,8 @@ fn with_tree(raw: &MatrixRaw, set: FileSet, targets: &[Target], cx: &mut Cx) -> 
     if !targets.iter().all(in_directories) {
         cx.fail(
             &levels.at,
-            "needs directories on this host",
-            "remove it, or use a path as the target",
+            "requires a target that is a directory on this host",
+            "remove this field, or use a path as the target",
         );
     }
     set
@@ -407,7 +423,7 @@ fn check_files(raw: &MatrixRaw, set: &FileSet, cx: &mut Cx) {
     let files = u128::from(set.files());
     if files * u128::from(size) > i64::MAX as u128 {
         let message = "makes all files together larger than 2^63 - 1 bytes";
-        cx.fail(&at, message, "use smaller files, or fewer files");
+        cx.fail(&at, message, "use smaller or fewer files");
         return;
     }
     if set.offset_bytes >= size {
@@ -418,8 +434,12 @@ fn check_files(raw: &MatrixRaw, set: &FileSet, cx: &mut Cx) {
     }
     let reachable = SizeBytes(size.saturating_sub(set.offset_bytes).saturating_mul(set.files()));
     if let Some(given) = raw.working_set.as_ref().filter(|g| g.value > reachable) {
-        let message = format!("\"{}\" exceeds the available \"{reachable}\"", given.value);
-        cx.fail(&given.at, message, "use a smaller working set, or more or larger files");
+        let message = format!(
+            "\"{}\" exceeds the total size of the files after `offset`, \
+         \"{reachable}\"",
+            given.value
+        );
+        cx.fail(&given.at, message, "use a smaller working set, larger files or more files");
     }
 }
 
@@ -439,11 +459,11 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
     let word = raw.arrival.value;
     let is_open = word != ArrivalWord("closed");
     if is_open && raw.think_time.value.0 > 0 {
-        let help = "remove it, or write arrival = \"closed\"";
+        let help = "remove this field, or set arrival = \"closed\"";
         cx.fail(&raw.think_time.at, "is not allowed in an open loop", help);
     }
     if is_open && raw.batch.value {
-        let help = "remove it, or write arrival = \"closed\"";
+        let help = "remove this field, or set arrival = \"closed\"";
         cx.fail(&raw.batch.at, "is not allowed in an open loop", help);
     }
     if let Some(zero) = raw.rate.as_ref().filter(|g| g.value.0 <= 0.0) {
@@ -481,7 +501,7 @@ fn arrival(raw: &MatrixRaw, cx: &mut Cx) -> Option<Arrival> {
     })
 }
 
-/// Rejects combinations of settings that cannot work.
+/// Rejects settings that contradict each other.
 fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx: &mut Cx) {
     let mixed = s.sizes.iter().chain(&s.write_sizes).map(|size| size.size_bytes);
     let all: Vec<u64> = axes.sizes_bytes.iter().copied().chain(mixed).collect();
@@ -490,7 +510,7 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
     let room = s.files.file_size_bytes.map(|size| size.saturating_sub(s.files.offset_bytes));
     if let Some(room) = room.filter(|room| *room < largest.0) {
         let message = format!(
-            "\"{largest}\" does not fit into the usable part of a file, \"{}\"",
+            "the transfer size \"{largest}\" exceeds the size of a file after `offset`, \"{}\"",
             SizeBytes(room)
         );
         cx.fail(sizes_at, message, "use smaller transfers or larger files");
@@ -499,18 +519,18 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
         && align.value.0 > room
     {
         let message = format!(
-            "\"{}\" does not fit into the usable part of a file, \"{}\"",
+            "\"{}\" exceeds the size of a file after `offset`, \"{}\"",
             align.value,
             SizeBytes(room)
         );
         cx.fail(&align.at, message, "use a smaller alignment or larger files");
     }
     if let Some(set) = raw.working_set.as_ref().filter(|g| g.value < largest) {
-        let message = format!("\"{}\" is less than one transfer, \"{largest}\"", set.value);
+        let message = format!("\"{}\" is less than the transfer size, \"{largest}\"", set.value);
         cx.fail(&set.at, message, "use a larger working set");
     }
     if let Some(align) = raw.align.as_ref().filter(|g| g.value.0 == 0) {
-        cx.fail(&align.at, "is 0", "use a size such as \"4KiB\", or leave it out");
+        cx.fail(&align.at, "is 0", "use a size such as \"4KiB\", or remove this field");
     }
     let on_blocks = targets.iter().any(|t| {
         matches!(
@@ -522,20 +542,20 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
     if on_blocks && s.direct != DirectIo::Off {
         if !all.iter().copied().all(aligned) {
             let help = "use multiples of \"512B\", or set direct = \"off\"";
-            cx.fail(sizes_at, "does not allow direct I/O", help);
+            cx.fail(sizes_at, "cannot be used with direct I/O", help);
         }
         if !aligned(s.align_bytes) || !aligned(s.files.offset_bytes) {
             let at = raw.align.as_ref().map_or(&raw.offset.at, |g| &g.at);
-            cx.fail(at, "does not allow direct I/O", "use a multiple of \"512B\"");
+            cx.fail(at, "cannot be used with direct I/O", "use a multiple of \"512B\"");
         }
     }
     if s.verify_reads && (!s.content.stamps || s.layout != Layout::Written) {
         let help = "set stamps = true and layout = \"written\", or remove it";
-        cx.fail(&raw.verify_reads.at, "needs stamps to check, but the blocks have none", help);
+        cx.fail(&raw.verify_reads.at, "requires stamps, but the blocks contain no stamps", help);
     }
     let has_names = targets.iter().any(|t| !matches!(t.kind, TargetKind::Device { .. }));
     if s.metadata_percent > 0.0 && !has_names {
         let help = "remove it, or use a path, NFS exports or a bucket as the target";
-        cx.fail(&raw.metadata.at, "needs files", help);
+        cx.fail(&raw.metadata.at, "requires a target with files", help);
     }
 }

@@ -1,4 +1,5 @@
-//! Phases, and the minimum length and resolution of the measurement.
+//! `[phases]` and `[evidence]`: lengths of the phases, and the minimum length and time resolution
+//! of the measurement.
 
 use super::ResolvedWorkload;
 use crate::raw::Root;
@@ -8,9 +9,9 @@ use crate::resolved::{EvidenceNeeds, Layout, Phases, Stream, Workload};
 use crate::units::DurationNs;
 
 const S: u64 = 1_000_000_000;
-/// SNIA SSS PTS 2.0.2 stops after 25 rounds without a steady state.
+/// SNIA SSS PTS 2.0.2 stops after 25 rounds if no steady state was reached.
 const ROUNDS_MAX: u64 = 25;
-/// SNIA SSS PTS 2.0.2 has rounds of one minute.
+/// A round in SNIA SSS PTS 2.0.2 lasts one minute.
 const ROUND_NS: u64 = 60 * S;
 
 pub(super) fn resolve(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) -> Phases {
@@ -60,19 +61,19 @@ pub(super) fn resolve(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut C
     }
 }
 
-/// Rejects a check at the end if blocks have no stamps, because such data cannot be checked.
+/// Rejects `verify` if blocks contain no stamps, because such data cannot be checked.
 fn check_verify(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
     let Some(given) = root.phases.value.verify.as_ref().filter(|g| g.value) else { return };
     let matrix = loaded.and_then(|l| l.workload.matrix());
     let bare = |s: &&Stream| !s.content.stamps || s.layout != Layout::Written;
     if let Some(stream) = matrix.and_then(|m| m.streams.iter().find(bare)) {
-        let message = format!("needs stamps in the blocks of stream \"{}\"", stream.name);
+        let message = format!("requires stamps in the blocks of the stream \"{}\"", stream.name);
         let help = "set stamps = true and layout = \"written\" there, or set verify = false";
         cx.fail(&given.at, message, help);
     }
 }
 
-/// Rejects phases that conflict with the start or the end of a trace.
+/// Rejects phases that are not possible in the replay of a trace.
 fn check_trace(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
     if loaded.is_none_or(|loaded| loaded.workload.trace().is_none()) {
         return;
@@ -82,29 +83,33 @@ fn check_trace(root: &Root, loaded: Option<&ResolvedWorkload>, cx: &mut Cx) {
         let help = "remove it, or set cache = \"warm\"";
         cx.fail(
             &warm_up.at,
-            "is not allowed with a trace, because a replay starts with the first operation of the trace",
+            "is not allowed with a trace, because a replay must start with the first operation of \
+             the trace",
             help,
         );
     }
     if let Some(measure) = raw.measure.as_ref().filter(|g| matches!(g.value, WordOr::Word(_))) {
-        let help = "remove it, or set the length of the replayed part, for example \"10m\"";
+        let help = "remove this field, or set the length of the part to replay, for example \
+         \"10m\"";
         cx.fail(
             &measure.at,
-            "is not allowed with a trace, which ends even if the rate is not steady",
+            "is not allowed with a trace, because a replay ends with the trace even if the rate \
+             is not steady",
             help,
         );
     }
     if let Some(verify) = raw.verify.as_ref().filter(|given| given.value) {
-        let help = "set verify = false: the run reads back a sample of all writes in any case";
+        let help = "set verify = false; the run still reads back a sample of the writes";
         cx.fail(
             &verify.at,
-            "cannot check every write of a trace, because writes may overlap",
+            "is not possible for every write of a trace, because writes may overlap",
             help,
         );
     }
 }
 
-/// Minimum interval of the series. Below 10 ms the recorder would affect the measurement.
+/// Minimum length of an interval of the time series. With intervals below 10 ms, recording would
+/// affect the measurement.
 const INTERVAL_MIN: DurationNs = DurationNs::ms(10);
 const INTERVAL_MAX: DurationNs = DurationNs::s(3600);
 
@@ -116,7 +121,7 @@ pub(super) fn evidence(
 ) -> EvidenceNeeds {
     let raw = &root.evidence.value;
     let (mut min, interval) = (raw.min_measure.value, raw.interval.value);
-    // A trace has a fixed length, and an as-fast replay ends with the trace.
+    // The length of a trace is fixed, and an as-fast replay ends with the trace.
     if let Some(trace) = workload.trace().filter(|_| !raw.min_measure.written) {
         min.0 = if trace.speed.is_some() { min.0.min(phases.measure_ns) } else { 0 };
     }
@@ -136,8 +141,9 @@ pub(super) fn evidence(
              INCONCLUSIVE"
         );
         let help = format!(
-            "measure for at least \"{min}\", or set a smaller minimum: --set evidence.min_measure={measure} (min_measure in \
-             [evidence]). A run below 30 s cannot PASS"
+            "measure for at least \"{min}\", or set a smaller minimum: --set \
+             evidence.min_measure={measure} (min_measure in [evidence]). A run shorter than 30 s \
+             cannot PASS"
         );
         cx.fail(&at, message, help);
     }

@@ -1,4 +1,4 @@
-//! Requirement: its limits, the set of default limits, and the claims.
+//! `[requirement]`: the limits of the plan, the default limits, and the claims.
 
 use super::latency::{self, Ceiling};
 use crate::raw::{RequirementFields, Root};
@@ -9,7 +9,7 @@ use crate::resolved::{
 };
 use crate::units::{DurationNs, SizeBytes};
 
-/// Jetstress uses its lenient limits if a run is longer than this.
+/// Jetstress uses its lenient limits for runs longer than this.
 const STRICT_UP_TO: DurationNs = DurationNs::s(6 * 3600);
 
 pub(super) fn resolve(
@@ -69,11 +69,11 @@ pub(super) fn resolve(
     if !is_empty {
         if targets.iter().any(|target| target.kind == TargetKind::Null) {
             let help = "remove [requirement], or use a target that stores data";
-            cx.fail(&fields.at, "cannot apply to a null target, which stores no data", help);
+            cx.fail(&fields.at, "has no meaning for a null target, which stores no data", help);
         }
         return Some(requirement);
     }
-    // A section that contains only claims requests a measurement with these claims.
+    // If a section contains only claims, it requests a measurement without limits.
     if fields.claims.is_none() && cx.is_clean("requirement") {
         let help = "set iops, bandwidth, capacity or a latency limit, or remove the section";
         cx.fail(&fields.at, "requires nothing", help);
@@ -81,7 +81,7 @@ pub(super) fn resolve(
     None
 }
 
-/// Rejects a required rate of operations that the workload does not contain.
+/// Rejects a required rate if the workload contains no such operations.
 fn check_classes_of_rates(fields: &RequirementFields, workload: &Workload, cx: &mut Cx) {
     let streams = workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
     let has_metadata = streams.iter().any(|stream| stream.metadata_percent > 0.0);
@@ -96,7 +96,7 @@ fn check_classes_of_rates(fields: &RequirementFields, workload: &Workload, cx: &
     }
 }
 
-/// Rejects a required capacity if the run does not write and read back that much data.
+/// Rejects a required capacity if the run does not write and read back this amount of data.
 fn check_capacity(
     capacity: &Located<SizeBytes>,
     workload: &Workload,
@@ -105,20 +105,20 @@ fn check_capacity(
     cx: &mut Cx,
 ) {
     if targets.iter().any(|target| matches!(target.kind, TargetKind::Model { .. })) {
-        let help = "remove it: a model's capacity is one of its parameters";
-        return cx.fail(&capacity.at, "cannot be shown on a model, which stores no data", help);
+        let help = "remove this field; the capacity of a model is one of its parameters";
+        return cx.fail(&capacity.at, "cannot be proved on a model, which stores no data", help);
     }
     if !phases.verify {
-        let help = "set verify = true in [phases], or remove this";
-        let message = "cannot be shown, because the run does not read the data back at the end";
+        let help = "set verify = true in [phases], or remove this field";
+        let message = "cannot be proved, because the run does not read the data back at the end";
         return cx.fail(&capacity.at, message, help);
     }
     let laid_out_bytes = match workload {
         Workload::Mailbox(store) => {
             Some(store.database_initial_bytes.saturating_mul(u64::from(store.databases)))
         }
-        // All streams share a device as one file. Its size is unknown here if the plan uses the
-        // whole device.
+        // On a device, all streams share one file. If the plan uses the whole device, the size is
+        // unknown here.
         Workload::Matrix(matrix) => {
             let on_device = targets.iter().any(|t| matches!(t.kind, TargetKind::Device { .. }));
             let mut sizes = matrix.streams.iter().map(|stream| stream.files.total_bytes());
@@ -129,8 +129,13 @@ fn check_capacity(
     if let Some(bytes) = laid_out_bytes.filter(|bytes| *bytes < capacity.value.0) {
         let (requested, bytes) = (capacity.value, SizeBytes(bytes));
         let message =
-            format!("\"{requested}\" cannot be shown: the plan writes only {bytes} of data");
-        cx.fail(&capacity.at, message, "write that much data, or require a smaller capacity");
+            format!("\"{requested}\" cannot be proved: the plan writes only {bytes} of data");
+        cx.fail(
+            &capacity.at,
+            message,
+            "increase the size of the files, or require a smaller \
+         capacity",
+        );
     }
 }
 
@@ -142,7 +147,8 @@ fn limit_set(workload: &Workload, phases: &Phases) -> LimitSet {
     }
 }
 
-/// Returns the limits of the set. The plan's own limits override them or are added.
+/// Returns the default limits of the set together with the plan's own limits. If both contain a
+/// limit, that of the plan applies.
 fn limits(set: LimitSet, written: &[Ceiling]) -> Vec<LatencyLimit> {
     use LatencyClass::{DbRead, LogWrite};
     use LatencyStatistic::{Avg, Max};
@@ -169,8 +175,8 @@ fn limits(set: LimitSet, written: &[Ceiling]) -> Vec<LatencyLimit> {
     limits
 }
 
-/// Checks that an interval for maximum latencies consists of whole series intervals and is not
-/// longer than the measured phase.
+/// Checks the interval for maximum latencies. It must be a whole number of intervals of the time
+/// series, and not longer than the measured phase.
 fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
     let Some(raw) = &root.requirement else { return };
     let given = &raw.value.fields.latency_max_of;
@@ -178,7 +184,14 @@ fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
     let (of, measure) = (given.value, DurationNs(phases.measure_ns));
     if of.0 == 0 || (interval.0 > 0 && of.0 % interval.0 != 0) {
         let help = format!("use a multiple of evidence.interval, \"{interval}\"");
-        cx.fail(&given.at, format!("\"{of}\" is not a whole number of intervals"), help);
+        cx.fail(
+            &given.at,
+            format!(
+                "\"{of}\" is not a whole number of intervals of the time \
+         series"
+            ),
+            help,
+        );
     } else if of > measure && measure.0 > 0 {
         let help = "use a shorter interval, or measure longer";
         cx.fail(
@@ -204,7 +217,7 @@ pub(super) fn claims(
             _ if replays && has_requirement => vec![Claim::Requirement, Claim::TraceReplay],
             _ if replays => vec![Claim::TraceReplay],
             _ if has_requirement => vec![Claim::Requirement],
-            // A null target shows nothing about a storage system.
+            // Results on a null target prove nothing about a storage system.
             _ if targets.iter().all(|target| target.kind == TargetKind::Null) => Vec::new(),
             Workload::Mailbox(_) => vec![Claim::MediaRead, Claim::SustainedWrite],
             Workload::Matrix(matrix) => {
@@ -224,7 +237,7 @@ pub(super) fn claims(
         return claims;
     };
     let mut claims = stated.value.0.clone();
-    // The claim of a requirement is added to the stated claims.
+    // If the plan states a requirement, this claim is added to the stated claims.
     claims.extend(has_requirement.then_some(Claim::Requirement));
     claims.extend(replays.then_some(Claim::TraceReplay));
     if claims.contains(&Claim::Requirement) && !has_requirement {

@@ -7,9 +7,9 @@ use crate::raw::{CompareRaw, EngineRaw, MetricsRaw, ObserveRaw, RepeatRaw};
 use crate::read::Cx;
 use crate::resolved::{EngineChoice, MetricsEndpoint, Observe, Repeat};
 
-/// Maximum number of runs of one plan. A larger number is probably a typing error.
+/// Maximum number of runs of a plan. A larger number is probably a typing error.
 const RUNS_MAX: u64 = 10_000;
-/// Maximum driving threads.
+/// Maximum number of threads that issue I/O.
 const WORKERS_MAX: u64 = 4096;
 
 pub(super) fn engine(raw: &EngineRaw, cx: &mut Cx) -> EngineChoice {
@@ -28,7 +28,7 @@ pub(super) fn repeat(raw: &RepeatRaw, cx: &mut Cx) -> Repeat {
     Repeat { runs, fresh: raw.fresh.value }
 }
 
-/// Returns the factors of a comparison, each factor once.
+/// Returns the factors of a comparison without duplicates.
 pub(super) fn factors(raw: &CompareRaw) -> Vec<String> {
     let given = raw.factor.as_ref().map_or(&[][..], |factor| factor.value.items.as_slice());
     let mut factors: Vec<String> = given.iter().map(|(name, _)| name.0.trim().to_owned()).collect();
@@ -39,7 +39,7 @@ pub(super) fn factors(raw: &CompareRaw) -> Vec<String> {
 
 pub(super) fn observe(raw: &ObserveRaw, cx: &mut Cx) -> Option<Observe> {
     let given = raw.metrics.as_ref().map_or(&[][..], |m| m.value.items.as_slice());
-    // Check every endpoint, so that the errors of all endpoints are recorded.
+    // The loop checks all endpoints, so that the errors of each endpoint are recorded.
     let metrics: Vec<_> = given.iter().map(|(m, _)| endpoint(m, cx)).collect();
     Some(Observe {
         data_reduction: raw.data_reduction.as_ref().map(|g| g.value.0),
@@ -75,11 +75,11 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     let mut known = BTreeMap::new();
     for (name, metric) in &names.value.0 {
         if !is_known(name) {
-            let help = "known names are data_reduction, read_source.* and write_destination.*: see \
-                 docs/plan.md";
+            let help = "use data_reduction, read_source.* or write_destination.*; see \
+             docs/plan.md";
             cx.fail(&names.at, format!("`{name}` is not a known metric name"), help);
         }
-        // The value is still TOML, but the name of a metric must be a string.
+        // The value may be any TOML value, but the name of a metric must be a string.
         match metric.parse::<toml::Value>() {
             Ok(toml::Value::String(text)) if !text.is_empty() => known.insert(name.clone(), text),
             _ => {
@@ -96,8 +96,8 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     })
 }
 
-/// Returns true if a metric can be mapped to this name: only to a read source, a write destination
-/// or the data reduction. The evidence has no field for other figures of a system.
+/// Returns true if this is a Plimsoll name for a metric. These names are read sources, write
+/// destinations and the data reduction. The evidence has no fields for other metrics.
 fn is_known(name: &str) -> bool {
     match name.split_once('.') {
         Some(("read_source", from)) => {

@@ -1,4 +1,4 @@
-//! Targets: each has exactly one kind, and a name if there are several.
+//! `[target]`: each target has exactly one kind. If there are several targets, each has a name.
 
 use crate::raw::{Root, TargetRaw};
 use crate::read::list::List;
@@ -6,7 +6,7 @@ use crate::read::value::Name;
 use crate::read::{Cx, Located, Position};
 use crate::resolved::{Target, TargetKind};
 
-/// Minimum outage timeout, in ns.
+/// Minimum of `outage_max`, in ns.
 const OUTAGE_NS_MIN: u64 = 1_000_000_000;
 const KINDS: &str = "databases, path, device, nfs, s3, model or null";
 
@@ -58,12 +58,13 @@ fn kind(raw: &TargetRaw, at: &Position, cx: &mut Cx) -> Option<TargetKind> {
     let mut stated = kinds.into_iter().flatten();
     let first = stated.next();
     if let (Some(first), Some(second)) = (first, stated.next()) {
-        let help = format!("a target is exactly one of {KINDS}: remove `{}` or this", first.field);
+        let help =
+            format!("a target is exactly one of {KINDS}; remove `{}` or this field", first.field);
         cx.fail(second, "sets a second kind of target", help);
         return None;
     }
     if first.is_none() {
-        cx.missing(at, "does not say what to test", format!("add one of {KINDS}"));
+        cx.missing(at, "does not state a system to test", format!("add one of {KINDS}"));
     }
     reject_strays(raw, cx);
     if let Some(given) = &raw.outage_max {
@@ -76,7 +77,7 @@ fn kind(raw: &TargetRaw, at: &Position, cx: &mut Cx) -> Option<TargetKind> {
     build(raw, cx)
 }
 
-/// Rejects fields that belong to another kind of target.
+/// Rejects fields that belong to other kinds of targets.
 fn reject_strays(raw: &TargetRaw, cx: &mut Cx) {
     let mut stray = |written: bool, at: &Position, with: &str, fits: bool| {
         if written && !fits {
@@ -172,8 +173,8 @@ pub(super) fn is_http(url: &str) -> bool {
 pub(super) fn without_user(url: &str, at: &Position, cx: &mut Cx) {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     if host.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@')) {
-        // A plan becomes evidence that other people read.
-        let help = "remove it: Plimsoll does not send it, and evidence would contain it";
+        // A plan becomes part of the evidence, which other people read.
+        let help = "remove it; Plimsoll does not send it, but the bundle would contain it";
         cx.fail(at, "contains a user or password", help);
     }
 }
@@ -192,18 +193,19 @@ fn distinct(list: &Located<List<Name>>, cx: &mut Cx) -> Vec<String> {
     let names: Vec<String> = list.value.0.iter().map(|n| n.0.clone()).collect();
     for (i, name) in names.iter().enumerate() {
         if names[..i].contains(name) {
-            let help = "list it once: databases are assigned to the directories in rotation";
+            let help = "list each directory once; databases are assigned to the directories in \
+             rotation";
             cx.fail(&list.at, format!("lists {name} twice"), help);
         }
     }
     names
 }
 
-/// Returns a number, and records an error if it exceeds `most`.
+/// Returns the number. If it exceeds `most`, the function records an error.
 pub(super) fn small(value: u64, most: u64, at: &Position, cx: &mut Cx) -> u32 {
     if value > most {
         cx.fail(at, format!("{value} exceeds the maximum"), format!("use at most {most}"));
     }
-    // The number may be used as the size of a list even though the plan is rejected.
+    // Limit the number, because it may be used as the size of a list before the plan is rejected.
     u32::try_from(value.min(most)).unwrap_or(u32::MAX)
 }

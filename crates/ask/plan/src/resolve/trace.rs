@@ -12,13 +12,13 @@ use crate::units::DurationNs;
 
 /// Name of the stream.
 const NAME: &str = "trace";
-/// Alignment of direct I/O that every Linux device requires at least.
+/// Smallest alignment that any Linux device requires for direct I/O.
 const SECTOR_BYTES: u64 = 512;
-/// Maximum alignment; no device requires a larger one.
+/// Maximum alignment. No device requires a larger alignment.
 const ALIGN_BYTES_MAX: u64 = 1 << 20;
-/// Maximum size of all buffers by default.
+/// Maximum total size of the buffers with the default number of operations in flight.
 const BUFFERS_BYTES: u64 = 256 << 20;
-/// Minimum and maximum of the default number of operations in flight.
+/// Range of the default number of operations in flight.
 const DEPTHS: (u64, u64) = (16, 256);
 /// Maximum number of operations in flight.
 const DEPTH_MAX: u64 = 4096;
@@ -47,13 +47,13 @@ pub(super) fn resolve(
     let files = files(raw, targets, largest, cx)?;
     let direct = raw.direct.as_ref().map_or(engine.direct, |given| given.value);
     if direct != DirectIo::Off && !align_bytes.is_multiple_of(SECTOR_BYTES) {
-        cx.fail(&raw.align.at, "does not allow direct I/O", "use a multiple of \"512B\"");
+        cx.fail(&raw.align.at, "cannot be used with direct I/O", "use a multiple of \"512B\"");
     }
     let arrival = match source.speed {
         Some(_) => Arrival::Recorded { file: source.file.clone() },
         None => Arrival::Closed { rate_cap_per_s: None },
     };
-    // The last operation is due at the end of the span, so the phase must end after that time.
+    // The last operation is due at the end of the span, so the phase must be longer than the span.
     let measure_ns = match source.speed {
         Some(speed) => ((source.span_ns as f64 / speed).ceil() as u64).saturating_add(1),
         None => source.span_ns.max(AS_FAST_MIN.0),
@@ -100,7 +100,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Returns the trace and its percentage of reads.
+/// Returns the trace, and the percentage of reads in it.
 fn source(raw: &TraceRaw, cx: &mut Cx) -> Option<(TraceSource, f64)> {
     fn of<'r, T>(
         given: Option<&'r Located<T>>,
@@ -159,7 +159,8 @@ fn files(raw: &TraceRaw, targets: &[Target], largest: u64, cx: &mut Cx) -> Optio
             return None;
         }
         Some(given) if given.value.0 < largest => {
-            let message = format!("\"{}\" is less than the largest operation", given.value);
+            let message =
+                format!("\"{}\" is less than the size of the largest operation", given.value);
             cx.fail(&given.at, message, "use a larger file");
         }
         _ => {}
@@ -175,7 +176,7 @@ fn files(raw: &TraceRaw, targets: &[Target], largest: u64, cx: &mut Cx) -> Optio
     })
 }
 
-/// Checks that the target is a single file or device.
+/// Checks that a trace can be replayed on the target, which must be a single file or device.
 fn check_targets(raw: &TraceRaw, targets: &[Target], cx: &mut Cx) {
     if targets.iter().any(|target| target.share_count() > 1) {
         let help = "use one directory, device or export";
@@ -189,7 +190,7 @@ fn check_targets(raw: &TraceRaw, targets: &[Target], cx: &mut Cx) {
         let help = "use a directory, a device, an NFS export or a model";
         cx.fail(
             &raw.at,
-            "cannot be replayed on a bucket: an object can only be written as a whole",
+            "cannot be replayed on a bucket, because an object can only be written as a whole",
             help,
         );
     }

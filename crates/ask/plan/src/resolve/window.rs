@@ -28,7 +28,12 @@ pub(super) fn windows(
         let Some(given) = given else { continue };
         if root.event.is_none() {
             let help = "add an [[event]], or put the limits into [requirement]";
-            cx.fail(&given.at, "limits a period around events, but the plan has no events", help);
+            cx.fail(
+                &given.at,
+                "sets limits for a time before, during or after events, but the \
+             plan has no events",
+                help,
+            );
         }
         let recovery = given.value.fields.recovery_max.as_ref();
         if let Some(recovery) = recovery.filter(|_| window != Window::After) {
@@ -81,7 +86,8 @@ pub(super) fn streams(
     streams
 }
 
-/// Rejects limits of a stream if the plan has no requirement, because its runs are then not judged.
+/// Rejects the limits of a stream if the plan has no requirement. The runs of such a plan are not
+/// judged.
 pub(super) fn reject_stray_limits(root: &Root, cx: &mut Cx) {
     let raw = root.workload.as_ref().and_then(|workload| workload.value.matrix.as_ref());
     for (stream, _) in raw.map_or(&[][..], |given| given.value.items.as_slice()) {
@@ -95,8 +101,8 @@ pub(super) fn reject_stray_limits(root: &Root, cx: &mut Cx) {
     }
 }
 
-/// Rejects limits that are a share of the value before the events, in windows and streams where
-/// this has no meaning.
+/// Rejects limits that are a share of the value before the events. They have no meaning in the
+/// window before the events and in a stream.
 fn reject_shares(raw: &WindowRaw, cx: &mut Cx) {
     let fields = &raw.fields;
     let relative = |given: &OrShare<DurationNs>| matches!(given, OrShare::OfBefore(_));
@@ -110,7 +116,7 @@ fn reject_shares(raw: &WindowRaw, cx: &mut Cx) {
             .map(|g| &g.at),
     ];
     for at in rates.into_iter().flatten().chain(latencies.map(|(_, _, given)| &given.at)) {
-        cx.fail(at, "cannot be a share of the value before the events", "set the value itself");
+        cx.fail(at, "cannot be a share of the value before the events", "set a value with a unit");
     }
 }
 
@@ -148,7 +154,7 @@ fn limits(
     }
     check_classes(&written, workload, targets, cx);
     if resolved == Limits::default() && cx.is_clean(&given.at.field) {
-        cx.fail(&given.at, "requires nothing", "set a limit, or remove it");
+        cx.fail(&given.at, "requires nothing", "set a limit, or remove this section");
     }
     resolved
 }

@@ -1,39 +1,42 @@
-//! Cuts of the target after the load of a run.
+//! Durability test that follows the load of a run.
 
 use serde::{Deserialize, Serialize};
 
 use super::words::{CutKind, SyncMethod};
 
-/// Durability test after the load of a run: it writes, cuts the target off, and checks each
-/// acknowledged write. `Default` has the same defaults as the plan and the command line.
+/// Durability test that follows the load of a run. It writes, interrupts the target (a cut), and
+/// then checks each acknowledged write. `Default` returns the defaults of the plan and the command
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurabilityPhase {
-    /// Command that cuts the target off: program and arguments. If it is empty, the operator cuts
-    /// the target off.
+    /// Program and arguments of the command that interrupts the target. If the list is empty, the
+    /// operator interrupts the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cut: Vec<String>,
-    /// Command that makes the target available again; empty for none.
+    /// Program and arguments of the command that makes the target available again. The list is
+    /// empty if there is no such command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restore: Vec<String>,
-    /// True if the target may acknowledge writes after the cut has begun, but drops them.
+    /// True if the target may still acknowledge writes after the start of the cut, but drops them.
     pub cut_drops_writes: bool,
     /// Part of the system that the cut interrupts.
     pub kind: CutKind,
     /// Number of cuts to make.
     pub cuts: u64,
-    /// How each write is made durable before it is acknowledged.
+    /// Method that makes each write durable before it counts as acknowledged.
     pub sync: SyncMethod,
     /// True if writes bypass the page cache.
     pub direct: bool,
-    /// Bytes under test.
+    /// Total size of the blocks that the test writes, in bytes.
     pub size_bytes: u64,
     /// Writing threads.
     pub threads: u32,
-    /// Mean duration of the load before a cut.
+    /// Mean time for which the threads write before each cut.
     pub load_ns: u64,
-    /// Time limit for each command, and for the target to become available again.
+    /// Time limit for each command. Within the same time, the target must become available again.
     pub timeout_ns: u64,
-    /// Directory of the witness, as `DIR` or `HOST:DIR`; `None` for Plimsoll's state directory.
+    /// Directory for the list of acknowledged writes (the witness), as `DIR` or `HOST:DIR`. `None`
+    /// means Plimsoll's state directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<String>,
 }

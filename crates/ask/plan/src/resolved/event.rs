@@ -1,4 +1,4 @@
-//! Events, and limits of the windows around them.
+//! Events, and limits for the windows before, during and after them.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,18 +8,19 @@ use super::words::words;
 /// Event that affects the storage system during the measured phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Name, unique in the plan.
+    /// Name of the event, which is unique in the plan.
     pub name: String,
-    /// Time in the measured phase; `None` if the event follows another event.
+    /// Time of the event, from the start of the measured phase. `None` if the event follows another
+    /// event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_ns: Option<u64>,
-    /// Earlier event that this event follows.
+    /// Name of the earlier event that this event follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Delay after the end of the earlier event.
+    /// Time between the end of the earlier event's command and this event.
     #[serde(default)]
     pub delay_ns: u64,
-    /// Command: program and arguments; empty for none.
+    /// Program and arguments of the event's command. The list is empty if the event has no command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
     /// Agent of the fleet that runs the commands; `None` for the host of `plimsoll run`.
@@ -28,7 +29,7 @@ pub struct Event {
     /// Agents of the fleet that the event stops permanently.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect_lost: Vec<String>,
-    /// Time limit for a command, which is then killed.
+    /// Time after which a running command is killed.
     pub timeout_ns: u64,
     /// Instruction for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,20 +40,22 @@ pub struct Event {
     /// Component of a model that is slowed down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<Throttle>,
-    /// Command that reverses the event; empty for none.
+    /// Program and arguments of the command that reverses the event. The list is empty if there is
+    /// no such command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undo: Vec<String>,
-    /// Time of the undo in the measured phase; `None` for the end of the phase.
+    /// Time at which the event is reversed, from the start of the measured phase. `None` means the
+    /// end of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo_at_ns: Option<u64>,
 }
 
-/// Component of a model, and its reduced speed.
+/// Component of a model that an event slows down, and its reduced speed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Throttle {
     /// The component.
     pub component: String,
-    /// Share of the normal speed, between 0 and 1.
+    /// Reduced speed, as a share of the normal speed, between 0 and 1.
     pub speed: f64,
 }
 
@@ -63,7 +66,7 @@ impl Event {
         !self.run.is_empty() || !self.undo.is_empty()
     }
 
-    /// Returns true if the event refers to a host of a fleet.
+    /// Returns true if the event names a host of a fleet.
     #[must_use]
     pub fn needs_fleet(&self) -> bool {
         self.host.is_some() || !self.expect_lost.is_empty()
@@ -71,51 +74,51 @@ impl Event {
 }
 
 words! {
-    /// Part of the measured phase, relative to the events.
+    /// Part of the measured phase before, during or after the events.
     Window {
-        /// Before the first event.
+        /// The time before the first event.
         Before = "before",
-        /// From the first event until the recovery, but at least until the last undo.
+        /// The time from the first event until the recovery, but at least until the last undo.
         During = "during",
-        /// From the end of [`Self::During`] until the end of the phase.
+        /// The time from the end of [`Self::During`] until the end of the phase.
         After = "after",
     }
 }
 
-/// Limit as a value with a unit, or as a share of the value measured before the event.
+/// Limit that is a value with a unit, or a share of the value measured before the event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// Value with its unit, per second.
+    /// The limit itself, per second.
     PerS(f64),
-    /// Factor of the value measured before the event.
+    /// The limit is this factor times the value measured before the event.
     OfBefore(f64),
 }
 
-/// Latency limit as a share of the latency measured before the event.
+/// Latency limit that is a share of the latency measured before the event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RelativeLimit {
-    /// Operations that the limit applies to.
+    /// Class of operations to which the limit applies.
     pub class: LatencyClass,
-    /// Statistic that the limit applies to.
+    /// Statistic of their latencies, such as the mean.
     pub statistic: LatencyStatistic,
-    /// Factor of the value measured before the event.
+    /// The limit is this factor times the latency measured before the event.
     pub of_before: f64,
 }
 
 /// Limits of a window, or of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Minimum I/Os per second.
+    /// Minimum number of I/Os per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<Bound>,
     /// Minimum bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bound>,
-    /// Longest time without a completion.
+    /// Maximum time without a completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage_max_ns: Option<u64>,
-    /// Maximum time until the load performs again as it did before the event.
+    /// Maximum time from the last event or undo until rate and p99 have recovered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_max_ns: Option<u64>,
     /// Maximum number of failed I/Os.
@@ -124,27 +127,27 @@ pub struct Limits {
     /// Latency limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<LatencyLimit>,
-    /// Latency limits as shares of the latencies measured before the event.
+    /// Latency limits that are shares of the latencies measured before the event.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relative: Vec<RelativeLimit>,
 }
 
-/// Limits of one window.
+/// A window and its limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WindowLimits {
     /// The window.
     pub window: Window,
-    /// Limits on the operations of that window.
+    /// Limits for the operations in the window.
     #[serde(flatten)]
     pub limits: Limits,
 }
 
-/// Limits of one stream of a matrix, while that stream runs.
+/// A stream of a matrix and its limits, which apply while the stream runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamLimits {
     /// Index of the stream.
     pub stream: u32,
-    /// Limits on the operations of that stream.
+    /// Limits for the operations of the stream.
     #[serde(flatten)]
     pub limits: Limits,
 }

@@ -6,39 +6,39 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{Carries, OnLostHost};
 
-/// Selection of agents, and fields that have other values on some of them.
+/// Selects the agents that run a plan, and lists fields whose values differ on some agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Number of agents; `None` for all agents.
+    /// Number of agents, or `None` for all agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
-    /// Names of the agents; empty if any agent may be used.
+    /// Names of the agents. The list is empty if any agent may be used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// Labels, all of which an agent must have.
+    /// Labels. An agent is used only if it has all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
     /// Part of the plan that each host runs.
     #[serde(default = "whole", skip_serializing_if = "is_whole")]
     pub carries: Carries,
-    /// Reaction to a silent host.
+    /// Reaction if the coordinator receives nothing from a host.
     #[serde(default = "continues", skip_serializing_if = "is_continue")]
     pub on_lost_host: OnLostHost,
-    /// Fields that have other values on some hosts.
+    /// Fields whose values differ on some hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostChange>,
 }
 
-/// Fields that have other values on one host, or on all hosts with a label.
+/// Fields whose values differ on one host, or on all hosts that have a label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostChange {
     /// Name of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Label that selects the agents.
+    /// Label of the agents for which the new values apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Names of the fields, and their values as TOML.
+    /// Full names of the fields, and their new values as TOML.
     pub set: BTreeMap<String, String>,
 }
 
@@ -67,7 +67,7 @@ fn is_whole(carries: &Carries) -> bool {
 }
 
 impl Placement {
-    /// Returns the NFS exports that are set for single hosts or labels.
+    /// Returns the NFS exports that `[[fleet.host]]` sets for single hosts or labels.
     #[must_use]
     pub fn exports(&self) -> Vec<String> {
         let given = self.hosts.iter().filter_map(|host| host.set.get("target.nfs"));

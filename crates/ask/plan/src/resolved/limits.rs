@@ -1,15 +1,16 @@
-//! Latency limits. Each has a class, a statistic and an origin.
+//! Latency limits. Each limit has a class of operations, a statistic and an origin.
 //!
-//! The strict and lenient sets are the thresholds in the configuration file of Jetstress 2013.
-//! Average and maximum database read latency are 20 and 100 ms; average and maximum log write
-//! latency are 10 and 100 ms. In its stress runs (longer than 6 hours) the maxima are 200 ms.
+//! The strict and lenient sets are the thresholds in the configuration file of Jetstress 2013. In
+//! the strict set, database reads may take 20 ms on average and 100 ms at most; log writes may take
+//! 10 ms on average and 100 ms at most. In the lenient set, for stress runs longer than 6 hours,
+//! both maxima are 200 ms.
 
 use serde::{Deserialize, Serialize};
 
 use super::words::words;
 
 words! {
-    /// Operations that a limit applies to.
+    /// Class of operations to which a latency limit applies.
     LatencyClass {
         /// Database reads of the mail store.
         DbRead = "db_read",
@@ -23,7 +24,8 @@ words! {
         Write = "write",
         /// Flushes of a matrix (`fsync`, `fdatasync`).
         Sync = "sync",
-        /// Reads of a matrix from an object store, each measured until its first byte.
+        /// Reads of a matrix from an object store. Each read is measured until the first byte
+        /// arrives.
         FirstByte = "first_byte",
         /// Metadata operations of a matrix.
         Metadata = "metadata",
@@ -33,11 +35,12 @@ words! {
 }
 
 words! {
-    /// Statistic that a limit applies to.
+    /// Statistic of the latencies to which a limit applies.
     LatencyStatistic {
         /// Mean over the measured phase.
         Avg = "avg",
-        /// Largest interval mean; see [`super::Requirement::latency_max_of_ns`].
+        /// Largest of the mean latencies of all intervals; see
+        /// [`super::Requirement::latency_max_of_ns`].
         Max = "max",
         /// Median.
         P50 = "p50",
@@ -55,7 +58,7 @@ words! {
 }
 
 impl LatencyStatistic {
-    /// Returns the quantile, such as 0.999; `None` for average and maximum.
+    /// Returns the quantile, such as 0.999. Returns `None` for the average and the maximum.
     #[must_use]
     pub fn quantile(self) -> Option<f64> {
         match self {
@@ -71,13 +74,15 @@ impl LatencyStatistic {
 }
 
 words! {
-    /// Set of mail store limits.
+    /// Set of default limits for a mail store.
     LimitSet {
-        /// 20/100/10/100 ms, for runs up to 6 hours.
+        /// Limits for runs up to 6 hours: 20 and 100 ms (average and maximum of database reads), 10
+        /// and 100 ms (log writes).
         Strict = "strict",
-        /// 20/200/10/200 ms, for longer runs.
+        /// Limits for longer runs: 20 and 200 ms (average and maximum of database reads), 10 and
+        /// 200 ms (log writes).
         Lenient = "lenient",
-        /// No set: only the limits stated in the plan apply.
+        /// There are no default limits; only the limits in the plan apply.
         Plan = "plan",
     }
 }
@@ -85,11 +90,11 @@ words! {
 words! {
     /// Origin of a limit.
     LimitOrigin {
-        /// The strict set.
+        /// The limit belongs to the strict default set.
         Strict = "strict",
-        /// The lenient set.
+        /// The limit belongs to the lenient default set.
         Lenient = "lenient",
-        /// Stated in the plan.
+        /// The plan states the limit.
         Plan = "plan",
     }
 }
@@ -99,18 +104,18 @@ words! {
 pub struct LatencyLimit {
     /// Name of the plan field and of the check in `verdict.json`, such as `db_read_latency_avg`.
     pub name: String,
-    /// Operations that the limit applies to.
+    /// Class of operations to which the limit applies.
     pub class: LatencyClass,
-    /// Statistic that the limit applies to.
+    /// Statistic of the latencies to which the limit applies.
     pub statistic: LatencyStatistic,
-    /// Maximum in nanoseconds.
+    /// Maximum value in nanoseconds.
     pub limit_ns: u64,
     /// Origin.
     pub origin: LimitOrigin,
 }
 
 impl LatencyLimit {
-    /// Creates a limit named after its class and statistic.
+    /// Creates a limit. Its name consists of its class and statistic.
     #[must_use]
     pub fn new(
         class: LatencyClass,

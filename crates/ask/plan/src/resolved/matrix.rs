@@ -5,28 +5,29 @@ use serde::{Deserialize, Serialize};
 use super::trace::TraceSource;
 use super::words::{DirectIo, Layout, SyncKind};
 
-/// Concurrent streams, and the points of a sweep.
+/// Workload of concurrent streams, or of a single stream that a sweep varies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    /// Axes of the sweep, which vary the first stream. If there are several streams, each axis has
-    /// one value.
+    /// Axes of the sweep. The sweep varies the first stream. With several streams, each axis has
+    /// only one value.
     pub axes: MatrixAxes,
-    /// The streams. The first has the first value of each axis.
+    /// Concurrent streams. The first stream has the first value of each axis.
     pub streams: Vec<Stream>,
-    /// Imported job that the streams come from; `None` if they come from the plan.
+    /// Imported job that was converted to the streams. `None` if the plan describes the streams
+    /// itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedJob>,
 }
 
-/// Values of a sweep. Points are ordered by pattern first, then by depth, by size, and by
+/// Values that a sweep combines. The points are ordered by pattern, then by queue depth, size, and
 /// percentage of reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatrixAxes {
     /// Patterns.
     pub patterns: Vec<Pattern>,
-    /// Queue depths per client.
+    /// Queue depths of each client.
     pub queue_depths: Vec<u32>,
-    /// Transfer sizes. Empty if the stream uses a mix of sizes.
+    /// Transfer sizes. The list is empty if the stream uses a mix of sizes.
     pub sizes_bytes: Vec<u64>,
     /// Percentages of reads.
     pub read_percents: Vec<f64>,
@@ -37,62 +38,64 @@ pub struct MatrixAxes {
 pub struct ImportedJob {
     /// Path of the job file, as written in the plan.
     pub job: String,
-    /// Options that could not be imported, each with its meaning.
+    /// Options of the job that could not be imported. Each entry states an option and its meaning.
     pub notes: Vec<String>,
 }
 
 /// Identical clients with the same mix of operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
-    /// Name, unique in the plan.
+    /// Name of the stream, which is unique in the plan.
     pub name: String,
-    /// Total number of clients. Client `i` uses share number `i mod shares`.
+    /// Total number of clients. Client `i` uses the share with the number `i mod shares`.
     pub clients: u32,
-    /// Number of operations that each client has in flight (closed loop).
+    /// Number of operations that each client keeps in flight (closed loop).
     pub queue_depth: u32,
-    /// True if a client waits until its whole batch of `queue_depth` operations has completed
-    /// before it starts the next batch.
+    /// True if a client starts `queue_depth` operations together, and starts the next batch only
+    /// when all of them have completed.
     pub batch: bool,
     /// Percentage of reads among reads and writes.
     pub read_percent: f64,
     /// Percentage of metadata operations among all operations.
     pub metadata_percent: f64,
-    /// Alignment of offsets; 0 to align them to the transfer size.
+    /// Each offset is a multiple of this size. With 0, it is a multiple of the transfer size.
     pub align_bytes: u64,
-    /// Pause of a client between operations (closed loop).
+    /// Time that a client waits between two operations (closed loop).
     pub think_time_ns: u64,
-    /// Direct or buffered I/O.
+    /// Whether the stream uses direct or buffered I/O.
     pub direct: DirectIo,
     /// Content of the files before the first operation.
     pub layout: Layout,
-    /// True to check the stamps in all blocks that are read during the measurement.
+    /// True if Plimsoll checks the stamps in all blocks that it reads during the measurement.
     pub verify_reads: bool,
     /// Transfer sizes and their percentages, which add up to 100.
     pub sizes: Vec<SizeShare>,
-    /// Sizes of writes if they differ from the sizes of reads; empty otherwise.
+    /// Transfer sizes of the writes, if they differ from those of the reads. Otherwise the list is
+    /// empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_sizes: Vec<SizeShare>,
     /// Access pattern.
     pub pattern: Pattern,
-    /// Start times of operations.
+    /// Process that determines the start times of operations.
     pub arrival: Arrival,
-    /// Durability of writes.
+    /// Method that makes writes durable.
     pub sync: SyncPolicy,
     /// Content of blocks.
     pub content: Content,
-    /// The files, or the part of a device.
+    /// Files of the stream, or the part of the device that it uses.
     pub files: FileSet,
     /// Percentages of the metadata operations.
     pub metadata_mix: MetadataMix,
     /// Trace to replay, which determines offsets and order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSource>,
-    /// Event at which the stream starts; `None` if it starts with the load.
+    /// Name of the event at which the stream starts. `None` if it starts at the beginning of the
+    /// load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_event: Option<String>,
 }
 
-/// Transfer size and the percentage of operations with that size.
+/// A transfer size, and the percentage of operations that have this size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeShare {
     /// Transfer size in bytes.
@@ -107,54 +110,57 @@ pub struct SizeShare {
 pub enum Pattern {
     /// Uniform.
     Random,
-    /// Each block exactly once per pass, in random order. The clients share the pass: client `i` of
-    /// `n` accesses every `n`-th block of it, starting with the `i`-th block.
+    /// Random order in which each pass accesses each block exactly once. The clients divide the
+    /// pass: client `i` of `n` accesses every `n`-th block of the pass, starting with the `i`-th
+    /// block.
     Permutation,
-    /// Ascending; each client has its own cursor.
+    /// Ascending offsets. Each client has its own position.
     Sequential,
-    /// Ascending; all clients share one cursor.
+    /// Ascending offsets. All clients share one position.
     SequentialShared,
-    /// At offsets with a fixed distance.
+    /// Offsets with a fixed distance between consecutive operations.
     Strided {
         /// Distance between the starting offsets of consecutive operations.
         stride_bytes: u64,
     },
-    /// Zipf distribution of the ranks of blocks. Blocks of similar rank are scattered over the
-    /// working set.
+    /// Random offsets with a Zipf distribution. Popular blocks are scattered over the working set.
     Zipf {
-        /// Exponent; 0 is uniform.
+        /// Exponent of the distribution. With 0, the distribution is uniform.
         exponent: f64,
     },
-    /// A hot part receives most operations. Within each part, the distribution is uniform.
+    /// Random offsets, most of which are in the hot part. Within the hot and the cold part, the
+    /// distribution is uniform.
     HotCold {
-        /// Hot part of the working set, as a share.
+        /// Share of the working set that is hot.
         hot_space: f64,
         /// Share of the operations that access the hot part.
         hot_access: f64,
     },
-    /// Normal distribution around the middle of the working set.
+    /// Random offsets with a normal distribution around the middle of the working set.
     Normal {
-        /// Standard deviation as a share of the working set.
+        /// Standard deviation of the offsets, as a share of the working set.
         deviation: f64,
     },
-    /// Ascending, with gaps of random length; each client has its own cursor.
+    /// Ascending offsets with gaps of random length. Each client has its own position.
     Skipping {
         /// Share of the working set that one pass accesses.
         density: f64,
     },
-    /// Offsets of a trace.
+    /// Offsets that a trace contains.
     Trace,
 }
 
 impl Stream {
-    /// Number of operations that the clients of the stream have in flight (closed loop).
+    /// Returns the number of operations that all clients of the stream keep in flight (closed
+    /// loop).
     pub fn outstanding(&self) -> u64 {
         u64::from(self.clients) * u64::from(self.queue_depth)
     }
 }
 
 impl Pattern {
-    /// Words for patterns in a plan. A trace has no word, because it has its own section.
+    /// Words for patterns in a plan. There is no word for a trace, because traces have their own
+    /// section.
     pub const WORDS: &'static [&'static str] = &[
         "random",
         "permutation",
@@ -184,14 +190,14 @@ impl Pattern {
         }
     }
 
-    /// Returns true if each offset depends on the previous one.
+    /// Returns true if each offset depends on the previous offset.
     #[must_use]
     pub const fn is_sequential(&self) -> bool {
         matches!(self, Self::Sequential | Self::SequentialShared)
     }
 }
 
-/// Start times of operations. A rate is the rate of the whole stream.
+/// Process that determines the start times of operations. The rates apply to the whole stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Arrival {
@@ -203,21 +209,21 @@ pub enum Arrival {
     },
     /// Open loop: operations start at equal intervals.
     Constant {
-        /// Operations per second.
+        /// Number of operations that start per second.
         rate_per_s: f64,
-        /// Time in which the rate rises from 0.
+        /// Time over which the rate rises from 0.
         ramp_ns: u64,
     },
     /// Open loop: the intervals between operations are exponentially distributed.
     Poisson {
-        /// Mean operations per second.
+        /// Mean number of operations that start per second.
         rate_per_s: f64,
-        /// Time in which the rate rises from 0.
+        /// Time over which the rate rises from 0.
         ramp_ns: u64,
     },
-    /// Open loop: Poisson arrivals during a burst, no arrivals during a pause.
+    /// Open loop: bursts with random (Poisson) start times alternate with pauses.
     Bursts {
-        /// Operations per second during a burst.
+        /// Number of operations that start per second during a burst.
         rate_per_s: f64,
         /// Length of a burst.
         on_ns: u64,
@@ -226,7 +232,7 @@ pub enum Arrival {
     },
     /// Open loop: operations start at recorded times.
     Recorded {
-        /// File with one start time per line, in nanoseconds since the start of the load.
+        /// Path of a file with one start time per line, in nanoseconds since the start of the load.
         file: String,
     },
 }
@@ -239,45 +245,46 @@ impl Arrival {
     }
 }
 
-/// Durability of writes.
+/// How, and how often, writes are made durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncPolicy {
-    /// Call that makes writes durable.
+    /// Method that makes writes durable.
     pub kind: SyncKind,
-    /// Number of writes of a client between two syncs (`fsync` and `fdatasync`).
+    /// Number of writes after which a client syncs (`fsync` and `fdatasync`).
     pub every_writes: u32,
 }
 
 /// Content of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Content {
-    /// Compression ratio, N to 1. 1 is incompressible.
+    /// Compression ratio, N to 1. Content with ratio 1 is incompressible.
     pub compressibility: f64,
-    /// Share of duplicate 4 KiB blocks.
+    /// Share of the 4 KiB blocks that are duplicates.
     pub duplicate_share: f64,
-    /// True if each block contains a stamp that reveals damage.
+    /// True if each block contains a stamp, by which Plimsoll detects damaged data.
     pub stamps: bool,
 }
 
 /// Files of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSet {
-    /// Number of directories or exports that the files are distributed over.
+    /// Number of shares (directories or NFS exports) over which the files are distributed.
     pub shares: u32,
-    /// Files per directory or export.
+    /// Number of files in each share.
     pub files_per_share: u32,
-    /// File size; `None` if the stream uses a whole device.
+    /// Size of each file, or `None` if the stream uses a whole device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_size_bytes: Option<u64>,
-    /// Start of the working set in each file or the device.
+    /// Offset at which the working set starts in each file or on the device.
     pub offset_bytes: u64,
-    /// Size of the working set over all files; `None` for all data of the files.
+    /// Total size of the working set in all files, or `None` if the working set is all data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
-    /// Levels of subdirectories per share; 0 if a share's files are in one directory.
+    /// Number of subdirectory levels in each share. With 0, all files of a share are in one
+    /// directory.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tree_levels: u32,
-    /// Number of subdirectories in each directory; 0 without a tree.
+    /// Number of subdirectories in each directory, or 0 if there are no subdirectories.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tree_fan_out: u32,
 }
@@ -287,7 +294,8 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl FileSet {
-    /// Returns the number of directories in the last level of each share's tree; 1 without a tree.
+    /// Returns the number of directories that contain files in each share. Without subdirectories,
+    /// this is 1.
     #[must_use]
     pub fn leaves(&self) -> u32 {
         self.tree_fan_out.max(1).saturating_pow(self.tree_levels)
@@ -299,15 +307,15 @@ impl FileSet {
         u64::from(self.shares) * u64::from(self.files_per_share)
     }
 
-    /// Returns the total size of all files; `None` if the stream uses a whole device.
+    /// Returns the total size of all files, or `None` if the stream uses a whole device.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
         self.file_size_bytes.map(|size| size.saturating_mul(self.files()))
     }
 }
 
-/// Percentages of the metadata operations. They add up to 100, or to 0 if there are no such
-/// operations.
+/// Percentages of the kinds of metadata operations. They add up to 100, or to 0 if there are no
+/// metadata operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetadataMix {
     /// Reads of attributes.
@@ -329,19 +337,20 @@ pub struct MetadataMix {
 }
 
 impl Matrix {
-    /// Returns the number of operations that all clients have in flight (closed loops).
+    /// Returns the total number of operations that the clients of all streams keep in flight
+    /// (closed loops).
     pub fn outstanding(&self) -> u64 {
         self.streams.iter().map(Stream::outstanding).sum()
     }
 
-    /// Returns true if any point reads data.
+    /// Returns true if any point of the sweep reads data.
     #[must_use]
     pub fn reads(&self) -> bool {
         let swept = self.axes.read_percents.iter();
         swept.chain(self.streams.iter().skip(1).map(|s| &s.read_percent)).any(|p| *p > 0.0)
     }
 
-    /// Returns true if any point writes data.
+    /// Returns true if any point of the sweep writes data.
     #[must_use]
     pub fn writes(&self) -> bool {
         let swept = self.axes.read_percents.iter();

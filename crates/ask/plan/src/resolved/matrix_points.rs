@@ -3,7 +3,7 @@
 use super::matrix::{Matrix, SizeShare};
 use super::{Claim, ResolvedPlan, Workload};
 
-/// Point of a sweep.
+/// One measured combination of values in a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixPoint {
     /// Index of the point in the sweep, from 0.
@@ -23,8 +23,8 @@ impl Matrix {
         axes.patterns.len() * axes.queue_depths.len() * sizes * axes.read_percents.len()
     }
 
-    /// Returns the matrix of each point. Each axis has one value, and the first stream uses these
-    /// values.
+    /// Returns a matrix for each point. Each axis of this matrix has one value, which the first
+    /// stream uses.
     fn points(&self) -> Vec<(String, Matrix)> {
         let axes = &self.axes;
         let sizes: Vec<Option<u64>> = match axes.sizes_bytes.as_slice() {
@@ -62,8 +62,8 @@ impl Matrix {
 }
 
 impl ResolvedPlan {
-    /// Returns the points of a sweep in order, each with a plan for this point; empty for a mail
-    /// store.
+    /// Returns the points of a sweep in order, each with a plan that runs only this point. The
+    /// result is empty for a mail store.
     #[must_use]
     pub fn points(&self) -> Vec<MatrixPoint> {
         let Workload::Matrix(matrix) = &self.workload else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Phases and repetition.
+//! Settings of the phases, and the number of runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,28 +9,28 @@ use super::words::{CacheState, Condition};
 pub struct Phases {
     /// State of the caches at the start of the measured phase.
     pub cache: CacheState,
-    /// Preconditioning writes that bring flash to a steady state.
+    /// Writes before the measurement that bring flash to a steady state.
     pub condition: Condition,
-    /// Maximum duration of conditioning.
+    /// Maximum duration of the writes that `condition` requires.
     pub condition_max_ns: u64,
-    /// Length of the warm-up; for a mail store, its maximum length. The warm-up of a mail store
-    /// ends when the cache is full and the log has grown by one checkpoint depth.
+    /// Length of the warm-up. For a mail store, this is a maximum: its warm-up ends when the cache
+    /// is full and the log has grown by one checkpoint depth.
     pub warm_up_ns: u64,
-    /// Length of the measured phase; with `until_steady`, its maximum length.
+    /// Length of the measured phase. With `until_steady`, this is its maximum length.
     pub measure_ns: u64,
-    /// True if the measured phase ends at steady state.
+    /// True if the measured phase ends when the rate is steady.
     pub until_steady: bool,
-    /// Length of the rounds that the steady-state rule compares.
+    /// Length of a round. The steady-state rule compares the rates of successive rounds.
     pub round_ns: u64,
-    /// True to read and check all data at the end.
+    /// True if Plimsoll reads and checks all data at the end.
     pub verify: bool,
 }
 
-/// Repetition of runs.
+/// Number of runs, and whether they reuse data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repeat {
     /// Number of runs per target.
     pub runs: u32,
-    /// True if each run creates its own data.
+    /// True if each run creates new data. False if all runs use the same data.
     pub fresh: bool,
 }

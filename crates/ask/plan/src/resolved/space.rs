@@ -7,7 +7,7 @@ use super::{ResolvedPlan, Target, TargetKind, Workload};
 pub struct DirectoryNeed {
     /// Directory, device or export, as named in the plan.
     pub directory: String,
-    /// Bytes, including growth reserve and logs.
+    /// Required space in bytes, including growth reserve and logs.
     pub bytes: u64,
 }
 
@@ -15,8 +15,8 @@ impl ResolvedPlan {
     /// Returns the space that the plan requires in each directory of one target, in the order of
     /// the plan.
     ///
-    /// A directory that is listed twice appears once, with the sum. A device that is used
-    /// completely, a model and `null` require no space.
+    /// If the plan lists a directory twice, the result contains it once, with the sum. A model,
+    /// `null`, and a device that is used completely require no space.
     #[must_use]
     pub fn required_bytes(&self, target: &Target) -> Vec<DirectoryNeed> {
         let mut needs = SpaceNeeds::default();
@@ -44,7 +44,8 @@ impl ResolvedPlan {
     }
 }
 
-/// Returns the directory for an index: directories are assigned in turn.
+/// Returns the directory of the database or client with this index. Directories are assigned in
+/// turn.
 fn deal(places: &[String], index: usize) -> Option<&String> {
     places.get(index % places.len().max(1))
 }

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 /// System under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// Name in a comparison; `target` if the only target has no name.
+    /// Name of the target in a comparison. It is `target` if the plan has one target without a
+    /// name.
     pub name: String,
-    /// Outage timeout in nanoseconds if the plan sets it. [`Target::outage_max_ns`] returns the
-    /// timeout that applies.
+    /// Outage timeout in nanoseconds, if the plan sets it. [`Target::outage_max_ns`] returns the
+    /// timeout that applies to a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage_max_ns: Option<u64>,
     /// Kind of the target.
@@ -18,57 +19,59 @@ pub struct Target {
     pub kind: TargetKind,
 }
 
-/// Bounds of the default outage timeout, in ns. The default equals the measuring time if that is
-/// within these bounds. A controller failover may take several minutes, which only a long
-/// measurement can show.
+/// Bounds of the default outage timeout, in ns. Between these bounds, the default equals the
+/// measuring time. A controller failover may take several minutes, so a long measurement must wait
+/// longer than a short one.
 const OUTAGE_NS: (u64, u64) = (30_000_000_000, 600_000_000_000);
 
 /// Kind of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TargetKind {
-    /// Directories of a mail store, which are assigned to databases and logs in turn.
+    /// Directories of a mail store. The databases and logs are distributed over them in turn.
     Directories {
         /// Directories for databases.
         databases: Vec<String>,
         /// Directories for logs.
         logs: Vec<String>,
     },
-    /// Directory for files.
+    /// Directory in which Plimsoll creates its files.
     Path {
         /// The directory.
         path: String,
     },
     /// Block device.
     Device {
-        /// Full path, such as `/dev/nvme0n1`.
+        /// Absolute path of the device, such as `/dev/nvme0n1`.
         device: String,
     },
-    /// NFS exports, accessed without a mount.
+    /// NFS exports. Plimsoll accesses them without a mount.
     Nfs {
-        /// URLs `nfs://host[:port]/export`. Each export is one share.
+        /// URLs of the exports, as `nfs://host[:port]/export`. Each export is one share.
         exports: Vec<String>,
-        /// Connections per client.
+        /// Number of TCP connections of each client.
         connections: u32,
-        /// User id that each call contains.
+        /// User id that Plimsoll sends in each call.
         uid: u32,
-        /// Group id that each call contains.
+        /// Group id that Plimsoll sends in each call.
         gid: u32,
     },
-    /// Bucket of an S3-compatible object store. Credentials are read from the environment.
+    /// Bucket of an S3-compatible object store. Plimsoll reads the credentials from the
+    /// environment.
     S3 {
         /// URL `s3://bucket/prefix`.
         url: String,
         /// URL of the store, such as `http://127.0.0.1:9000`.
         endpoint: String,
-        /// Region that requests are signed for.
+        /// Region in the signature of each request.
         region: String,
     },
-    /// Model of a storage system in virtual time.
+    /// Model of a storage system, which runs in virtual time.
     Model {
         /// Name of a shipped model, or path of a model file.
         model: String,
-        /// Parameters that override those in the model file: dotted names and TOML values.
+        /// Parameters whose values override those in the model file, as dotted names and TOML
+        /// values.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         set: BTreeMap<String, String>,
     },
@@ -77,8 +80,8 @@ pub enum TargetKind {
 }
 
 impl Target {
-    /// Returns the outage timeout of a plan that measures for `measure_ns`. This is the timeout in
-    /// the plan, or otherwise the measuring time, but at least 30 s and at most 10 min.
+    /// Returns the outage timeout for a measured phase of `measure_ns`. If the plan sets no
+    /// timeout, it is the measuring time, but at least 30 s and at most 10 min.
     #[must_use]
     pub fn outage_max_ns(&self, measure_ns: u64) -> u64 {
         self.outage_max_ns.unwrap_or_else(|| measure_ns.clamp(OUTAGE_NS.0, OUTAGE_NS.1))
@@ -98,8 +101,8 @@ impl Target {
         }
     }
 
-    /// Returns the locations as text for users: directories, device, exports or address; `model
-    /// single-hdd` for a model; empty for null.
+    /// Returns the locations as text for users. These are directories, a device, exports or an
+    /// address, or `model single-hdd` for a model. The text is empty for null.
     #[must_use]
     pub fn places(&self) -> Vec<String> {
         match &self.kind {
@@ -117,8 +120,8 @@ impl Target {
         }
     }
 
-    /// Returns the directories for the databases of a mail store, which are assigned in turn; may
-    /// be empty.
+    /// Returns the directories for the databases of a mail store, which may be none. The databases
+    /// are distributed over them in turn.
     #[must_use]
     pub fn database_directories(&self) -> &[String] {
         match &self.kind {
@@ -128,8 +131,8 @@ impl Target {
         }
     }
 
-    /// Returns the directories for the logs of a mail store, which are assigned in turn; may be
-    /// empty.
+    /// Returns the directories for the logs of a mail store, which may be none. The logs are
+    /// distributed over them in turn.
     #[must_use]
     pub fn log_directories(&self) -> &[String] {
         match &self.kind {
@@ -139,8 +142,8 @@ impl Target {
         }
     }
 
-    /// Returns the number of independent shares (directories or exports) that the files are
-    /// distributed over; at least 1.
+    /// Returns the number of shares (directories or exports) over which the files are distributed.
+    /// It is at least 1.
     #[must_use]
     pub fn share_count(&self) -> u32 {
         let count = match &self.kind {

@@ -1,42 +1,45 @@
-//! Resolved plan as text: stable TOML, its hash, and the reader.
+//! Converts a resolved plan to TOML and back. The TOML is always the same for the same plan, so
+//! that it can be hashed.
 
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::{RESOLVED_VERSION, ResolvedPlan};
 
-/// Error when a resolved plan is written or read.
+/// Error in writing or reading a resolved plan.
 #[derive(Debug, Error)]
 pub enum ResolvedError {
     /// The text is not a resolved plan.
-    #[error("resolved plan is unreadable: {0}; the bundle is damaged or was edited")]
+    #[error("the resolved plan is unreadable: {0}; the bundle is damaged or was edited")]
     Unreadable(String),
-    /// A newer build wrote the plan.
+    /// The plan was written by a newer build.
     #[error(
-        "resolved plan has version {found}, this build knows up to {RESOLVED_VERSION}; use the newer build"
+        "the resolved plan has version {found}, but this build supports versions up to \
+         {RESOLVED_VERSION}; use a newer build"
     )]
     TooNew {
-        /// Version in the text.
+        /// Version that the text states.
         found: u32,
     },
     /// A value does not fit into TOML, for example an integer above 2^63 - 1.
-    #[error("resolved plan cannot be written as TOML: {0}; a field is out of range")]
+    #[error("the resolved plan cannot be written as TOML: {0}; a field is out of range")]
     Unwritable(String),
 }
 
 impl ResolvedPlan {
-    /// Returns the plan as TOML. The same plan always gives the same bytes.
+    /// Returns the plan as TOML. The result for the same plan is always the same, byte for byte.
     ///
     /// # Errors
-    /// Code has set a field to a value that does not fit into TOML.
+    /// A field has a value that does not fit into TOML. Only code can set such a value, not a plan
+    /// file.
     pub fn to_toml(&self) -> Result<String, ResolvedError> {
         toml::to_string(self).map_err(|e| ResolvedError::Unwritable(e.to_string()))
     }
 
-    /// Parses a text that [`Self::to_toml`] of this version or of an older one has written.
+    /// Parses a text from [`Self::to_toml`] of this or an older version.
     ///
     /// # Errors
-    /// The text is not a resolved plan, or a newer version wrote it.
+    /// The text is not a resolved plan, or it was written by a newer version.
     pub fn from_toml(text: &str) -> Result<Self, ResolvedError> {
         #[derive(serde::Deserialize)]
         struct Version {

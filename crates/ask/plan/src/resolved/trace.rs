@@ -1,23 +1,23 @@
-//! Trace that a stream replays.
+//! The trace that a stream replays.
 
 use serde::{Deserialize, Serialize};
 
 use super::words::words;
 
 words! {
-    /// Mapping of a trace's offsets to a target that has another size than the traced device.
+    /// Method by which offsets of a trace are mapped to a target, whose size may differ from the
+    /// traced device.
     TraceMap {
-        /// Original offsets if the target is large enough, otherwise as `compact`.
+        /// Uses the original offsets if the target is large enough, and `compact` otherwise.
         Fit = "fit",
-        /// Original offsets; operations beyond the end of the target are skipped.
+        /// Uses the original offsets, and skips operations that exceed the end of the target.
         Keep = "keep",
-        /// Regions of 1 MiB that the trace accesses, placed one after another. Regions that do not
-        /// fit wrap around to the start of the target.
+        /// Places the regions of 1 MiB that the trace accesses one after another. Regions that do
+        /// not fit start again at the beginning of the target.
         Compact = "compact",
-        /// Original offsets modulo the target size.
+        /// Uses the original offsets modulo the target size.
         Wrap = "wrap",
-        /// Regions of 1 MiB, each at the same relative position in the target as in the traced
-        /// device.
+        /// Places each region of 1 MiB at the same relative position as on the traced device.
         Scale = "scale",
     }
 }
@@ -25,20 +25,21 @@ words! {
 /// Trace that the plan replays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceSource {
-    /// Path of the file.
+    /// Path of the trace file.
     pub file: String,
-    /// SHA-256 of the file. A file with another hash is rejected.
+    /// SHA-256 of the trace file. Plimsoll rejects a file with a different hash.
     pub sha256: String,
-    /// Number of reads and writes.
+    /// Number of reads and writes in the trace.
     pub operations: u64,
     /// Time from the first operation of the trace to the last.
     pub span_ns: u64,
-    /// Speed relative to the recording; `None`: as fast as possible.
+    /// Speed relative to the recording, or `None` to replay as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Mapping of the trace's offsets.
+    /// Method by which offsets are mapped to the target.
     pub map: TraceMap,
-    /// Maximum lag of operations after their due times, for the 99th percentile and for the last
-    /// operation. If the lag is larger, the replay has fallen behind.
+    /// Maximum delay between the due time of an operation and its start. It applies to the 99th
+    /// percentile and to the last operation. If either delay is larger, the replay has fallen
+    /// behind.
     pub lag_max_ns: u64,
 }

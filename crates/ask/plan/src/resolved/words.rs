@@ -1,4 +1,4 @@
-//! Fields whose values are words.
+//! Types of fields whose values are words.
 
 /// Defines an enum whose values are words in a plan.
 macro_rules! words {
@@ -41,11 +41,12 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// Pace of the mail store's sessions.
+    /// Pace at which the sessions of a mail store start operations.
     Pace {
-        /// As fast as the sessions can; the target rate is only used to judge the run.
+        /// The sessions run as fast as they can. The target rate is only used to judge the run.
         Free = "free",
-        /// Open loop at the target rate. Latency is measured from the intended start.
+        /// The sessions run an open loop at the target rate. Latency is measured from the intended
+        /// start.
         Target = "target",
     }
 }
@@ -53,18 +54,19 @@ words! {
 words! {
     /// Part of a plan that each host of a fleet runs.
     Carries {
-        /// The whole plan. The load and the requirement of the fleet are those of the plan,
-        /// multiplied by the number of hosts.
+        /// Each host runs the whole plan. The load and the requirement of the fleet are those of
+        /// the plan times the number of hosts.
         Whole = "whole",
-        /// A share of the target's directories or exports, of the load and of the requirement.
+        /// Each host runs a share of the plan. The hosts divide the target's directories or
+        /// exports, the load and the requirement.
         Share = "share",
     }
 }
 
 words! {
-    /// Reaction if a host of a fleet is silent.
+    /// Reaction if the coordinator receives nothing from a host.
     OnLostHost {
-        /// The other hosts continue until one of them has to wait for the silent host.
+        /// The other hosts continue until a host has to wait for the silent host.
         Continue = "continue",
         /// The coordinator stops the other hosts.
         Stop = "stop",
@@ -74,11 +76,11 @@ words! {
 words! {
     /// Mechanism that makes commits durable.
     Durability {
-        /// Log writes that complete only when stable (`RWF_DSYNC`).
+        /// Each log write completes only when its data is stable (`RWF_DSYNC`).
         Dsync = "dsync",
-        /// Plain log writes followed by `fdatasync`. The latency of a log write does not include
-        /// the `fdatasync`. The class `log_durable` includes it, and limits on log writes are
-        /// checked against that class.
+        /// Each log write is followed by an `fdatasync`. The latency of log writes does not include
+        /// this `fdatasync`. The latency class `log_durable` includes it. Limits for log writes
+        /// apply to `log_durable`.
         Fdatasync = "fdatasync",
     }
 }
@@ -86,26 +88,26 @@ words! {
 words! {
     /// State of the caches at the start of the measured phase.
     CacheState {
-        /// The page cache of the run's files is dropped; with sufficient privileges, the page cache
-        /// of the whole system.
+        /// Plimsoll drops the page cache of the run's files, or with sufficient privileges the page
+        /// cache of the whole system.
         Cold = "cold",
-        /// Metadata (inodes, directories, extent maps) is read into the cache, then cached data is
-        /// dropped.
+        /// Plimsoll reads metadata (inodes, directories, extent maps) into the cache, and then
+        /// drops cached data.
         WarmMetadata = "warm-metadata",
-        /// All data is read once and stays in the cache.
+        /// Plimsoll reads all data once, so that the data stays in the cache.
         Warm = "warm",
     }
 }
 
 words! {
-    /// Preconditioning writes that bring flash to a steady state.
+    /// Writes before the measurement that bring flash to a steady state.
     Condition {
         /// No preconditioning.
         None = "none",
-        /// The whole target is written sequentially twice (SNIA SSS PTS 2.0.2, workload
-        /// independent).
+        /// Plimsoll writes the whole target twice, sequentially (SNIA SSS PTS 2.0.2,
+        /// workload-independent preconditioning).
         FillTwice = "fill-twice",
-        /// Blocks are overwritten in random order until the rate is steady.
+        /// Plimsoll overwrites blocks in random order until the rate is steady.
         RandomOverwrite = "random-overwrite:until-steady",
     }
 }
@@ -113,9 +115,9 @@ words! {
 words! {
     /// I/O interface.
     IoChoice {
-        /// io_uring if the kernel permits it, otherwise threads.
+        /// Use io_uring if the kernel permits it, otherwise threads.
         Auto = "auto",
-        /// io_uring; without it, the run fails.
+        /// Use io_uring. If it is not available, the run fails.
         IoUring = "io_uring",
         /// `pread`/`pwrite` threads.
         Threads = "threads",
@@ -123,12 +125,12 @@ words! {
 }
 
 words! {
-    /// Use of direct I/O.
+    /// Whether Plimsoll uses direct I/O.
     DirectIo {
-        /// Direct I/O if the target supports it, otherwise buffered I/O. The bundle records which
-        /// one was used.
+        /// Use direct I/O if the target supports it, otherwise buffered I/O. The bundle records
+        /// which of the two was used.
         Auto = "auto",
-        /// Direct I/O; if the target does not support it, the run fails.
+        /// Use direct I/O. If the target does not support it, the run fails.
         Required = "required",
         /// Buffered.
         Off = "off",
@@ -138,29 +140,30 @@ words! {
 words! {
     /// Content of the files before the first operation.
     Layout {
-        /// Every block is written with content and stamps.
+        /// Plimsoll writes every block with content and stamps.
         Written = "written",
-        /// Every block is written with zeroes.
+        /// Plimsoll writes zeroes to every block.
         Zeros = "zeros",
-        /// Space is allocated but never written (`fallocate`).
+        /// Plimsoll allocates the space, but does not write to it (`fallocate`).
         Allocated = "allocated",
-        /// One hole (`ftruncate`).
+        /// Each file is a single hole (`ftruncate`).
         Sparse = "sparse",
     }
 }
 
 words! {
-    /// Durability of writes.
+    /// Method that makes writes durable.
     SyncKind {
         /// The workload issues no syncs.
         None = "none",
-        /// `fsync` after a number of writes.
+        /// A client calls `fsync` after a number of writes.
         Fsync = "fsync",
-        /// `fdatasync` after a number of writes.
+        /// A client calls `fdatasync` after a number of writes.
         Fdatasync = "fdatasync",
-        /// Each write completes only when stable (`RWF_DSYNC`).
+        /// Each write completes only when its data is stable (`RWF_DSYNC`).
         Dsync = "dsync",
-        /// NFS: `FILE_SYNC` writes, whose data and metadata are stable when the server replies.
+        /// On NFS, each write is a `FILE_SYNC` write: data and metadata are stable when the server
+        /// replies.
         FileSync = "file-sync",
     }
 }
@@ -174,15 +177,18 @@ impl SyncKind {
 }
 
 words! {
-    /// Way in which a durability test makes a write durable before the write is acknowledged.
+    /// Method by which a durability test makes a write durable before the write counts as
+    /// acknowledged.
     SyncMethod {
-        /// `fsync` after the writes of a batch; on NFS a COMMIT.
+        /// The test calls `fsync` after the writes of a batch. On NFS, it sends a COMMIT.
         Fsync = "fsync",
-        /// `fdatasync` after the writes of a batch; on NFS a COMMIT.
+        /// The test calls `fdatasync` after the writes of a batch. On NFS, it sends a COMMIT.
         Fdatasync = "fdatasync",
-        /// A file opened with `O_DSYNC`; stable WRITEs on NFS, and the PUT itself on S3.
+        /// The test opens the file with `O_DSYNC`. On NFS it sends stable WRITEs, and on S3 the PUT
+        /// itself is durable.
         Dsync = "dsync",
-        /// `O_DIRECT` without a flush. This does not guarantee durability.
+        /// The test writes with `O_DIRECT`, but without a flush. This does not guarantee
+        /// durability.
         DirectOnly = "direct-only",
     }
 }
@@ -204,7 +210,7 @@ words! {
 }
 
 words! {
-    /// Declared media of the target, if the host cannot detect them.
+    /// Kind of the target's media, which the plan declares if the host cannot detect it.
     Media {
         /// Rotating disks.
         Hdd = "hdd",
@@ -212,7 +218,7 @@ words! {
         Ssd = "ssd",
         /// Flash with an NVMe interface.
         Nvme = "nvme",
-        /// Flash and disks.
+        /// Both flash and disks.
         Hybrid = "hybrid",
         /// Memory.
         Memory = "memory",
@@ -220,27 +226,27 @@ words! {
 }
 
 words! {
-    /// Claim that a figure should support.
+    /// Claim that a result should support.
     Claim {
-        /// Reads are served by the media.
+        /// The media serve the reads.
         MediaRead = "media-read",
-        /// Reads are served by a cache.
+        /// A cache serves the reads.
         CachedRead = "cached-read",
-        /// Short-term write rate.
+        /// The figure is a short-term write rate.
         BurstWrite = "burst-write",
-        /// Write rate that can be sustained indefinitely.
+        /// The figure is a write rate that the system can sustain indefinitely.
         SustainedWrite = "sustained-write",
-        /// Writes survive a power loss.
+        /// Acknowledged writes survive a power loss.
         DurableWrite = "durable-write",
-        /// High percentiles of latency.
+        /// The figure is a high percentile of latency.
         TailLatency = "tail-latency",
         /// The target intentionally uses this host's memory.
         InMemory = "in-memory",
-        /// A difference between systems.
+        /// The result is a difference between systems.
         Comparative = "comparative",
         /// The run meets the application's requirement.
         Requirement = "requirement",
-        /// The load matches the trace in operations, offsets, order and times.
+        /// The replay has the same operations, offsets, order and times as the trace.
         TraceReplay = "trace-replay",
     }
 }

@@ -130,7 +130,7 @@ fn rejects_numbers_that_do_not_divide_evenly() {
                 )
                 .replace("working_set = \"2GiB\"\n", ""),
             2,
-            "the target (path) cannot be shared",
+            "the target (path) cannot be divided among hosts",
         ),
     ] {
         let said = refused(&text, hosts);
@@ -146,7 +146,7 @@ fn rejects_numbers_that_do_not_divide_evenly() {
         assert!(said.contains("the owner of each share"), "{said}");
     }
     let both = "carries = \"share\"\nnames = [\"a\", \"b\"]\n[[fleet.host]]\nname = \"a\"\nset = { seed = 3 }\n";
-    assert!(wrong(both).contains("run shares of one plan"));
+    assert!(wrong(both).contains("requires the same plan on all hosts"));
     assert!(wrong("carries = \"part\"\n").contains("carries"));
 }
 

@@ -1,11 +1,12 @@
-//! Decimal number with a unit, split and multiplied without floating point.
+//! Parses decimal numbers with a unit without floating-point arithmetic.
 
 use super::UnitError;
 
 /// Largest quantity: 2^63 - 1 base units. This is the limit of TOML integers and file offsets.
 pub(super) const QUANTITY_MAX: u64 = i64::MAX as u64;
 
-/// The digits of `digits[.digits]` as one integer, and the number of decimals.
+/// A number of the form `digits[.digits]`, stored as an integer with all digits, and the number of
+/// decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     mantissa: u128,
@@ -42,7 +43,7 @@ fn parse(number: &str) -> Option<Decimal> {
         Some(_) => return None,
         None => (number, ""),
     };
-    // 2^63 has 19 digits, and a whole number of base units never needs more than 18 decimals.
+    // 2^63 has 19 digits. A whole number of base units never requires more than 18 decimals.
     if whole.is_empty() || whole.len() > 19 || part.len() > 18 || part.contains('.') {
         return None;
     }
@@ -54,7 +55,8 @@ fn parse(number: &str) -> Option<Decimal> {
 }
 
 impl Decimal {
-    /// Multiplies by `unit`. The result must be whole and at most [`QUANTITY_MAX`].
+    /// Multiplies the number by `unit`. The result must be a whole number of at most
+    /// [`QUANTITY_MAX`].
     pub(super) fn times(self, unit: u64, text: &str, base: &str) -> Result<u64, UnitError> {
         let too_large = || {
             UnitError::new(
@@ -81,14 +83,14 @@ impl Decimal {
 
     /// Returns the nearest floating point number.
     pub(super) fn as_f64(self) -> f64 {
-        // Convert through decimal text, so that 0.2 becomes exactly the float 0.2.
+        // Convert via decimal text, so that 0.2 becomes exactly the float 0.2.
         let digits = format!("{}e-{}", self.mantissa, self.decimals);
         digits.parse().unwrap_or(f64::INFINITY)
     }
 }
 
-/// Returns the shortest exact text of `value` in one of `units` (name and factor). If two texts
-/// have the same length, the earlier unit is used.
+/// Returns the shortest text that states `value` exactly in one of `units` (name and factor). If
+/// two texts are equally short, the function uses the earlier unit.
 pub(super) fn shortest(value: u64, units: &[(&'static str, u64)]) -> String {
     units
         .iter()

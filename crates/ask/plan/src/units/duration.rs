@@ -15,7 +15,8 @@ const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
 ];
 
-/// Duration in nanoseconds, at most 2^63 - 1 (292 years). Written as `"20ms"`, `"1.5s"` or `"2h"`.
+/// Duration in nanoseconds, at most 2^63 - 1 (292 years). In a plan it is a text such as `"20ms"`,
+/// `"1.5s"` or `"2h"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DurationNs(pub u64);
 

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use super::{SizeBytes, UnitError, decimal, serde_as_text};
 
-/// Operations per second, finite and not negative. Written as `"500/s"` or `"0.2/s"`.
+/// Operations per second, as a finite number of at least 0. In a plan it is a text such as
+/// `"500/s"` or `"0.2/s"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct OpsPerS(pub f64);
 
@@ -39,7 +40,7 @@ impl fmt::Display for OpsPerS {
 
 serde_as_text!(OpsPerS);
 
-/// Bytes per second, at most 2^63 - 1. Written as `"10MiB/s"`.
+/// Bytes per second, at most 2^63 - 1. In a plan it is a text such as `"10MiB/s"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BytesPerS(pub u64);
 

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use super::{UnitError, decimal, serde_as_text};
 
-/// Share from 0 to 1. Written as `0.7` or `"70%"`.
+/// Share from 0 to 1. In a plan it is a number or a percentage, such as `0.7` or `"70%"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Share(pub f64);
 
-/// Percentage from 0 to 100. Written as `75` or `"75%"`.
+/// Percentage from 0 to 100. In a plan it is a number or a text, such as `75` or `"75%"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Percent(pub f64);
 

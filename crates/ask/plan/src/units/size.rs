@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use super::{UnitError, decimal, serde_as_text};
 
-/// Unit names and their bytes: binary units of IEC 80000-13, decimal units of SI.
+/// Names of units with their sizes in bytes. The binary units are those of IEC 80000-13, and the
+/// decimal units those of SI.
 const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -18,18 +19,19 @@ const UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Size in bytes, at most 2^63 - 1. Written as `"4KiB"`, `"1.5GiB"`, `"20GB"` or `"512B"`.
+/// Size in bytes, at most 2^63 - 1. In a plan it is a text such as `"4KiB"`, `"1.5GiB"`, `"20GB"`
+/// or `"512B"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SizeBytes(pub u64);
 
 impl SizeBytes {
-    /// Creates a size from KiB (1,024 bytes).
+    /// Creates a size from a number of KiB (1,024 bytes).
     #[must_use]
     pub const fn kib(count: u64) -> Self {
         Self(count << 10)
     }
 
-    /// Creates a size from MiB (1,048,576 bytes).
+    /// Creates a size from a number of MiB (1,048,576 bytes).
     #[must_use]
     pub const fn mib(count: u64) -> Self {
         Self(count << 20)
@@ -37,8 +39,8 @@ impl SizeBytes {
 }
 
 impl SizeBytes {
-    /// Returns the size rounded to four digits with a binary unit (`122.1 TiB`). [`fmt::Display`]
-    /// gives the exact size.
+    /// Returns the size with a binary unit, rounded to four digits (`122.1 TiB`). [`fmt::Display`]
+    /// prints the exact size.
     #[must_use]
     pub fn about(self) -> String {
         const NAMES: [&str; 6] = ["PiB", "TiB", "GiB", "MiB", "KiB", "B"];
@@ -75,11 +77,11 @@ impl FromStr for SizeBytes {
     }
 }
 
-/// Parses the sizes in a flag: `4KiB,64KiB`, or `4KiB..128KiB`, in which each size is twice the one
-/// before.
+/// Parses the sizes in a flag, such as `4KiB,64KiB` or `4KiB..128KiB`. In a range, each size is
+/// twice the previous size.
 ///
 /// # Errors
-/// A size is not valid, or doubling the first size does not lead to the last one.
+/// A size is not valid, or repeated doubling of the first size does not result in the last size.
 pub fn sizes_from_text(text: &str) -> Result<Vec<SizeBytes>, UnitError> {
     let Some((first, last)) = text.split_once("..") else {
         return text.split(',').map(|size| size.trim().parse()).collect();
@@ -89,7 +91,7 @@ pub fn sizes_from_text(text: &str) -> Result<Vec<SizeBytes>, UnitError> {
     match steps.filter(|n| n * first.0 == last.0) {
         Some(ratio) => Ok((0..=ratio.trailing_zeros()).map(|i| SizeBytes(first.0 << i)).collect()),
         None => Err(UnitError::new(
-            format!("doubling \"{first}\" does not lead to \"{last}\""),
+            format!("repeated doubling of \"{first}\" does not result in \"{last}\""),
             "write a range such as \"4KiB..128KiB\", or list the sizes",
         )),
     }
@@ -100,7 +102,7 @@ fn unknown_unit(text: &str, unit: &str) -> UnitError {
     if unit.is_empty() {
         return UnitError::new(
             format!("\"{text}\" has no unit"),
-            format!("write \"{number}B\" for bytes, or KiB/MiB/GiB/TiB or kB/MB/GB/TB"),
+            format!("write \"{number}B\" for bytes, or use KiB/MiB/GiB/TiB or kB/MB/GB/TB"),
         );
     }
     let prefix = unit.chars().next().map(|c| c.to_ascii_uppercase());
@@ -116,13 +118,14 @@ fn unknown_unit(text: &str, unit: &str) -> UnitError {
             UnitError::new(
                 format!("\"{unit}\" in \"{text}\" {what}"),
                 format!(
-                    "write \"{number}{p}iB\" (powers of 1024) or \"{number}{decimal}B\" (1000)"
+                    "write \"{number}{p}iB\" (powers of 1024) or \"{number}{decimal}B\" (powers \
+                     of 1000)"
                 ),
             )
         }
         None => UnitError::new(
             format!("\"{unit}\" in \"{text}\" is not a unit of size"),
-            "write B, KiB/MiB/GiB/TiB (1024) or kB/MB/GB/TB (1000)".to_owned(),
+            "write B, KiB/MiB/GiB/TiB (powers of 1024) or kB/MB/GB/TB (powers of 1000)".to_owned(),
         ),
     }
 }

@@ -124,7 +124,7 @@ fn a_name_that_no_file_can_have_is_refused() {
     let stream = format!("[[workload.matrix]]\nname = \"{long}\"");
     for text in [plan, MATRIX.replace("[workload.matrix]", &stream)] {
         let says = errors(&text);
-        assert!(says.contains("has 201 bytes, too many for the name of a file"), "{says}");
+        assert!(says.contains("has 201 bytes, which is too long for a file name"), "{says}");
         assert!(Plan::parse(&text.replace(&long, &long[1..]), "plan.toml").is_ok());
     }
     let file = format!("{long}.toml");

@@ -27,10 +27,10 @@ fn a_phase_that_cannot_be_executed_is_rejected() {
     let two = "[[target]]\nname = \"a\"\npath = \"/a\"\n[[target]]\nname = \"b\"\npath = \"/b\"\n";
     let text = format!("{two}[workload.matrix]\n[durability]\n");
     let said = Plan::parse(&text, "p.toml").unwrap_err().to_string();
-    assert!(said.contains("is only valid for a single run"), "{said}");
+    assert!(said.contains("is only possible in a plan with a single run"), "{said}");
     for (target, section, more, says) in [
         ("model = \"single-hdd\"", "", "", "needs a target that stores data"),
-        (PATH, "", "[repeat]\nruns = 2", "is only valid for a single run"),
+        (PATH, "", "[repeat]\nruns = 2", "is only possible in a plan with a single run"),
         (PATH, "restore = [\"true\"]", "", "has an effect only with `cut`"),
         (PATH, "size = \"64KiB\"", "", "is too small"),
         (PATH, "size = \"2TiB\"", "", "is too large"),

@@ -136,10 +136,10 @@ fn a_plan_without_events_keeps_its_resolved_form() {
 fn unknown_and_impossible_events_are_refused_at_their_field() {
     for (from, to, says) in [
         ("at = \"5m\"", "at = \"10m\"", "event[0].at: \"10m\" is outside the measured phase"),
-        ("at = \"5m\"", "at = \"0s\"", "leaves no time before"),
+        ("at = \"5m\"", "at = \"0s\"", "is 0, so nothing is measured before"),
         ("at = \"5m\"\n", "", "has no time"),
         ("at = \"5m\"", "at = \"5m\"\nafter = \"backup\"", "cannot be used with `at`"),
-        ("undo_at = \"8m\"", "undo_at = \"4m\"", "is not after the event"),
+        ("undo_at = \"8m\"", "undo_at = \"4m\"", "is not later than the event"),
         ("undo_at = \"8m\"", "undo_at = \"20m\"", "outside the measured phase"),
         ("undo = [\"ssh\", \"bmc-3\", \"power\", \"on\"]\n", "", "has nothing to undo"),
         ("undo_at = \"8m\"", "undo = [\"true\"]", "duplicate key"),
@@ -155,7 +155,7 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
         (
             "name = \"database\"",
             "name = \"database\"\nstart = \"event:backup\"",
-            "leaves no measured time before",
+            "has no load before the event",
         ),
         ("path = \"/mnt/fs\"", "model = \"single-hdd\"", "event[0].run: has no effect on a model"),
         (RUN, "fail = \"node:3\"\n", "event[0].fail: is only possible on a model"),

@@ -1,5 +1,5 @@
-//! Merges the evidence of several hosts: adds counts and sums, adds histograms bucket by bucket,
-//! and aligns series on the common clock. No values are averaged.
+//! Merges the evidence of several hosts: adds up counts and sums, adds histograms bucket by bucket,
+//! and aligns series on the common clock. It never averages values of several hosts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::latency::{self, Interval, Packed, histogram};
 use crate::run::Phase;
 use crate::series::{Data, Row, drained_class, errors_class};
 
-/// Evidence of a host.
+/// Evidence of one host.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// The host's bundle.
@@ -51,15 +51,16 @@ impl Part {
 /// Merged evidence of all hosts.
 #[derive(Clone, Debug, Default)]
 pub struct MergedEvidence {
-    /// For each host, in the order of the parts: totals within the window, and the measured time.
+    /// Totals within the window and the measured time of each host, in the order of the parts.
     pub hosts: Vec<(Vec<Class>, u64)>,
     /// Totals of all hosts.
     pub classes: Vec<Class>,
-    /// Latencies by tag.
+    /// Latency histogram of each tag.
     pub latency: BTreeMap<String, Histogram<u64>>,
-    /// Latencies for each tag and interval.
+    /// Latency histograms of each tag in each interval.
     pub intervals: Vec<Interval>,
-    /// Class rows and gauges of failed I/Os, summed over all hosts. Phase 0 is the window.
+    /// Rows of the classes and gauges of failed I/Os, summed over all hosts. In them, phase 0 is
+    /// the window.
     pub series: Vec<Row>,
 }
 
@@ -70,8 +71,8 @@ fn measured_span(part: &Part) -> Option<(u64, u64)> {
     Some((start_ns, start_ns + phase.duration_ns))
 }
 
-/// Computes the window in which all hosts measured. Intervals outside the window are removed
-/// completely, because a host counts each I/O in the interval in which the I/O completed.
+/// Computes the window in which all hosts measured at the same time. Intervals outside the window
+/// are removed as a whole, because only the interval in which an I/O completed is known.
 fn common_window(parts: &[Part], interval_ns: u64) -> Option<CommonWindow> {
     let spans: Vec<(u64, u64)> = parts.iter().map(measured_span).collect::<Option<_>>()?;
     let start = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.0).reduce(pick);
@@ -168,8 +169,8 @@ pub fn merge(
     Ok(Some((window, merged)))
 }
 
-/// Returns the usual duration of a histogram, as a number of intervals. If a host measures short
-/// intervals, its histograms have a duration of one second.
+/// Returns how many intervals a histogram usually spans. If a host measures in intervals of less
+/// than a second, each of its histograms spans one second.
 fn intervals_per_span(parts: &[Part], interval_ns: u64) -> u64 {
     let spans = parts.iter().flat_map(|part| &part.spans);
     let mut lengths: Vec<u64> = spans.map(|span| span.duration_ns).collect();
@@ -178,7 +179,7 @@ fn intervals_per_span(parts: &[Part], interval_ns: u64) -> u64 {
     (usual_ns.saturating_add(interval_ns / 2) / interval_ns).max(1)
 }
 
-/// Mapping of a host's intervals to intervals of the window.
+/// Maps the intervals of a host to intervals of the window.
 struct Grid<'p> {
     window: CommonWindow,
     interval_ns: u64,
@@ -200,8 +201,8 @@ impl Grid<'_> {
         }
     }
 
-    /// Returns the class rows and the gauges of failed I/Os of the measured phase, without drained
-    /// I/Os.
+    /// Returns the rows of the classes and the gauges of failed I/Os in the measured phase. Rows of
+    /// drained I/Os are omitted.
     fn rows(&self) -> impl Iterator<Item = (u64, &Row)> {
         let run = &self.part.bundle.run;
         let phase = run.phases.iter().position(|p| p.kind == crate::run::PhaseKind::Measure);
@@ -223,8 +224,8 @@ impl Grid<'_> {
         spans.filter_map(|span| Some((self.number(span.start_ns, span.duration_ns)?, span)))
     }
 
-    /// Returns the host's totals for each class, and the length of the time in which they were
-    /// counted.
+    /// Returns the host's totals for each class, and the length of the time that these totals
+    /// describe.
     fn classes(&self) -> (Vec<Class>, u64) {
         let run = &self.part.bundle.run;
         let whole_ns = run.measure().map_or(0, |phase| phase.duration_ns);
@@ -349,8 +350,8 @@ mod tests {
         assert_eq!(all.latency_ns_max, 9_000_000);
         let read = &merged.latency["load.read"];
         assert_eq!(read.len(), 600);
-        // The slow host has the worst third. The merged percentile differs from the percentile of
-        // each host and from their mean.
+        // The slow host made the slowest third of the I/Os. The merged percentile differs from the
+        // percentile of each host and from the mean of these percentiles.
         assert!(read.equivalent(read.value_at_quantile(0.6), 2_000_000));
         assert!(read.equivalent(read.value_at_quantile(0.7), 9_000_000));
         assert_eq!(merged.series.len(), 4);
@@ -369,7 +370,7 @@ mod tests {
                 part.bundle.series.push(Row { phase, start_ns, duration_ns, name, data });
             }
         }
-        // Intervals of 250 ms, and histograms of a second.
+        // Intervals last 250 ms, and histograms span one second.
         let (window, merged) = merge(&parts, SECOND / 4).unwrap().unwrap();
         assert_eq!(window.intervals, 16);
         let gauges: Vec<&Row> =

@@ -20,7 +20,8 @@ impl AppendedLine {
             plan == start.plan_sha256
                 || start.question.as_ref().zip(question).is_some_and(|(a, b)| a.is_alike(b))
         };
-        // Runs of the same experiment are reported together with this run, so they are not counted.
+        // Counts of similar runs exclude runs of the same experiment, because these are reported
+        // together with this run.
         let (of_plan, given_up) = self.count_earlier(None, same_plan);
         let (of_question, alike_given_up) = self.count_earlier(start.experiment, alike);
         let (otherwise, _) = self.count_earlier(start.experiment, |_, question| {
@@ -46,8 +47,8 @@ impl AppendedLine {
         }
     }
 
-    /// Counts earlier starts whose plan hash and question `takes` accepts. Runs of one experiment
-    /// are not counted. Also returns the number of counted runs that did not complete.
+    /// Counts earlier runs whose plan hash and question `takes` accepts. Runs of the experiment
+    /// `but_of` are not counted. Also returns how many of the counted runs did not complete.
     fn count_earlier(
         &self,
         but_of: Option<&str>,

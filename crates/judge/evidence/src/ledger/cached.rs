@@ -1,10 +1,10 @@
-//! Cached ledger for servers that read the ledger repeatedly. Checked lines are not parsed and
-//! hashed again.
+//! Cached ledger, for servers that read the ledger repeatedly. Lines that were checked once are not
+//! parsed and hashed again.
 //!
-//! Each read loads the whole file and compares its start with the previously checked bytes. Only
-//! the bytes after these are parsed, as a continuation of the chain. Lengths and timestamps are
-//! never trusted. If the file was changed, truncated or replaced, it is read from the first line,
-//! with the same result as [`Ledger::read_chain`].
+//! Each read loads the whole file and compares its beginning with the bytes that were checked
+//! before. Only later bytes are parsed, as a continuation of the chain. The cache does not rely on
+//! the file's length or timestamps. If the file was changed, truncated or replaced, all lines are
+//! parsed again. The result is always the same as that of [`Ledger::read_chain`].
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ struct CheckedLines {
     links: Arc<Vec<Link>>,
 }
 
-/// The lines of a ledger, and its torn tail.
+/// The lines of a ledger, and its torn last line if there is one.
 pub type Chain = (Arc<Vec<Link>>, Option<TornTail>);
 
 impl CachedLedger {
@@ -49,7 +49,7 @@ impl CachedLedger {
     /// See [`Ledger::read`].
     pub fn read(&self) -> Result<Chain, EvidenceError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // If an error occurs below, the cache remains empty.
+        // The cache is emptied here, so it remains empty if an error occurs.
         let CheckedLines { lines: checked, mut links } = std::mem::take(&mut *known);
         let (mut bytes, head) = self.ledger.read_bytes()?;
         let (lines, torn) = tail::split(&bytes);

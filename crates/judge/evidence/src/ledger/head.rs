@@ -2,11 +2,12 @@
 //!
 //! In the chain, each line is protected by the next line, but no line protects the last line. The
 //! head protects it: if the last line is changed or removed, it no longer matches the head. The
-//! head is replaced after each line, under the ledger's lock. If a writer is killed between these
-//! two steps, or the disk is full, the head is older than the ledger. It is never newer.
+//! head is replaced after each line, under the ledger's lock. If a writer is killed before it has
+//! replaced the head, or the disk is full, the head is older than the ledger. The head is never
+//! newer than the ledger.
 //!
-//! A person who can write the ledger can also write the head. A signed statement protects against
-//! this.
+//! Anyone who can change the ledger can also change the head. A signed statement makes such changes
+//! detectable.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::Link;
 
 /// Message for a missing head.
-const TAKEN_AWAY: &str = "its head is missing: its last line is not protected";
+const TAKEN_AWAY: &str = "its head file is missing, so its last line is not protected";
 
 /// Content of the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +29,13 @@ pub struct Head {
     pub last_sha256: String,
 }
 
-/// State of the head before a line was written.
+/// Result of comparing the ledger with its head, before a line was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HeadState {
     /// The ledger matched the head.
     Held,
-    /// The ledger did not match the head, with the reason in words.
+    /// The ledger did not match the head. The text is the reason.
     Differed(String),
 }
 
@@ -52,7 +53,7 @@ impl Head {
         Some(Self { lines: chain.len() as u64, last_sha256: last.sha256.clone() })
     }
 
-    /// Returns the text of the file. Each head has exactly one text.
+    /// Returns the text of the head file. Any other text is not a valid head.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{} {}\n", self.lines, self.last_sha256)
@@ -98,7 +99,8 @@ impl Head {
             true => Ok(()),
             false => Err((
                 self.lines,
-                "its head records a different line there: the line or the head was changed".into(),
+                "its hash differs from the hash in the head: the line or the head was changed"
+                    .into(),
             )),
         }
     }
@@ -113,8 +115,8 @@ pub(super) enum StoredHead {
     Other(String),
 }
 
-/// Reads the head. Callers read the head before the ledger. If lines are appended in between, the
-/// head only appears older than the ledger.
+/// Reads the head. Callers read the head before the ledger. Lines that are appended between the two
+/// reads only make the head older than the ledger, which is permitted.
 pub(super) fn read(ledger: &Path) -> StoredHead {
     match fs::read(path_of(ledger)) {
         Ok(bytes) => match std::str::from_utf8(&bytes).ok().and_then(Head::parse) {
@@ -172,7 +174,7 @@ mod tests {
         assert_eq!(ledger.read().unwrap().len(), 3);
         let text = fs::read_to_string(ledger.path()).unwrap();
         fs::write(ledger.path(), text.replace("\"c\"", "\"x\"")).unwrap();
-        says(&ledger, 3, "its head records a different line");
+        says(&ledger, 3, "its hash differs from the hash in the head");
         let two: String = text.lines().take(2).map(|line| format!("{line}\n")).collect();
         fs::write(ledger.path(), &two).unwrap();
         says(&ledger, 3, "cut short: its head counts 3 lines, but the ledger has 2");
@@ -202,7 +204,7 @@ mod tests {
             assert!(ledger.read().is_err(), "{other:?}");
         }
         fs::remove_file(&path).unwrap();
-        says(&ledger, 0, "its head is missing");
+        says(&ledger, 0, "its head file is missing");
         enter(&ledger, "d");
         assert_eq!(ledger.read().unwrap()[3].head, Some(HeadState::Differed(TAKEN_AWAY.into())));
     }
@@ -214,7 +216,8 @@ mod tests {
         let chain = ledger.read_chain().unwrap();
         Head::of(&chain[..2]).unwrap().write(ledger.path()).unwrap();
         assert_eq!(ledger.read().unwrap().len(), 3);
-        // A ledger of an older version, or a ledger whose first writer was killed.
+        // The ledger was written by an older version, or its first writer was killed before it
+        // wrote the head.
         let first = fs::read_to_string(ledger.path()).unwrap().lines().next().unwrap().to_owned();
         fs::write(ledger.path(), format!("{first}\n")).unwrap();
         fs::remove_file(&path).unwrap();

@@ -9,7 +9,7 @@ use super::{DerivedHashes, Event, Link};
 use crate::EvidenceError;
 use crate::run::{Driver, LedgerPosition, Run};
 
-/// Ledger position that a bundle claims.
+/// A run and the ledger position that its bundle claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimedPosition {
     /// Name of the run.
@@ -21,9 +21,9 @@ pub struct ClaimedPosition {
 /// Result of checking a bundle against the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerMatch {
-    /// The ledger contains the run and agrees with the bundle.
+    /// The ledger contains the run and matches the bundle.
     Recorded(RecordedRun),
-    /// The ledger lacks the run or its end, so it cannot confirm the bundle.
+    /// The ledger does not contain the run or its end, so it cannot confirm the bundle.
     Missing {
         /// The reason, as a sentence.
         says: String,
@@ -35,12 +35,12 @@ pub enum LedgerMatch {
     },
 }
 
-/// A run that the ledger records in the same way as its bundle.
+/// A run for which ledger and bundle match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRun {
-    /// Line of the run's start, from 1.
+    /// Number of the line that records the run's start, from 1.
     pub position: u64,
-    /// Line of the run's end.
+    /// Number of the line that records the run's end.
     pub ended_at: u64,
     /// Total number of lines in the ledger.
     pub lines: u64,
@@ -48,10 +48,11 @@ pub struct RecordedRun {
     pub began_unix_ns: u64,
     /// Most recent verdict, in capitals.
     pub verdict: String,
-    /// Recorded verdicts, oldest first; empty in ledgers of older versions.
+    /// All verdicts on the run in the ledger, the oldest first; empty if an older version wrote the
+    /// ledger.
     pub entered: Vec<RecordedVerdict>,
-    /// Bundles of later runs that contain the hash of a line after this run's end. They prove that
-    /// the lines of this run were not rewritten later, unless these bundles were also changed.
+    /// Number of bundles of later runs that contain the hash of a line after this run's end.
+    /// Someone who rewrote the lines of this run later must also have changed these bundles.
     pub later_witnesses: u64,
 }
 
@@ -66,7 +67,7 @@ pub struct RecordedVerdict {
     pub derived: DerivedHashes,
 }
 
-/// Counts the existing bundles that the ledger lacks at their claimed position.
+/// Counts the bundles whose claimed position in the ledger does not contain their run.
 #[must_use]
 pub fn count_missing(known: &[ClaimedPosition], chain: &[Link]) -> u64 {
     known.iter().filter(|witness| !is_at(witness, chain)).count() as u64
@@ -86,8 +87,8 @@ fn at(chain: &[Link], position: u64) -> Option<&Link> {
     chain.get(usize::try_from(position.checked_sub(1)?).ok()?)
 }
 
-/// Compares a run and the seal of its bundle with the ledger. `later` are other bundles in the
-/// catalogue that claim a position in the ledger.
+/// Compares a run and the seal of its bundle with the ledger. `later` are the claimed ledger
+/// positions of other bundles in the catalogue.
 #[must_use]
 pub fn check_run(
     chain: Result<&[Link], &EvidenceError>,
@@ -127,7 +128,8 @@ fn held(
     let own = run.experiment.as_ref().map(|place| place.id.as_str());
     let wrong = [
         ("name", *name != run.name),
-        // The plan of a foreign result is derived from the result, which arrives after the start.
+        // For a foreign tool, the plan is not compared: it is derived from the tool's result, which
+        // exists only after the start.
         ("plan", *plan_sha256 != run.plan_sha256 && run.driver != Driver::Foreign),
         ("experiment", experiment.as_deref() != own),
         ("start", start.entry.unix_ns != run.started_unix_ns),
@@ -153,7 +155,7 @@ fn held(
             note(link, verdict, written);
         }
     }
-    // If runs overlap, a line after this run's start may precede its end.
+    // If runs overlap, another run can start after this run's start and before its end.
     let after = |line: u64| {
         move |witness: &&ClaimedPosition| {
             let ClaimedPosition { run_id, position } = witness;
@@ -164,8 +166,8 @@ fn held(
     };
     if let Some(other) = later.iter().filter(after(line)).find(|witness| !is_at(witness, chain)) {
         return Err(differs(format!(
-            "the ledger or the bundle of {} was rewritten: according to that bundle, its run \
-             started after this run, at line {}, but that line of the ledger is a different one",
+            "the ledger or the bundle of {} was rewritten: according to that bundle, the start of \
+             its run is line {} of the ledger, but that line now records something else",
             other.run_id, other.position.position
         )));
     }
@@ -184,14 +186,15 @@ fn has(chain: &[Link], run_id: &str) -> bool {
     chain.iter().any(|link| link.entry.run_id == run_id)
 }
 
-/// Returns true if a bundle was recorded in this ledger; `None` if the bundle does not identify its
-/// ledger.
+/// Returns true if the bundle's run was recorded in this ledger; `None` if the bundle does not
+/// contain the identity of its ledger.
 fn same_ledger(chain: &[Link], position: &LedgerPosition) -> Option<bool> {
     let first = position.first_sha256.as_ref()?;
     Some(chain.first().is_some_and(|link| link.sha256 == *first))
 }
 
-/// Returns the line of the run's start, at the position that the bundle claims.
+/// Returns the line that records the run's start. It must be at the position that the bundle
+/// claims.
 fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
     let is_start = |link: &&Link| {
         link.entry.run_id == run.run_id && matches!(link.entry.event, Event::Started { .. })
@@ -200,17 +203,18 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
     let Some(position) = &run.ledger else {
         return Err(match found {
             Some(link) => differs(format!(
-                "line {} of the ledger records this run, but the bundle states that its run is in \
-                 no ledger",
+                "line {} of the ledger records this run, but the bundle claims that no ledger \
+                 contains the run",
                 link.entry.position
             )),
-            None => missing("the bundle states that its run is in no ledger"),
+            None => missing("the bundle claims that no ledger contains the run"),
         });
     };
     let lines = chain.len() as u64;
     match (found, same_ledger(chain, position)) {
         (None, Some(true)) if position.position > lines => Err(differs(format!(
-            "the ledger was cut short: it has {lines} lines, and this run started as line {}",
+            "the ledger was cut short: it has {lines} lines, but the start of this run was line \
+             {}",
             position.position
         ))),
         (None, Some(true)) => Err(differs(format!(
@@ -218,10 +222,10 @@ fn start_of<'a>(chain: &'a [Link], run: &Run) -> Result<&'a Link, LedgerMatch> {
              rewritten",
             position.position
         ))),
-        (None, _) if chain.is_empty() => Err(missing("no ledger here contains this run")),
+        (None, _) if chain.is_empty() => Err(missing("no ledger on this host contains this run")),
         (None, _) => Err(missing(format!(
-            "the ledger here does not contain this run: it belongs to another machine or user, \
-                or it was restarted ({})",
+            "this run is not in the ledger: the run is from another machine or user, or the \
+             ledger was restarted ({})",
             began(chain, run)
         ))),
         (Some(link), _) => {
@@ -247,14 +251,15 @@ fn began(chain: &[Link], run: &Run) -> String {
     let first = chain.first().map_or(0, |link| link.entry.unix_ns);
     if first > run.started_unix_ns {
         let seconds = (first - run.started_unix_ns) / 1_000_000_000;
-        format!("it begins {seconds} s after the run started")
+        format!("its first line is {seconds} s later than the start of the run")
     } else {
         let seconds = (run.started_unix_ns - first) / 1_000_000_000;
-        format!("it begins {seconds} s before the run started")
+        format!("its first line is {seconds} s earlier than the start of the run")
     }
 }
 
-/// Returns the line of the run's end, with the verdict and the hashes of the derived files.
+/// Returns the line that records the run's end, with the verdict and the hashes of the derived
+/// files.
 fn end_of<'a>(
     chain: &'a [Link],
     run: &Run,
@@ -275,7 +280,7 @@ fn end_of<'a>(
     let line = link.entry.position;
     if let Some((second, ..)) = ends.next() {
         return Err(differs(format!(
-            "lines {line} and {} of the ledger are both ends of this run",
+            "lines {line} and {} of the ledger both record the end of this run",
             second.entry.position
         )));
     }
@@ -288,7 +293,8 @@ fn end_of<'a>(
     // Older versions recorded every abnormal end of an observed command as `environment`.
     if derived.is_some() && end != run.end.kind.word() {
         return Err(differs(format!(
-            "line {line} of the ledger records a different end of this run: {end}"
+            "line {line} of the ledger states that this run ended as `{end}`, but the bundle \
+             states a different end"
         )));
     }
     Ok((link, verdict.clone(), derived.clone()))
@@ -307,7 +313,7 @@ mod tests {
         runs: Vec<Run>,
     }
 
-    /// Creates three runs of one plan. Each has its name as its seal.
+    /// Creates three runs of one plan. The name of each run is also the hash of its seal.
     fn three() -> Fixture {
         let directory = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(directory.path().join("ledger.jsonl"));
@@ -388,7 +394,7 @@ mod tests {
         says(&kept, &changed(&|r| r.plan_sha256 = "x".into()), "b", "a different plan");
         says(&kept, &changed(&|r| r.started_unix_ns += 1), "b", "a different start");
         says(&kept, &changed(&|r| r.end.kind = EndKind::Interrupted), "b", "a different end");
-        says(&kept, &changed(&|r| r.ledger = None), "b", "that its run is in no ledger");
+        says(&kept, &changed(&|r| r.ledger = None), "b", "that no ledger contains the run");
         says(&kept, &changed(&|r| r.run_id = "x".into()), "b", "belongs to a different run");
         let moved = changed(&|r| r.ledger.as_mut().unwrap().position = 9);
         says(&kept, &moved, "b", "a different position");
@@ -409,7 +415,7 @@ mod tests {
             &kept,
             &kept.runs[2],
             "c",
-            "cut short: it has 2 lines, and this run started as line 5",
+            "cut short: it has 2 lines, but the start of this run was line 5",
         );
         says(&kept, &kept.runs[0], "a", "the bundle of b was rewritten");
         std::fs::write(kept.ledger.path(), cut(3)).unwrap();
@@ -417,11 +423,11 @@ mod tests {
         says(&kept, &kept.runs[1], "b", "not its end");
         std::fs::remove_file(kept.ledger.path()).unwrap();
         fit_head(&kept.ledger);
-        says(&kept, &kept.runs[1], "b", "no ledger here");
+        says(&kept, &kept.runs[1], "b", "no ledger on this host");
         let fresh = one(&kept.ledger, "d");
         assert_eq!(fresh.ledger.as_ref().unwrap().began_unix_ns, Some(1_100));
-        says(&kept, &kept.runs[1], "b", "restarted (it begins 0 s after");
-        // A valid chain with another seal of the first run.
+        says(&kept, &kept.runs[1], "b", "restarted (its first line is 0 s later than");
+        // The chain is valid, but contains a different seal for the first run.
         let forged = Ledger::at(kept.ledger.path().with_file_name("forged"));
         for (id, seal) in [("a", "other"), ("b", "b"), ("c", "c")] {
             let unix_ns = 1_000 + u64::from(id.as_bytes()[0]);

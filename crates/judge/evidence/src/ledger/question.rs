@@ -1,5 +1,6 @@
-//! Workload and system of a run, compared approximately. Two runs ask the same question even if the
-//! name, the directory on the file system or a few KiB of the size differ.
+//! Question of a run: its workload and system. Questions are compared approximately. Two runs have
+//! the same question even if their names, their directories on the same file system, or a few KiB
+//! of their sizes differ.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, Mount};
 
-/// Maximum relative difference between two numbers that are considered similar.
+/// Two numbers are similar if their relative difference is at most this.
 const TOLERANCE: f64 = 0.1;
-/// Maximum difference between two percentages that are considered similar, in percentage points.
+/// Two percentages are similar if they differ by at most this many percentage points.
 const TOLERANCE_PERCENT: f64 = 10.0;
 
-/// Workload that a run applies to a system.
+/// Workload of a run, and the system to which the run applies it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// System under test: file system and device, export, bucket or model.
@@ -24,22 +25,22 @@ pub struct Question {
     pub workload: String,
     /// True if the plan has a requirement.
     pub required: bool,
-    /// Further numbers that distinguish questions, with the unit in the name. If the plan has no
-    /// requirement, these numbers include the load (clients, threads, rate). If it has a
-    /// requirement, the load is excluded, because the load may be tuned to meet the requirement.
+    /// Further numbers that distinguish questions. The name of a number contains its unit. If the
+    /// plan has no requirement, the load (clients, threads, rate) is included. Otherwise it is
+    /// excluded, because users may tune the load until the run meets the requirement.
     pub numbers: BTreeMap<String, f64>,
-    /// SHA-256 of the resolved plan without its requirement, claims and names; absent in lines of
-    /// earlier versions.
+    /// SHA-256 of the resolved plan without its requirement, claims, names and seed; absent in
+    /// lines that earlier versions wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload_sha256: Option<String>,
-    /// SHA-256 of the requirement; absent if there is no requirement, and in lines of earlier
-    /// versions.
+    /// SHA-256 of the requirement. Absent if the plan has no requirement, and in lines that earlier
+    /// versions wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requirement_sha256: Option<String>,
 }
 
 impl Question {
-    /// Derives the question of a plan, for the current state of the host.
+    /// Derives the question of a plan that is run on this host.
     #[must_use]
     pub fn from_plan(plan: &ResolvedPlan, environment: &Environment) -> Self {
         let mut targets: Vec<String> =
@@ -99,8 +100,8 @@ impl Question {
         own != others && (same_plan || workload(self).is_alike(&workload(other)))
     }
 
-    /// Returns true if another run has the same system, and every number that both runs have is
-    /// similar.
+    /// Returns true if both questions have the same system and kind of workload, and if all numbers
+    /// that are in both of them are similar.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         let near = |(name, a): (&String, &f64)| {
@@ -116,7 +117,7 @@ impl Question {
     }
 }
 
-/// Returns the plan without its requirement, claims and names.
+/// Returns the plan without its requirement, claims, names and seed.
 fn without_requirement(plan: &ResolvedPlan) -> ResolvedPlan {
     ResolvedPlan {
         name: String::new(),
@@ -135,7 +136,8 @@ fn hash_of(requirement: &Requirement) -> Option<String> {
     Some(super::sha256_hex(&text))
 }
 
-/// Identifies the system of a target, independent of the target's name in the plan.
+/// Returns a text that identifies the system of a target. It does not depend on the path that the
+/// plan uses.
 fn system(target: &Target, environment: &Environment) -> String {
     match &target.kind {
         TargetKind::Directories { databases, logs } => {
@@ -161,7 +163,8 @@ fn system(target: &Target, environment: &Environment) -> String {
     }
 }
 
-/// Identifies the mounts of paths. If a mount is unknown, the path itself is used.
+/// Returns a text that identifies the file systems of paths. If the file system of a path is
+/// unknown, the text contains the path.
 fn identify_paths<'a>(
     paths: impl Iterator<Item = &'a String>,
     environment: &Environment,
@@ -176,15 +179,15 @@ fn identify_paths<'a>(
     systems.join(", ")
 }
 
-/// Returns true if the mount was observed for a path of the plan. Plimsoll works in its own
-/// subdirectory of that path.
+/// Returns true if the mount was observed for this path of the plan. Mounts are observed at
+/// Plimsoll's own subdirectory of the path.
 fn mount_of(mount: &Mount, path: &str) -> bool {
     let below = mount.path.strip_prefix(path.trim_end_matches('/'));
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the file system, the source and the devices. If the source has no device (an overlay,
-/// memory), it is identified by its mount point.
+/// Returns a text with the file system, its source and its devices. A file system without a device
+/// (an overlay, or one in memory) is identified by its mount point.
 fn identify_mount(mount: &Mount) -> Option<String> {
     let kind = mount.file_system.as_deref().unwrap_or("no file system");
     let source = mount.source.as_deref().unwrap_or_default();
@@ -207,7 +210,8 @@ fn add_mailbox_numbers(store: &Mailbox, numbers: &mut BTreeMap<String, f64>) {
     numbers.extend(named.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// Adds totals over all streams, so that dividing a stream into two does not change the question.
+/// Adds totals and means over all streams. If a user divides a stream into two, the question does
+/// not change.
 fn add_matrix_numbers(matrix: &Matrix, numbers: &mut BTreeMap<String, f64>) {
     let streams = &matrix.streams;
     let clients = |at: usize| f64::from(streams[at].clients.max(1));
@@ -276,7 +280,7 @@ mod tests {
         assert_eq!(first.target, "ext4 on /dev/sda1 sda");
         assert_ne!(first.numbers, named.numbers);
         assert!(first.is_alike(&named) && named.is_alike(&first));
-        // The load may be tuned to meet a requirement.
+        // With a requirement, a different load is still the same question.
         let deeper = matrix("p", "/mnt/a", "file_size = \"1GiB\"\nqueue_depth = 32");
         assert!(first.is_alike(&question(&deeper, &BELOW)));
     }
@@ -307,7 +311,7 @@ mod tests {
             plan.replace("iops = 1000", "iops = 10"),
             plan.replace("iops = 1000", "read_latency_p99 = \"20ms\""),
             plan.replace("iops = 1000", "iops = 1000\nread_latency_p99 = \"20ms\""),
-            // Slightly more data and another name are the same workload.
+            // A plan with slightly more data and a different name has the same workload.
             plan.replace("iops = 1000", "iops = 900").replace("1GiB", "1048580KiB"),
         ] {
             let other = question(&other, &BELOW);

@@ -1,10 +1,10 @@
-//! Signed statements about a ledger: its length and the hash of its last line. Once the owner has
-//! given a statement to somebody else, every truncation and every change of the signed lines is
-//! detectable.
+//! Signed statements about a ledger. A statement contains the ledger's length and the hash of its
+//! last line. Once the owner has passed it to another person, that person can detect every change
+//! and truncation of the signed lines.
 //!
 //! A statement is a small text file, `ledger-000057.txt`, with a signature that minisign can check
-//! (`ledger-000057.txt.minisig`). Its owner can add an RFC 3161 timestamp token
-//! (`ledger-000057.txt.tsr`), which proves when the statement existed.
+//! (`ledger-000057.txt.minisig`). The owner can add an RFC 3161 timestamp token
+//! (`ledger-000057.txt.tsr`), which proves that the statement already existed at that time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,8 +39,8 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Writes and signs a statement about the ledger. Creates `directory` and stores the statement
-    /// in it.
+    /// Writes and signs a statement about the ledger. Creates `directory` and writes the statement
+    /// to it.
     ///
     /// # Errors
     /// The ledger is empty, the key cannot sign, or the files cannot be written.
@@ -79,7 +79,7 @@ impl Statement {
     }
 
     /// Reads a statement, and checks its signature with the key that the statement contains. The
-    /// reader must know from another source to whom the key belongs.
+    /// caller must know from another source to whom the key belongs.
     ///
     /// # Errors
     /// The file is not a statement, or the signature is not valid.
@@ -139,7 +139,9 @@ impl Statement {
     pub fn holds_for(&self, chain: &[Link]) -> Result<(), String> {
         let lines = chain.len() as u64;
         if chain.first().is_some_and(|first| first.sha256 != self.first_sha256) {
-            return Err("it is not the ledger that was signed: the ledger was restarted".into());
+            return Err(
+                "its first line is not the one that was signed: the ledger was restarted".into()
+            );
         }
         if lines < self.lines {
             return Err(format!(
@@ -151,7 +153,7 @@ impl Statement {
         match last.is_some_and(|link| link.sha256 == self.last_sha256) {
             true => Ok(()),
             false => Err(format!(
-                "it was rewritten: line {} is not the line that was signed",
+                "it was rewritten: line {} differs from the line that was signed",
                 self.lines
             )),
         }
@@ -181,7 +183,7 @@ impl Statement {
         let imprint = imprint(self.text.as_bytes());
         if !bytes.windows(imprint.len()).any(|window| window == imprint) {
             let reason = format!(
-                "it does not contain the SHA-256 of {}: it is a token for another file",
+                "it does not contain the SHA-256 of {}, so it is a token for a different file",
                 self.path.display()
             );
             return Err(EvidenceError::Malformed { path: token.to_path_buf(), reason });
@@ -192,7 +194,8 @@ impl Statement {
     }
 }
 
-/// Returns the message imprint in a token: the hash as a DER octet string of 32 bytes.
+/// Returns the message imprint in a token. It is the SHA-256 of the signed file, encoded as a DER
+/// octet string of 32 bytes.
 fn imprint(bytes: &[u8]) -> Vec<u8> {
     let hex = sha256_hex(bytes);
     let byte = |at: usize| u8::from_str_radix(hex.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
@@ -315,7 +318,7 @@ mod tests {
         let statement = kept.sign();
         let token = kept.directory.path().join("token");
         fs::write(&token, b"a token of something else").unwrap();
-        assert!(statement.stamp(&token).unwrap_err().to_string().contains("another file"));
+        assert!(statement.stamp(&token).unwrap_err().to_string().contains("different file"));
         assert_eq!(statement.token(), None);
         let imprint = imprint(&fs::read(&statement.path).unwrap());
         fs::write(&token, [b"DER".to_vec(), imprint].concat()).unwrap();

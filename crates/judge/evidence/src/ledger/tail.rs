@@ -1,10 +1,10 @@
-//! Divides the ledger file into complete lines and the incomplete last line of a writer that was
-//! killed.
+//! Divides the ledger file into complete lines and an incomplete last line, which a killed writer
+//! can leave behind.
 //!
 //! If a writer is killed or the disk is full, part of a line can remain in the file. After a crash
-//! of the host, the file system can contain zeroes instead of this part. Such a tail is not an
-//! entry, because its writer never reported success. The next writer moves it to another file and
-//! records its SHA-256 in its own entry, so that the chain also protects the removed bytes.
+//! of the host, the file can contain zeroes instead of this part. Such a torn tail does not count
+//! as a line, because its writer never reported success. The next writer moves it to another file
+//! and records its SHA-256 in the next line, so that the chain also protects the removed bytes.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -16,8 +16,7 @@ use super::{Entry, Link};
 use crate::EvidenceError;
 use crate::seal::sha256_hex;
 
-/// Record of the bytes that were removed from the end of the ledger. It is stored in the next
-/// entry.
+/// Record of the bytes that were removed from the end of the ledger. It is part of the next line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TornBytes {
     /// Number of bytes.
@@ -26,7 +25,7 @@ pub struct TornBytes {
     pub sha256: String,
 }
 
-/// Torn tail: part of a line from an interrupted writer.
+/// Torn tail: part of a line, left behind by an interrupted writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornTail {
     /// Line number, from 1.
@@ -45,8 +44,8 @@ impl TornTail {
     }
 }
 
-/// Divides the ledger's bytes into whole lines and a torn tail, which may be empty. If the last
-/// entry lacks only its line feed, it is a whole line.
+/// Divides the ledger's bytes into whole lines and a torn tail, which may be empty. A last line
+/// that lacks only its line feed counts as whole.
 pub(super) fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (lines, tail) = bytes.split_at(whole);
@@ -54,7 +53,7 @@ pub(super) fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
         let entry = serde_json::from_slice::<Entry>(tail);
         return if entry.is_ok() { (bytes, &[]) } else { (lines, tail) };
     }
-    // Zeroes in the last line come from blocks that were never written to the disk.
+    // Zeroes in the last line show that its blocks were never written to the disk.
     let last = lines.len().saturating_sub(1);
     let start = lines[..last].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     if lines[start..].contains(&0) { lines.split_at(start) } else { (lines, &[]) }
@@ -77,7 +76,7 @@ pub(super) fn move_torn_tail(
             Ok(mut file) => {
                 let written = file.write_all(tail).and_then(|()| file.sync_all());
                 return written.map(|()| path.clone()).map_err(|error| {
-                    // Remove the partial copy; the ledger still contains all bytes.
+                    // The partial copy can be removed, because the ledger still contains all bytes.
                     let _ = fs::remove_file(&path);
                     EvidenceError::io("move the torn end of the ledger to", &path, error)
                 });
@@ -93,7 +92,7 @@ pub(super) fn move_torn_tail(
 }
 
 impl TornBytes {
-    /// Describes these bytes.
+    /// Creates the record of these bytes.
     pub(super) fn from_bytes(tail: &[u8]) -> Self {
         Self { size_bytes: tail.len() as u64, sha256: sha256_hex(tail) }
     }

@@ -1,28 +1,31 @@
-//! Profile of the issued I/O.
+//! Profile of the I/O that the load generator issued: working set, access pattern, sizes and
+//! content.
 
 use serde::{Deserialize, Serialize};
 
-/// Profile of the issued I/O.
+/// Profile of the I/O that the load generator issued.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AccessProfile {
-    /// Distinct bytes read.
+    /// Number of distinct bytes that were read.
     pub working_set_read_bytes: Option<u64>,
-    /// Distinct bytes written.
+    /// Number of distinct bytes that were written.
     pub working_set_written_bytes: Option<u64>,
-    /// Distinct bytes that were read or written. Absent in bundles of earlier versions.
+    /// Number of distinct bytes that were read or written. Absent in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
-    /// The data is divided into 256 parts. This is the size of all parts that at least one
-    /// operation accessed, in bytes. Absent in bundles of earlier versions.
+    /// Total size of the accessed parts of the data, in bytes. For this, the data is divided into
+    /// 256 parts. A part counts if at least one operation accessed it. Absent in bundles of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach_bytes: Option<u64>,
-    /// Share of reads that start at the end of the stream's previous read.
+    /// Share of reads that start where the stream's previous read ended.
     pub read_sequential_share: Option<f64>,
-    /// Share of writes that start at the end of the stream's previous write.
+    /// Share of writes that start where the stream's previous write ended.
     pub write_sequential_share: Option<f64>,
-    /// Share of log writes that start at the end of the previous log write.
+    /// Share of log writes that start where the previous log write ended.
     pub log_sequential_share: Option<f64>,
-    /// Ratio of compressed to original size of the sampled content, with LZ4 in chunks of 64 KiB.
+    /// Compressed size of the sampled content as a fraction of its original size. It is compressed
+    /// with LZ4, in chunks of 64 KiB.
     pub compressed_share: Option<f64>,
     /// Share of sampled 4 KiB blocks that contain only zeroes.
     pub zero_share: Option<f64>,
@@ -55,8 +58,9 @@ pub struct AccessProfile {
     /// Share of transfers that do not start and end on a 4 KiB boundary.
     #[serde(default)]
     pub misaligned_share: Option<f64>,
-    /// Share of reads that would miss in an LRU cache, for ascending cache sizes. It is estimated
-    /// from spatially sampled reuse distances.
+    /// Miss-ratio curve: for each size of an LRU cache, the share of reads that would miss in it.
+    /// Cache sizes are in ascending order. The curve is estimated from spatially sampled reuse
+    /// distances.
     #[serde(default)]
     pub miss_ratio: Vec<MissRatio>,
 }
@@ -66,6 +70,7 @@ pub struct AccessProfile {
 pub struct MissRatio {
     /// Cache size in bytes.
     pub cache_bytes: u64,
-    /// Share of accesses that miss, including the first access to each block.
+    /// Share of accesses that miss in a cache of this size. The first access to a block always
+    /// counts as a miss.
     pub miss_share: f64,
 }

@@ -9,39 +9,42 @@ use super::IoBytes;
 pub struct Command {
     /// Number of observed processes.
     pub processes_seen: u64,
-    /// At most 64 processes: first those with open data files, then those with the most I/O.
+    /// At most 64 observed processes. Processes with open data files are first, then processes with
+    /// the most I/O.
     pub processes: Vec<CommandProcess>,
     /// Number of processes whose counters and files could not be read, because they belong to
     /// another user.
     pub unreadable: u64,
     /// Processes that were still running when the command had ended.
     pub left_running: Vec<String>,
-    /// Libraries that were preloaded into its processes (`LD_PRELOAD`), each with the process.
+    /// Libraries that were preloaded into the command's processes (`LD_PRELOAD`), each with its
+    /// process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preloaded: Vec<String>,
-    /// Executable files that its processes mapped, each with process and reason. The programs
-    /// themselves and libraries of the distribution are excluded.
+    /// Suspicious executable files that the command's processes mapped, each with its process and
+    /// the reason. The programs themselves and libraries of the distribution are excluded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<String>,
-    /// Storage I/O of all its processes, including short-lived ones that were never sampled.
+    /// Storage I/O of all processes of the command. It includes short-lived processes that were
+    /// never sampled.
     pub moved: Option<IoBytes>,
-    /// Storage I/O during the time that the result claims to have measured (the last part of the
-    /// run). Cancelled writes are excluded.
+    /// Storage I/O in the last part of the command's run, which is as long as the measurement that
+    /// the result states. Cancelled writes are excluded.
     #[serde(default)]
     pub moved_measured: Option<IoBytes>,
-    /// Bytes that were dirtied in the page cache, but discarded before write-back.
+    /// Number of bytes that were written to the page cache, but discarded before write-back.
     pub cancelled_bytes: Option<u64>,
-    /// Number of opened block devices and files of 4 KiB or more.
+    /// Number of opened data files, which are block devices and files of 4 KiB or more.
     pub files_seen: u64,
-    /// The largest of these files, at most 64.
+    /// The largest opened data files, at most 64.
     pub files: Vec<OpenedFile>,
-    /// Other hosts to which the processes had connections.
+    /// Other hosts to which the command's processes had connections.
     pub remote: Vec<String>,
     /// The command's result file; `None` if the user specified no result file.
     pub result: Option<ResultFile>,
 }
 
-/// A process of the command.
+/// A process of the observed command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandProcess {
     /// Name and process id.
@@ -57,13 +60,13 @@ pub struct CommandProcess {
 pub struct OpenedFile {
     /// Path at the time of opening.
     pub path: String,
-    /// True for a block device.
+    /// True if this is a block device, false if it is a file.
     pub device: bool,
     /// True if the file still existed when the command had ended.
     pub there: bool,
-    /// True if it was opened for reading.
+    /// True if the file was opened for reading.
     pub read: bool,
-    /// True if it was opened for writing.
+    /// True if the file was opened for writing.
     pub written: bool,
     /// True if the file was always opened with direct I/O (`O_DIRECT`).
     pub direct: Option<bool>,
@@ -71,11 +74,11 @@ pub struct OpenedFile {
     pub size_bytes: Option<u64>,
     /// Allocated size in bytes, at the last observation.
     pub allocated_bytes: Option<u64>,
-    /// Names of the devices directly under its file system.
+    /// Names of the devices that the file's file system uses directly.
     pub on: Vec<String>,
     /// File system.
     pub file_system: Option<String>,
-    /// Mount point of the file system.
+    /// Mount point of the file's file system.
     pub mount_point: Option<String>,
 }
 
@@ -84,23 +87,24 @@ pub struct OpenedFile {
 pub struct ResultFile {
     /// Path.
     pub path: String,
-    /// Existing files, directories and devices that the result lists as its target.
+    /// Files, directories and devices that the result names as its target. Only those that exist
+    /// are listed.
     pub about: Vec<String>,
     /// True if the result file was written while the command ran.
     pub written_meanwhile: Option<bool>,
-    /// Distance of the timestamp in the result from the command's run time; 0 if the timestamp is
-    /// within the run time.
+    /// Time between the timestamp in the result and the start or end of the command; 0 if the
+    /// timestamp is between start and end.
     pub off_ns: Option<u64>,
-    /// Measured time that the result states.
+    /// Duration of the measurement, as the result states it.
     pub measured_ns: Option<u64>,
-    /// Run time of the command.
+    /// Time from the start to the end of the command.
     pub ran_ns: u64,
 }
 
 impl ResultFile {
-    /// Returns true if the result is about an opened file: it contains the name of the file, of a
-    /// parent directory, or of a job (whose files have the job's name as a prefix: `JOB.0.0`). A
-    /// relative name matches the end of a path.
+    /// Returns true if the result contains the name of this opened file, of one of its parent
+    /// directories, or of its job. The name of a job's file begins with the job's name (`JOB.0.0`).
+    /// A relative name matches the end of a path.
     #[must_use]
     pub fn is_about(&self, file: &OpenedFile) -> bool {
         self.about.iter().any(|name| file.matches_name(name))
@@ -108,7 +112,8 @@ impl ResultFile {
 }
 
 impl OpenedFile {
-    /// Returns true if `name` in a result means this file, as in [`ResultFile::is_about`].
+    /// Returns true if `name`, from a result, refers to this file. [`ResultFile::is_about`] lists
+    /// the cases.
     #[must_use]
     pub fn matches_name(&self, name: &str) -> bool {
         let name = name.trim_end_matches('/');

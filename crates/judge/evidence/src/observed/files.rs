@@ -2,32 +2,33 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Parts of the target's files that were in the host's page cache.
+/// How much of the target's files was in the host's page cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCache {
     /// Total size of the examined files in bytes.
     pub files_bytes: Option<u64>,
-    /// Bytes in the page cache before the measured phase.
+    /// Bytes of these files in the page cache before the measured phase.
     pub resident_bytes_before: Option<u64>,
-    /// Bytes in the page cache after the measured phase.
+    /// Bytes of these files in the page cache after the measured phase.
     pub resident_bytes_after: Option<u64>,
-    /// True if the system's caches were dropped before the measurement; `None` if the plan did not
-    /// request it.
+    /// True if the host's caches were dropped before the measurement; `None` if the plan did not
+    /// request this.
     pub system_dropped: Option<bool>,
 }
 
-/// Extents of the target's files (`FIEMAP`, or `SEEK_HOLE` if the file system lacks it).
+/// Extents of the target's files (from `FIEMAP`, or from `SEEK_HOLE` if the file system does not
+/// support `FIEMAP`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extents {
     /// Apparent size in bytes.
     pub size_bytes: u64,
-    /// Bytes in holes.
+    /// Number of bytes in holes of the files.
     pub hole_bytes: u64,
     /// Bytes that are allocated but were never written; `None` if only holes are known.
     pub unwritten_bytes: Option<u64>,
     /// Number of extents.
     pub extents: Option<u64>,
-    /// Bytes that are shared with other files or snapshots.
+    /// Number of bytes that the files share with other files or snapshots.
     #[serde(default)]
     pub shared_bytes: Option<u64>,
     /// Bytes that the file system stores compressed or encrypted.
@@ -36,17 +37,17 @@ pub struct Extents {
     /// Allocated bytes (`st_blocks`). They include extents that were never written.
     #[serde(default)]
     pub allocated_bytes: Option<u64>,
-    /// Bytes in holes and unwritten extents within the working set; `None` if unknown.
+    /// Bytes of the working set that are in holes or unwritten extents; `None` if unknown.
     #[serde(default)]
     pub empty_in_working_set_bytes: Option<u64>,
 }
 
-/// Data settings of an underlying file system.
+/// Settings of an underlying file system that affect data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSystem {
     /// Path on the file system.
     pub path: String,
-    /// Type, such as `btrfs`.
+    /// Type of the file system, such as `btrfs`.
     pub kind: Option<String>,
     /// Compression of the target's files, such as `zstd:3`; empty if the files are not compressed;
     /// `None` if unknown.
@@ -74,13 +75,14 @@ pub struct BackingFile {
     pub path: String,
     /// Size in bytes.
     pub size_bytes: Option<u64>,
-    /// Bytes in the page cache at the start of the measurement.
+    /// Bytes of the file that were in the page cache at the start of the measurement.
     pub resident_bytes_before: Option<u64>,
-    /// Bytes in the page cache at the end of the measurement.
+    /// Bytes of the file that were in the page cache at the end of the measurement.
     pub resident_bytes_after: Option<u64>,
-    /// Bytes dirty or under write-back at the start of the measurement; `None` before Linux 6.5.
+    /// Bytes that were dirty or under write-back at the start of the measurement; `None` before
+    /// Linux 6.5.
     pub dirty_bytes_before: Option<u64>,
-    /// Bytes dirty or under write-back at the end of the measurement.
+    /// Bytes that were dirty or under write-back at the end of the measurement.
     pub dirty_bytes_after: Option<u64>,
     /// Alignment that direct I/O requires, as in [`FileSystem::direct_align_bytes`].
     pub direct_align_bytes: Option<u32>,

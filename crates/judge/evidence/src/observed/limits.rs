@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Limits and priorities of the load generator's process. Control-group limits are the lowest
-/// limits of its group and of all ancestors, in cgroup versions 1 and 2.
+/// Limits and priorities of the load generator's process. A control-group limit is the lowest limit
+/// among its control group and all ancestors, in cgroup versions 1 and 2.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// True if the control groups could be read. If false, their limits are unknown.
     pub groups_read: bool,
-    /// Memory limit, including page cache; `None` if unlimited.
+    /// Limit on memory, including the page cache; `None` if unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
     /// CPU quota in CPUs, such as 1.5; `None` if unlimited.
@@ -19,7 +19,7 @@ pub struct Limits {
     /// I/O limits by device number, such as `8:0 read-bytes-per-s 1048576`, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io: Vec<String>,
-    /// Control-group weights that are set, with their names (`cpu`, `io`).
+    /// Weights that are set for the control group, by name (`cpu`, `io`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, String>,
     /// I/O priority, such as `best-effort 4`. If it is `none`, the kernel derives the priority from

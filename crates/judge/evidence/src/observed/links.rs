@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 /// namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
-    /// Namespace, such as `net:[4026531840]`. Processes in the same namespace of a machine have the
-    /// same interfaces.
+    /// Network namespace, such as `net:[4026531840]`. On one machine, all processes in the same
+    /// namespace use the same interfaces.
     pub namespace: Option<String>,
-    /// Time of the first reading, from the start of the run, shortly after the phase began.
+    /// Time of the first reading, relative to the start of the run. It is shortly after the start
+    /// of the phase.
     pub from_ns: u64,
-    /// Time of the last reading, shortly after the phase ended. It includes I/O that was in flight
-    /// then.
+    /// Time of the last reading, shortly after the end of the phase. The counters thus include I/O
+    /// that was in flight at the end of the phase.
     pub to_ns: u64,
-    /// Interfaces by name, without idle virtual interfaces.
+    /// Interfaces by name. Virtual interfaces without traffic are omitted.
     pub interfaces: Vec<Interface>,
     /// TCP counters over all interfaces; `None` if they were not readable.
     pub tcp: Option<Tcp>,
@@ -27,31 +28,32 @@ pub struct Interface {
     pub name: String,
     /// True for the loopback interface, whose traffic never leaves the host.
     pub loopback: bool,
-    /// True if the interface belongs to a device of the hardware or hypervisor; `None` if `/sys`
-    /// shows another namespace.
+    /// True if the interface belongs to a physical device or to a device of the hypervisor; `None`
+    /// if `/sys` shows a different namespace.
     pub hardware: Option<bool>,
     /// Underlying interfaces in this namespace (slaves of a bond, ports of a bridge, parent of a
-    /// VLAN). The counters of these interfaces include the same bytes. `None` if `/sys` shows
-    /// another namespace.
+    /// VLAN). The same bytes are also counted at these interfaces. `None` if `/sys` shows a
+    /// different namespace.
     pub below: Option<Vec<String>>,
-    /// Speed per direction at the end of the phase; `None` if the kernel does not report it, as for
-    /// most virtual interfaces.
+    /// Speed of each direction at the end of the phase; `None` if the kernel does not report it,
+    /// which is usual for virtual interfaces.
     pub speed_bits_per_s: Option<u64>,
     /// `full` or `half`; `None` if the kernel does not report it.
     pub duplex: Option<String>,
     /// Number of link state changes; `None` if the kernel does not count them.
     pub carrier_changes: Option<u64>,
-    /// Counters over the phase; `None` if the interface appeared, vanished or was reset during the
-    /// phase.
+    /// Increase of the counters during the phase; `None` if the interface appeared, vanished or was
+    /// reset in this time.
     pub counters: Option<LinkCounters>,
 }
 
-/// Counters of an interface (`/proc/net/dev`), including link-layer headers.
+/// Counters of an interface (`/proc/net/dev`). Bytes include link-layer headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounters {
     /// Bytes received.
     pub received_bytes: u64,
-    /// Packets received. The kernel may count several packets that arrived together as one packet.
+    /// Number of received packets. The kernel may count several packets that arrived together as
+    /// one packet.
     pub received_packets: u64,
     /// Received packets with errors.
     pub received_errors: u64,
@@ -76,7 +78,7 @@ pub struct Tcp {
     pub sent_segments: u64,
     /// Retransmitted segments.
     pub sent_again_segments: u64,
-    /// Segments received out of order (`TCPOFOQueue` in `/proc/net/netstat`): an earlier segment
-    /// was lost or overtaken. `None` if the kernel does not count them.
+    /// Number of segments that arrived before an earlier segment, which was lost or is late
+    /// (`TCPOFOQueue` in `/proc/net/netstat`). `None` if the kernel does not count them.
     pub early_segments: Option<u64>,
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct MappedFile {
     /// Path, as the kernel shows it.
     pub path: String,
-    /// Reason why the file is not part of the distribution; `None` for the program itself and for
-    /// the distribution's libraries.
+    /// Reason why the file is suspicious: it is not part of the distribution. `None` for the
+    /// program itself and for the distribution's libraries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Replay of a trace: the trace, its mapping to the target, skipped operations, and delays after
-//! the recorded times.
+//! Replay of a trace: the trace, how it is mapped to the target, skipped operations, and how late
+//! operations started.
 
 use std::collections::BTreeMap;
 
@@ -22,21 +22,21 @@ pub struct TraceFile {
     pub lines: u64,
     /// Number of lines that could not be parsed.
     pub unreadable_lines: u64,
-    /// Event type that represents an operation: `Q`, `D` or `C`. Absent if the trace does not
-    /// record several events for each operation.
+    /// Type of the event whose time counts as the operation's time: `Q`, `D` or `C`. Absent if the
+    /// trace has only one event for each operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
-    /// The first 32 devices or files, with their reads and writes.
+    /// The first 32 devices or files in the trace, each with its number of reads and writes.
     pub volumes: BTreeMap<String, u64>,
-    /// Number of devices or files.
+    /// Number of devices or files in the trace.
     pub volumes_count: u64,
     /// Number of skipped records for each reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Number of operations that follow an operation with a later time in the trace.
+    /// Number of operations out of order: an operation before them in the trace has a later time.
     pub out_of_order: u64,
 }
 
-/// Mapping of the trace's addresses to the target.
+/// How the trace's addresses are mapped to the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceMapping {
     /// Mapping rule.
@@ -45,33 +45,33 @@ pub struct TraceMapping {
     pub target_bytes: u64,
     /// Size of the trace's address space in bytes.
     pub extent_bytes: u64,
-    /// Total size of all 1 MiB regions of the trace that its operations access.
+    /// Total size of the trace's addresses that operations access, counted in regions of 1 MiB.
     pub touched_bytes: u64,
-    /// Total size of all 1 MiB regions of the target that the mapped operations access. Absent in
-    /// bundles of earlier versions.
+    /// Total size of the parts of the target that the mapped operations access, counted in regions
+    /// of 1 MiB. Absent in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapped_bytes: Option<u64>,
-    /// Operations that were moved to another offset.
+    /// Number of operations whose offset on the target differs from their offset in the trace.
     pub moved: u64,
-    /// Operations whose target offset is shared with other offsets of the trace.
+    /// Number of operations whose offset on the target is used for several offsets of the trace.
     pub folded: u64,
-    /// Operations whose offset or size was rounded to the block size.
+    /// Number of operations whose offset or size was rounded to the block size.
     pub rounded: u64,
-    /// Operations after the end of the target, which were skipped.
+    /// Number of operations that were skipped because their offset is after the end of the target.
     pub outside: u64,
 }
 
 /// Operations that are due in the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceDue {
-    /// Reads and writes.
+    /// Number of reads and writes.
     pub operations: u64,
     /// Reads.
     pub reads: u64,
-    /// Flushes. They start at their recorded times, like reads and writes.
+    /// Number of flushes. Like reads and writes, they start at their recorded times.
     #[serde(default, skip_serializing_if = "is_none")]
     pub flushes: u64,
-    /// Bytes of reads and writes.
+    /// Number of bytes that the reads and writes transfer.
     pub size_bytes: u64,
     /// Time from the first operation to the last.
     pub span_ns: u64,
@@ -84,20 +84,20 @@ fn is_none(count: &u64) -> bool {
 /// Operations that were submitted in the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceBegun {
-    /// Reads, writes and flushes submitted to the target.
+    /// Number of reads, writes and flushes that were submitted to the target.
     pub operations: u64,
-    /// Operations that were due but never submitted.
+    /// Number of operations that were due but never submitted.
     pub never: u64,
     /// Number of submitting threads. A single thread submits in the order of the trace.
     pub threads: u32,
-    /// Time from the first operation's due time to the last submission. If [`never`](Self::never)
-    /// is not 0, it ends at the end of the run.
+    /// Time from the moment when the first operation was due to the last submission. If
+    /// [`never`](Self::never) is not 0, it is the time until the end of the run.
     pub took_ns: Option<u64>,
-    /// Delay of submissions after their due times, whatever the cause; `None` if no operation had a
-    /// due time.
+    /// Time between the moments when operations were due and when they were submitted, whatever the
+    /// cause of the delay. `None` if no operation had a due time.
     pub lag: Option<Lag>,
-    /// Delay of the last submission. If some operations were never submitted: the time that the
-    /// first of these operations had waited at the end of the run.
+    /// Delay of the last submission. If some operations were never submitted, it is the time that
+    /// the first of them had waited when the run ended.
     pub lag_end_ns: Option<u64>,
 }
 
@@ -110,14 +110,16 @@ pub struct Replay {
     pub operations: u64,
     /// Time from the first operation to the last.
     pub span_ns: u64,
-    /// Speed relative to the recording; `None` for a replay as fast as possible.
+    /// Speed as a multiple of the recorded speed; `None` if the trace is replayed as fast as
+    /// possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
     /// Mapping to the target.
     pub mapping: TraceMapping,
     /// Operations due.
     pub due: TraceDue,
-    /// Submitted operations; `None` if the run did not reach the measured phase.
+    /// Operations that were submitted in the measured phase; `None` if the run did not reach this
+    /// phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<TraceBegun>,
 }

@@ -1,4 +1,4 @@
-//! Figures that aggregate other figures, with the formula.
+//! Figures that are aggregates of other figures, with the formula of the aggregate.
 
 use serde::Serialize;
 
@@ -16,16 +16,17 @@ pub enum Formula {
     GeometricMean,
     /// Maximum.
     Max,
-    /// Standard deviation, of a population or of a sample.
+    /// Standard deviation. Its divisor may be n (population) or n − 1 (sample).
     Stddev,
-    /// Percentile over all operations, compared with the same percentile of subsets.
+    /// Percentile over all operations. The inputs are the same percentile of subsets of the
+    /// operations.
     Percentile(f64),
     /// A value between the minimum and the maximum of the inputs, such as a mean over all
     /// operations.
     Between,
 }
 
-/// A figure that aggregates other figures.
+/// A figure that is an aggregate of other figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Aggregate {
     /// Name, such as `read bandwidth of all ranks`.
@@ -37,26 +38,26 @@ pub struct Aggregate {
     pub total: Figure,
     /// Inputs.
     pub of: Vec<Figure>,
-    /// Relative deviation that can be explained by the tool's source code.
+    /// Relative deviation that is permitted because the tool's source code explains it.
     pub slack: f64,
 }
 
-/// Stated number and actual number of parts.
+/// Number of parts that the result states, and number of parts that it contains.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Membership {
     /// Kind of part: `ranks`, `hosts`, `jobs`.
     pub of: String,
-    /// Stated number.
+    /// Number of parts that the result states.
     pub stated: Figure,
-    /// Actual number.
+    /// Number of parts that the result contains.
     pub found: u64,
     /// Names of the missing parts, if known.
     pub missing: Vec<String>,
-    /// Words for the location of the parts, such as `listed in host_cpu_count`.
+    /// Where the result contains the parts, in words, such as `listed in host_cpu_count`.
     pub place: String,
 }
 
-/// A pass over the same data: an epoch, or a repeat within a run.
+/// A pass over the data, which each pass processes again: an epoch, or a repeat within a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Pass {
     /// Number or name of the pass.
@@ -65,6 +66,6 @@ pub struct Pass {
     pub duration_ns: Option<Figure>,
     /// Rate in samples, operations or bytes per second. All passes of a result have the same unit.
     pub rate_per_s: Option<Figure>,
-    /// Share of time in which the consumer was busy instead of waiting, in percent.
+    /// Percentage of time in which the consumer of the data was busy, and not waiting for data.
     pub busy_percent: Option<Figure>,
 }

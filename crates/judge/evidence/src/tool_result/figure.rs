@@ -1,8 +1,10 @@
-//! A printed number, with its value, the range of true values, and its location.
+//! A number that a tool printed, with the range of true values that it can stand for, and its
+//! location in the file.
 
 use serde::Serialize;
 
-/// Figure of a result in base units: bytes, nanoseconds, operations, or any of these per second.
+/// Figure of a result in base units: bytes, nanoseconds or operations, or a rate of these per
+/// second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// The printed value.
@@ -11,7 +13,7 @@ pub struct Figure {
     pub least: f64,
     /// Largest true value that the tool would print in the same way.
     pub most: f64,
-    /// Location, such as `jobs[0].read.iops` or `line 12, column 3 (iops)`.
+    /// Location in the file, such as `jobs[0].read.iops` or `line 12, column 3 (iops)`.
     pub field: String,
 }
 
@@ -51,7 +53,7 @@ impl Figure {
         self
     }
 
-    /// Widens the range on each side by this share of the value.
+    /// Extends the range in both directions, each by this share of the value.
     #[must_use]
     pub fn widened(mut self, share: f64) -> Self {
         let by = self.value.abs() * share;

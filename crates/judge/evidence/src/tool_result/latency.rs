@@ -15,7 +15,7 @@ pub enum Stage {
     /// From before the submission until the completion.
     #[default]
     Total,
-    /// Latency of an application request that consists of several operations.
+    /// Duration of an application request that consists of several operations.
     Request,
     /// The result does not state the stage.
     Unstated,
@@ -36,15 +36,15 @@ pub struct Latency {
     pub max_ns: Option<Figure>,
     /// Standard deviation.
     pub stddev_ns: Option<Figure>,
-    /// Percentiles, in printed order.
+    /// Percentiles, in the order in which the tool printed them.
     pub percentiles: Vec<Percentile>,
-    /// Histogram, in order of latency.
+    /// Bins of the histogram, in ascending order of latency.
     pub bins: Vec<Bin>,
     /// Sum of all latencies, if the result states it.
     pub sum_ns: Option<Figure>,
-    /// True if the latencies do not include the same operations as the rate. The number of
-    /// operations in flight cannot be computed from a mean over a different period or over a
-    /// sample.
+    /// True if the latencies are not of exactly the operations that the rate counts: they are from
+    /// a different period or from a sample. Little's law then does not give the number of
+    /// operations in flight.
     pub sampled: bool,
 }
 
@@ -64,6 +64,6 @@ pub struct Bin {
     pub from_ns: f64,
     /// Upper bound, ns.
     pub to_ns: f64,
-    /// Number of operations.
+    /// Number of operations in the bin.
     pub count: f64,
 }

@@ -16,12 +16,12 @@ pub enum Kind {
     Trim,
     /// Flushes.
     Sync,
-    /// All operations of the part; used if a figure does not state the kind of operation.
+    /// All kinds of operations together. Used for figures that do not state the kind of operation.
     #[default]
     All,
     /// Metadata operations: `create`, `stat`, `delete`.
     Name(String),
-    /// Other operations, with the tool's word for them: transactions, samples, requests.
+    /// Other operations. The text is the tool's word for them: transactions, samples, requests.
     Other(String),
 }
 
@@ -46,8 +46,8 @@ impl Kind {
     }
 }
 
-/// Figures of one kind of operation. If the result contains a quantity several times, in any unit,
-/// all these values are listed, and they must agree.
+/// Figures of one kind of operation. If the result contains a quantity several times, perhaps in
+/// different units, all its values are listed. They must be equal.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Operation {
     /// Kind of operation.
@@ -62,10 +62,10 @@ pub struct Operation {
     pub rate_per_s: Vec<Figure>,
     /// Bytes per second.
     pub bandwidth_per_s: Vec<Figure>,
-    /// Time over which the rate and the bandwidth were computed, in ns; `None` if it is the time of
-    /// the part.
+    /// Length of the time over which the tool computed rate and bandwidth, in ns; `None` if it is
+    /// the run time of the part.
     pub window_ns: Option<Figure>,
-    /// Latencies, by stage.
+    /// Latencies, with one element for each stage.
     pub latencies: Vec<Latency>,
     /// Failed operations.
     pub errors: Option<Figure>,

@@ -14,26 +14,26 @@ pub enum Unit {
     Bytes,
 }
 
-/// Set of values of one kind.
+/// A large set of values of the same quantity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Population {
-    /// Things to which the values belong: `ranks`, `requests`.
+    /// What the values describe: `ranks`, `requests`.
     pub of: String,
-    /// Quantity, such as `time to write`.
+    /// Quantity that the values measure, such as `time to write`.
     pub what: String,
     /// Unit of the values.
     pub unit: Unit,
-    /// Location of the values: the column or list.
+    /// Location of the values in the file: a column or a list.
     pub field: String,
-    /// Values, in file order.
+    /// Values, in the order of the file.
     pub values: Vec<f64>,
     /// True if all parts did the same work at the same time, so that their values are comparable.
     pub alike: bool,
-    /// Figures that aggregate these values.
+    /// Figures in the result that are aggregates of these values.
     pub claims: Vec<Claim>,
 }
 
-/// A figure that aggregates a population.
+/// A figure that is an aggregate of a population.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Formula.
@@ -41,6 +41,6 @@ pub struct Claim {
     pub formula: Formula,
     /// The aggregate figure, in the unit of the population.
     pub total: Figure,
-    /// Relative deviation that can be explained by the tool's source code.
+    /// Relative deviation that is permitted because the tool's source code explains it.
     pub slack: f64,
 }

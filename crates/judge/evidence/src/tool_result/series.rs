@@ -37,16 +37,16 @@ pub struct Series {
     pub kind: Kind,
     /// Stage, if the quantity is a latency.
     pub stage: Stage,
-    /// Location of the series: the file or field.
+    /// Location of the series: a file or a field.
     pub field: String,
     /// Length of the intervals, in s; `None` if each point is a single operation.
     pub interval_s: Option<f64>,
-    /// Points, in recorded order.
+    /// Points, in the order in which the tool recorded them.
     pub points: Vec<Point>,
-    /// True if the tool by design records only a part of the run.
+    /// True if the tool never records the whole run in such a series.
     pub partial: bool,
-    /// True if the values can be too low, but never too high, because of the way in which the tool
-    /// computes them.
+    /// True if the tool computes the values in a way that can make them too low, but never too
+    /// high.
     pub understates: bool,
 }
 

@@ -1,15 +1,15 @@
-//! The requested workload, as the result states it.
+//! The workload that the user requested, as the result states it.
 
 use serde::Serialize;
 
 use super::Figure;
 
-/// Requested workload of a part. A field is `None` if the result does not state it.
+/// Workload that the user requested for a part. A field is `None` if the result does not state it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Setting {
-    /// Operations in flight.
+    /// Number of operations in flight.
     pub outstanding: Option<Outstanding>,
-    /// Operations in flight per issuer, if the number of issuers is unknown.
+    /// Number of operations that each issuer has in flight, if the number of issuers is unknown.
     pub outstanding_of_each: Option<Figure>,
     /// Number of issuing threads or processes.
     pub threads: Option<Figure>,
@@ -17,11 +17,11 @@ pub struct Setting {
     pub read_percent: Option<Figure>,
     /// Access pattern.
     pub pattern: Option<Pattern>,
-    /// Working set of all parts of this kind together, in bytes.
+    /// Working set in bytes, of all parts of this kind together.
     pub working_set_bytes: Option<Figure>,
     /// True if direct I/O was requested.
     pub direct: Option<bool>,
-    /// Durability of writes.
+    /// How writes are made durable.
     pub durability: Option<Durability>,
     /// Rate limit, in operations per second.
     pub rate_limit_per_s: Option<Figure>,
@@ -31,7 +31,7 @@ pub struct Setting {
     pub duration_ns: Option<Figure>,
     /// Duration of the warm-up before the measurement, in ns.
     pub warm_up_ns: Option<Figure>,
-    /// Reset of the tool's counters while operations were in flight.
+    /// Whether the tool reset its counters while operations were in flight.
     pub counter_reset: CounterReset,
     /// Target: a path, a device or a bucket.
     pub target: Option<String>,
@@ -45,32 +45,32 @@ pub struct Setting {
     pub data_repeats: Option<bool>,
     /// True if the data consisted only of zeroes.
     pub data_zero: Option<bool>,
-    /// Reason why no storage was used, in words: an engine that performs no I/O (fio's `null`), or a
-    /// target such as `/dev/zero` or memory.
+    /// Reason why the tool used no storage, in words. Examples are an engine that performs no I/O
+    /// (fio's `null`) and a target such as `/dev/zero` or memory.
     pub no_storage: Option<String>,
 }
 
-/// Reset of a tool's counters during the run. Operations in flight at that moment are included in
-/// some figures and missing in other figures.
+/// Whether a tool reset its counters during the run. Some figures then include the operations that
+/// were in flight at that moment, and other figures do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterReset {
     /// No reset: the counters include all operations, from the first to the last.
     #[default]
     Never,
-    /// The options imply a reset, for example a warm-up.
+    /// The options imply a reset. An example is an option for a warm-up.
     Stated,
     /// It is unknown: the format does not show the option that would reset the counters.
     Unknown,
 }
 
-/// Operations in flight.
+/// Number of operations in flight, and whether it is constant.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outstanding {
     /// Maximum.
     pub most: Figure,
-    /// True if the tool always has the maximum number of operations in flight: a closed loop that
-    /// replaces each operation when it completes, without pauses, limits or batches.
+    /// True if the maximum number of operations is always in flight. This is so in a closed loop
+    /// without pauses, limits or batches, which replaces each operation as soon as it completes.
     pub kept: bool,
 }
 
@@ -84,7 +84,7 @@ pub enum Pattern {
     Sequential,
 }
 
-/// Durability of writes, derived from the options.
+/// How writes are made durable, according to the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -94,7 +94,7 @@ pub enum Durability {
     Flushed,
     /// The tool flushes once, at the end.
     AtEnd,
-    /// Durability was not requested.
+    /// The options do not request durability.
     Nothing,
 }
 

@@ -1,5 +1,5 @@
-//! fio's JSON (`--output-format=json` and `json+`): output of one host, or of several clients with
-//! a total.
+//! fio's JSON (`--output-format=json` and `json+`). It contains the results of one host, or of
+//! several clients and their total.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Bin, Complaint, CounterReset, DeviceCounts, Figure, Formula, Kind, Latency,
@@ -12,16 +12,16 @@ use super::printed::{self, FLUSHES_UNTIMED, drop_unstarted_flushes, drop_unstart
 use super::shares;
 use crate::json::{self, JsonNode};
 
-/// Bytes in a KiB: fio's `bw` is in KiB/s (`bw_bytes >> 10`).
+/// Number of bytes in a KiB. fio's `bw` is in KiB/s (`bw_bytes >> 10`).
 const KIB: f64 = 1024.0;
 const NS_PER_MS: f64 = 1e6;
 const SECTOR_BYTES: f64 = 512.0;
-/// Bins per octave. A percentile is the middle of its bin, whose width is 1/64 of the next lower
-/// power of two (`FIO_IO_U_PLAT_BITS`).
+/// Number of histogram bins in an octave. fio prints the middle of a bin as the percentile. The
+/// width of a bin is 1/64 of the next lower power of two (`FIO_IO_U_PLAT_BITS`).
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// All latencies above about this value are in the last bin, so percentiles in this bin are lower
-/// bounds. `FIO_IO_U_PLAT_GROUP_NR` is 29 octaves of ns in version 3, and 19 of us in earlier
-/// versions.
+/// Approximate start of the last histogram bin. It contains all longer latencies, so percentiles in
+/// this bin are lower bounds. `FIO_IO_U_PLAT_GROUP_NR` is 29 octaves of ns in version 3, and 19
+/// octaves of us in earlier versions.
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
 /// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
@@ -33,8 +33,8 @@ pub fn is(root: &JsonNode<'_, '_>) -> bool {
         && (root.key("jobs").exists() || root.key("client_stats").exists())
 }
 
-/// Reads all results of a text, one object after another. Reports of a running job
-/// (`--status-interval`) are one result: the last report counts.
+/// Reads all results of a text, which follow one another as objects. Several reports of a running
+/// job (`--status-interval`) are one result, of which only the last report is used.
 ///
 /// # Errors
 /// The text contains no fio result.
@@ -73,8 +73,8 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     if let [only] = &mut all[..] {
         only.remarks.extend((reports > 1).then(|| {
             format!(
-                "the file contains {reports} reports of the same run (--status-interval): the \
-                last report is the result"
+                "the file contains {reports} reports of the same run (--status-interval); only \
+                 the last report was used"
             )
         }));
     } else {
@@ -85,8 +85,8 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     Ok(all)
 }
 
-/// Returns true if a report is a later report of the same run: jobs and options are the same, and
-/// counters only increased.
+/// Returns true if a report is a later report of the same run. Its jobs and options are the same,
+/// and no counter decreased.
 fn continues(earlier: &ToolResult, later: &ToolResult) -> bool {
     let sum = |part: &Part, of: fn(&Operation) -> Option<&Figure>| -> f64 {
         part.operations.iter().filter_map(of).map(|figure| figure.value).sum()
@@ -101,7 +101,7 @@ fn continues(earlier: &ToolResult, later: &ToolResult) -> bool {
     let in_order = time(earlier).zip(time(later)).is_none_or(|(a, b)| {
         let longest = later.parts.iter().filter_map(|part| part.window_ns.as_ref());
         let longest_s = longest.map(|window| window.value / 1e9).fold(0.0, f64::max);
-        // The whole run ended before the later report.
+        // The run had ended before the later report.
         a <= b && b - a <= longest_s + 2.0
     });
     alike && in_order && earlier.parts.iter().zip(&later.parts).all(grew)
@@ -122,8 +122,8 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         if clients.exists() { clients.items() } else { root.key("jobs").items() }.collect();
     if clients.exists() && keep_last_reports(&mut jobs) {
         reported.remarks.push(
-            "the file contains several reports of the same run (--status-interval): the last \
-             report is the result"
+            "the file contains several reports of the same run (--status-interval); only the last \
+             report was used"
                 .into(),
         );
     }
@@ -145,12 +145,12 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// Minimum run time of an entry, in ms, at which its threads can be counted.
+/// Minimum run time in ms at which the number of threads of an entry can be determined.
 const THREAD_MS_MIN: f64 = 100.0;
 
-/// Compares the entries of each job with `numjobs`. Without `group_reporting`, each clone has an
-/// entry. fio omits this option from the result, but an entry of several clones has their total run
-/// time.
+/// Compares the number of entries of each job with `numjobs`. Without `group_reporting`, each clone
+/// has its own entry. fio does not list this option in the result. An entry for several clones is
+/// therefore recognised by its run time, which is their total.
 fn take_missing_clones(
     reported: &mut ToolResult,
     root: &JsonNode<'_, '_>,
@@ -182,12 +182,12 @@ fn take_missing_clones(
     }
 }
 
-/// Minimum time between two reports of a running job, in ms. Clones of a job end closer together,
-/// or transfer the same amount.
+/// Minimum time in ms between two reports of a running job. Entries that are closer in time, or
+/// state the same amount, are clones of a job.
 const REPORT_MS_MIN: f64 = 90.0;
 
-/// Keeps only the last report of a client's job: with `--status-interval` fio lists several
-/// reports. Returns true if there were several reports.
+/// Keeps only the last report of each client's job, because fio lists several reports with
+/// `--status-interval`. Returns true if there were several reports.
 fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
     let same = |a: &JsonNode<'_, '_>, b: &JsonNode<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
@@ -197,13 +197,13 @@ fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
     let sum = |job: &JsonNode<'_, '_>, figure: &str| -> f64 {
         DIRECTIONS.iter().filter_map(|(side, _)| job.key(side).key(figure).number()).sum()
     };
-    // The latencies of a later report include all latencies of an earlier report.
+    // A later report includes all latencies of the earlier reports.
     let includes = |earlier: &JsonNode<'_, '_>, later: &JsonNode<'_, '_>| {
         DIRECTIONS.iter().all(|(side, _)| {
             let of = |job: &JsonNode<'_, '_>, figure: &str| {
                 job.key(side).key("clat_ns").key(figure).number()
             };
-            // During a ramp nothing is measured.
+            // fio measures nothing during a ramp.
             let idle = of(earlier, "max").unwrap_or(0.0) == 0.0;
             idle || of(later, "min") <= of(earlier, "min") && of(later, "max") >= of(earlier, "max")
         })
@@ -217,7 +217,7 @@ fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
     let before = jobs.len();
     let mut index = 0;
     while index < jobs.len() {
-        // The last report may directly follow the previous report.
+        // The last report may follow the previous report after any time.
         let gap_ms = if jobs.len() < before { 0.0 } else { REPORT_MS_MIN };
         let superseded = jobs[index + 1..].iter().any(|later| follows(&jobs[index], later, gap_ms));
         if superseded {
@@ -239,7 +239,7 @@ fn options_of(root: &JsonNode<'_, '_>, job: &JsonNode<'_, '_>) -> Options {
     options
 }
 
-/// Returns the number of entries of a job.
+/// Returns the number of entries that belong to the same job.
 fn entries(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>) -> f64 {
     let same = |other: &&JsonNode<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
@@ -260,7 +260,8 @@ fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) 
             _ => Some(1.0),
         };
     }
-    // Several sections may share a group, whose entry has only the options of the first section.
+    // Several sections may be in one group. The entry of this group states the options of only one
+    // section.
     match (running(job), stated) {
         (Some(running), stated) => Some(running.max(stated.unwrap_or(1.0))),
         (None, Some(stated)) => Some(stated),
@@ -268,23 +269,25 @@ fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) 
     }
 }
 
-/// Remark on a group report's entry for several sections.
-pub(crate) const SECTIONS_MERGED: &str = "an entry counts several sections of a job file (group_reporting): fio prints the options of \
-     only one section, so sizes, depth, mix and limits are unknown";
-/// Share, and time per thread in ms, by which the run time of threads may exceed the longest run
-/// time of their directions.
+/// Remark on an entry of a group report that combines several sections.
+pub(crate) const SECTIONS_MERGED: &str = "an entry combines several sections of a job file \
+ (group_reporting); fio prints the options of only one section, so sizes, depth, mix and limits \
+ are unknown";
+/// Tolerance of the run time of threads. It may exceed the longest run time of their directions by
+/// this share, and by this time in ms for each thread.
 const RUNTIME_SLACK: (f64, f64) = (0.02, 2.0);
 
-/// Returns true if a group report's entry counts several sections. Such an entry has the name of
-/// the first section and the options of the last section, and its threads ran longer in total than
-/// the clones of one section. fio omits `group_reporting` itself, because it has no value.
+/// Returns true if an entry of a group report combines several sections. Such an entry has the name
+/// of the first section and the options of the last section. The total run time of its threads is
+/// longer than that of the clones of one section. fio does not list the option `group_reporting`,
+/// because it has no value.
 fn merges_sections(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) -> bool {
     let name = job.key("jobname").text();
     if name.zip(options.get("name")).is_some_and(|(name, last)| name != last) {
         return true;
     }
     let times = DIRECTIONS.iter().filter_map(|(side, _)| job.key(side).key("runtime").number());
-    // Writes and their verification run one after the other.
+    // The writes and their verification run one after the other.
     let one_ms = match options.get("verify") {
         Some(_) => times.sum(),
         None => times.fold(0.0, f64::max),
@@ -394,7 +397,8 @@ fn take_job(
     reported.parts.push(part);
 }
 
-/// Reads the distribution of completion latencies (`latency_ns`, `latency_us`, `latency_ms`).
+/// Reads the distribution of completion latencies over fixed ranges (`latency_ns`, `latency_us`,
+/// `latency_ms`).
 fn latency_shares(job: &JsonNode<'_, '_>) -> Vec<Bin> {
     let units = [("latency_ns", 1.0), ("latency_us", 1e3), ("latency_ms", 1e6)];
     let of = |(name, unit): (&str, f64)| {
@@ -410,17 +414,16 @@ fn latency_shares(job: &JsonNode<'_, '_>) -> Vec<Bin> {
 }
 
 /// Remark on reads that fio issues between writes for verification.
-const UNTIMED_CHECKS: &str = "verify_backlog: fio counts the verification reads between writes, but not the time of these \
-     reads";
+const UNTIMED_CHECKS: &str = "verify_backlog: fio counts the verification reads between writes, \
+ but not their time";
 
-/// Returns true if the reads belong to a job that otherwise only writes. These are verification
-/// reads.
+/// Returns true if the job only writes, so that its reads are verification reads.
 fn kind_of_check(operation: &Operation, part: &Part) -> bool {
     let writes_only = part.setting.read_percent.as_ref().is_some_and(|share| share.value <= 0.0);
     operation.kind == Kind::Read && writes_only
 }
 
-/// Removes the figures that fio divides by the run time of only the last phase.
+/// Removes figures for which fio uses the run time of only the last phase.
 fn forget_time(operation: &mut Operation) {
     operation.rate_per_s.clear();
     operation.bandwidth_per_s.clear();
@@ -428,8 +431,8 @@ fn forget_time(operation: &mut Operation) {
     (operation.bandwidth_sampled, operation.rate_sampled) = (None, None);
 }
 
-/// Reads flushes. Some versions print `total_ios` as 0 although they print a histogram of flushes.
-/// The histogram's `N` is then the count.
+/// Reads the flushes. Some versions print a `total_ios` of 0 together with a histogram of flushes.
+/// The count is then the `N` of the histogram.
 fn flushes(sync: &JsonNode<'_, '_>) -> Option<Operation> {
     let mut operation = Operation::of(Kind::Sync);
     operation.latencies.extend(latency(sync, "lat", Stage::Total));
@@ -453,7 +456,7 @@ fn direction(side: &JsonNode<'_, '_>, kind: Kind) -> Operation {
             take(|o| &mut o.bytes, Some(kib.scaled(KIB)));
         }
         None => {
-            // Some outputs omit fields. If the remaining fields do not identify the version, it is
+            // Some results lack fields. If the remaining fields do not identify the version, it is
             // unknown.
             let any = |names: &[&str]| names.iter().any(|name| side.key(name).exists());
             let bytes = if any(&["bw_bytes", "slat_ns", "clat_ns", "lat_ns"]) {
@@ -482,7 +485,8 @@ fn direction(side: &JsonNode<'_, '_>, kind: Kind) -> Operation {
     operation
 }
 
-/// Reads the latencies of a direction: in ns since version 3.0 (`clat_ns`), in us before (`clat`).
+/// Reads the latencies of a direction. They are in ns since version 3.0 (`clat_ns`), and in us in
+/// earlier versions (`clat`).
 fn latency(side: &JsonNode<'_, '_>, name: &str, stage: Stage) -> Option<Latency> {
     let now = side.key(&format!("{name}_ns"));
     let (at, unit) = if now.exists() { (now, 1.0) } else { (side.key(name), 1e3) };
@@ -512,7 +516,7 @@ fn latency(side: &JsonNode<'_, '_>, name: &str, stage: Stage) -> Option<Latency>
         }
     }
     latency.bins = bins(&at.key("bins"), unit);
-    // Unmeasured latencies (`gtod_reduce`, `disable_clat`) are printed as zero.
+    // fio prints zero for latencies that it did not measure (`gtod_reduce`, `disable_clat`).
     let nothing =
         |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value == 0.0);
     let measured =
@@ -520,7 +524,7 @@ fn latency(side: &JsonNode<'_, '_>, name: &str, stage: Stage) -> Option<Latency>
     measured.then_some(latency)
 }
 
-/// Widens a percentile to its bin; the printed value is the middle of the bin.
+/// Widens the range of a percentile to its bin, because the printed value is the middle of the bin.
 fn binned(figure: Figure, unit: f64) -> Figure {
     let octave = if figure.value >= 1.0 { figure.value.log2().floor().exp2() } else { 1.0 };
     let width = (octave / BINS_PER_OCTAVE).max(1.0);
@@ -555,7 +559,7 @@ fn sampled(
 ) -> Option<SampleStatistics> {
     let at = |end: &str| side.key(&format!("{name}_{end}"));
     let scaled = |figure: Option<Figure>| figure.map(|figure| figure.scaled(unit));
-    // Without samples fio prints zeroes.
+    // fio prints zeroes if there are no samples.
     let samples = at("samples").exact();
     let max = scaled(at("max").truncated()).filter(|max| max.value > 0.0)?;
     Some(SampleStatistics {
@@ -581,7 +585,7 @@ fn device(at: &JsonNode<'_, '_>) -> DeviceCounts {
     }
 }
 
-/// Reads one value per second of a job that ran until steady.
+/// Reads the values that fio lists for each second of a job that ran until its rate was steady.
 fn steady_state(job: &JsonNode<'_, '_>) -> Vec<Series> {
     let data = job.key("steadystate").key("data");
     let of = |name: &str, quantity: Quantity, unit: f64| {
@@ -599,7 +603,7 @@ fn steady_state(job: &JsonNode<'_, '_>) -> Vec<Series> {
             field,
             interval_s: Some(1.0),
             points,
-            // These values describe only the steady window, not the whole run.
+            // These values are from only the steady window, not from the whole run.
             partial: true,
             understates: true,
         })
@@ -611,12 +615,12 @@ fn steady_state(job: &JsonNode<'_, '_>) -> Vec<Series> {
     rate.into_iter().chain(bandwidth).collect()
 }
 
-/// The entry `All clients` is the sum of the clients.
+/// The entry `All clients` contains the sums over the clients.
 fn take_totals(reported: &mut ToolResult) {
     let Some(total) = reported.parts.iter().find(|part| part.is_total) else { return };
     type FigureOf = fn(&Operation) -> Option<&Figure>;
-    // The total's bandwidth is its bytes divided by the longest time, not the sum of the clients'
-    // bandwidths.
+    // The bandwidth in this entry is not the sum of the clients' bandwidths. It is the total number
+    // of bytes divided by the longest time.
     let quantities: [(&str, FigureOf); 2] =
         [("operations", |o| o.count.first()), ("bytes", |o| o.bytes.first())];
     let mut combined = Vec::new();

@@ -1,8 +1,9 @@
-//! fio's log files of a result: `NAME_bw.1.log`, `_iops`, `_lat`, `_clat`, `_slat`, `_clat_hist`.
+//! Log files that fio writes in addition to a result: `NAME_bw.1.log`, `_iops`, `_lat`, `_clat`,
+//! `_slat`, `_clat_hist`.
 //!
-//! Each line is `time in ms, value, direction, block size or offset …`. Bandwidth is in KiB/s,
-//! latency in ns (in us before version 3). With `log_avg_msec` a line is the mean of the interval
-//! that ends at its time. Without it, a line is one operation.
+//! Each line is `time in ms, value, direction, block size or offset …`. Bandwidth is in KiB/s, and
+//! latency in ns (before version 3 in us). With `log_avg_msec`, a line contains the mean of the
+//! interval that ends at the line's time. Without this option, each line represents one operation.
 
 use plimsoll_evidence::tool_result::{
     Bin, Kind, Latency, Point, Quantity, Series, Stage, ToolResult,
@@ -13,7 +14,7 @@ use crate::number;
 const KIB: f64 = 1024.0;
 /// Number of lines that are examined to distinguish a log from a table of numbers.
 const LINES_SNIFFED: usize = 20;
-/// Maximum number of points of a log. A longer log is averaged over intervals of a second.
+/// Maximum number of points that are kept for a log. A longer log is averaged over each second.
 const POINTS_MAX: usize = 20_000;
 /// Number of bits that select a bin within a histogram octave (`FIO_IO_U_PLAT_BITS`).
 const PLAT_BITS: u32 = 6;
@@ -25,28 +26,29 @@ pub enum LogQuantity {
     Bandwidth,
     /// `_iops`.
     Rate,
-    /// `_lat`, `_clat` or `_slat`.
+    /// Latency of a stage: `_lat`, `_clat` or `_slat`.
     Latency(Stage),
     /// `_clat_hist`.
     Histogram,
 }
 
-/// A log, with the job that its file name states.
+/// A log, and the job to which it belongs according to its file name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Log {
     /// Path of the file.
     pub file: String,
     /// File name without the suffix that fio appends.
     pub stem: String,
-    /// Quantity; `None` if the file name does not state the quantity.
+    /// Quantity in the log, or `None` if the file name does not state it.
     pub what: Option<LogQuantity>,
-    /// Number of the job, from 1; `None` if all jobs write to the same log.
+    /// Number of the job, from 1, or `None` if all jobs write to the same log.
     pub job: Option<usize>,
-    /// Time, value and direction of each line; empty for histograms.
+    /// Time, value and direction of each line. The list is empty for histograms.
     lines: Vec<Line>,
-    /// Histogram of each direction, summed over all intervals.
+    /// Histogram of each direction, which is the sum over all intervals.
     bins: [Vec<f64>; 3],
-    /// True if times decrease within the file, because several runs wrote to it.
+    /// True if a time in the file is earlier than the time before it. Several runs then wrote to
+    /// this file.
     pub several_runs: bool,
 }
 
@@ -86,8 +88,8 @@ fn split(line: &str) -> Option<(Line, std::str::Split<'_, char>)> {
         .then(|| (Line { ms, value, direction: direction as u8 }, line.split(',')))
 }
 
-/// Reads a log, and skips invalid lines (the last line may be truncated). The caller detects
-/// missing points.
+/// Reads a log. Invalid lines are skipped, because the last line may be truncated. The caller
+/// detects missing points.
 #[must_use]
 pub fn read(text: &str, file: &str) -> Log {
     let name = file.rsplit('/').next().unwrap_or(file);
@@ -115,7 +117,8 @@ pub fn read(text: &str, file: &str) -> Log {
     log
 }
 
-/// Parses a file name: `randread-1-16_bw.3.log` is the bandwidth of job 3 of `randread-1-16`.
+/// Parses the file name of a log. For example, `randread-1-16_bw.3.log` contains the bandwidth of
+/// job 3 of `randread-1-16`.
 fn named(name: &str) -> (String, Option<LogQuantity>, Option<usize>) {
     let name = name.strip_suffix(".log").unwrap_or(name);
     let (name, job) = match name.rsplit_once('.') {
@@ -152,8 +155,8 @@ impl Log {
         }
     }
 
-    /// Returns the log as one series per direction. `interval_ms` is from the options; `version`
-    /// determines the unit of latencies.
+    /// Returns a series for each direction in the log. `interval_ms` is the interval in the job's
+    /// options. `version` determines the unit of latencies.
     #[must_use]
     pub fn series(&self, interval_ms: Option<f64>, version: Option<&str>) -> Vec<Series> {
         let (quantity, stage, unit) = match self.what {
@@ -187,9 +190,9 @@ impl Log {
                 interval_s,
                 points: average_by_second(points),
                 partial: false,
-                // fio divides an interval's amount by the time since a mark. The mark is earlier than
-                // the previous sample, because `__add_samples` advances it by the interval, not to
-                // the sample.
+                // fio divides the amount of an interval by the time since a mark. The mark is
+                // earlier than the previous sample: `__add_samples` advances it by the length of an
+                // interval, and not to the time of the sample.
                 understates: self.what != Some(LogQuantity::Latency(stage)),
             });
         }
@@ -200,8 +203,8 @@ impl Log {
         let counts = &self.bins[direction];
         let old = version.is_some_and(|version| version.contains("fio-2"));
         let unit = if old { 1e3 } else { 1.0 };
-        // A histogram has groups of 64 bins: 29 groups since version 3, 19 in earlier versions. If
-        // there are fewer bins, fio merged them in pairs.
+        // A histogram has 29 groups of 64 bins, or 19 groups before version 3. If a histogram has
+        // fewer bins, fio merged pairs of bins.
         let full = if old { 19 } else { 29 } << PLAT_BITS;
         let merged =
             (full as f64 / counts.len().max(1) as f64).log2().round().exp2().max(1.0) as usize;
@@ -214,7 +217,8 @@ impl Log {
     }
 }
 
-/// Returns the smallest value of a bin (`plat_idx_to_val` without the half bin that fio adds).
+/// Returns the lower bound of a bin. fio's `plat_idx_to_val` returns the middle, which is half a
+/// bin higher.
 fn value_of(index: usize) -> f64 {
     let per_octave = 1usize << PLAT_BITS;
     if index < per_octave * 2 {
@@ -226,7 +230,7 @@ fn value_of(index: usize) -> f64 {
     base as f64 + step as f64 * (error_bits as f64).exp2()
 }
 
-/// Returns the interval of a log whose times are regular.
+/// Returns the interval between the times in a log if these are regular.
 fn regular_interval(points: &[Point]) -> Option<f64> {
     let mut gaps: Vec<f64> = points.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
     gaps.sort_by(f64::total_cmp);
@@ -235,7 +239,7 @@ fn regular_interval(points: &[Point]) -> Option<f64> {
     (median > 0.0 && near * 10 >= gaps.len() * 9).then_some(median)
 }
 
-/// Averages a long log of single operations over each second.
+/// Replaces the points of a long log with the means over each second.
 fn average_by_second(points: Vec<Point>) -> Vec<Point> {
     if points.len() <= POINTS_MAX {
         return points;
@@ -254,8 +258,8 @@ fn average_by_second(points: Vec<Point>) -> Vec<Point> {
     seconds.into_iter().map(point).collect()
 }
 
-/// Attaches each log to the result in the same directory whose options name the log. Returns the
-/// logs that belong to no result.
+/// Attaches each log to the result in the same directory whose options contain the name of the log.
+/// Returns the logs that belong to no result.
 #[must_use]
 pub fn attach(results: &mut [ToolResult], logs: Vec<Log>) -> Vec<Log> {
     let mut by_directory: std::collections::BTreeMap<String, Vec<usize>> =
@@ -287,8 +291,9 @@ pub fn attach(results: &mut [ToolResult], logs: Vec<Log>) -> Vec<Log> {
     left
 }
 
-/// Derives the job of a log from its file name, if the result does not list its logs (fio's text
-/// output). `randread-SDA_bw.log` next to `randread.out` belongs to the job `SDA`.
+/// Derives the job of a log from its file name. This is used for fio's text output, which does not
+/// list the logs. For example, `randread-SDA_bw.log` in the directory of `randread.out` belongs to
+/// the job `SDA`.
 fn named_part(result: &ToolResult, log: &Log) -> Option<usize> {
     const OPTIONS: [&str; 4] =
         ["write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log"];
@@ -307,7 +312,7 @@ fn named_part(result: &ToolResult, log: &Log) -> Option<usize> {
         .enumerate()
         .filter(|(_, part)| part.name == stem || rest == Some(part.name.as_str()));
     let (index, part) = of_name.next()?;
-    // If a part combines several jobs, there is one log per job, or one log with the lines of all
+    // If a part combines several jobs, each job has a log, or one log contains the lines of all
     // jobs.
     let alone = part.setting.threads.as_ref().is_some_and(|jobs| jobs.value == 1.0);
     let first = log.job.is_none_or(|job| job == index + 1 || result.parts.len() == 1);
@@ -338,7 +343,7 @@ fn put(result: &mut ToolResult, log: &Log, named: Option<usize>) {
     let interval = result.options.get("log_avg_msec").and_then(|text| text.parse::<f64>().ok());
     let version = result.source.version.clone();
     let parts = result.parts.len();
-    // A log of all jobs is attached only if there is a single part.
+    // A log with the lines of all jobs is attached only if the result has a single part.
     let index = match (named, log.job) {
         (Some(index), _) => index,
         (None, Some(job)) if parts > 1 => job - 1.min(job),

@@ -1,4 +1,4 @@
-//! Describes the load that a fio job's options request, in tool-independent terms.
+//! Converts the options of a fio job to a description of the load that is the same for all tools.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::fio_job::values;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     stated: BTreeMap<String, (String, String)>,
-    /// Options before `kb_base`, which applies only to the options after it. (In a job file, fio
-    /// moves `kb_base` to the front.)
+    /// Options that precede `kb_base`. `kb_base` applies only to later options, except in a job
+    /// file, where fio moves it to the front.
     before_kb_base: Vec<String>,
-    /// Depth that fio prints after the run (`latency_depth`).
+    /// Queue depth that fio prints after the run (`latency_depth`).
     pub final_depth: Option<Figure>,
 }
 
-/// Engines that run one operation at a time, whatever the requested depth (fio's manual, "I/O
+/// Engines that run one operation at a time and ignore the requested depth (fio's manual, "I/O
 /// engine").
 const SYNCHRONOUS: [&str; 10] = [
     "sync",
@@ -34,8 +34,8 @@ const SYNCHRONOUS: [&str; 10] = [
     "filecreate",
 ];
 
-/// Engines that use the processor, or create, look up or change files, but transfer no data. fio counts the size of a file
-/// as transferred bytes.
+/// Engines that transfer no data. They only use the processor, or create, look up or change files.
+/// fio nevertheless counts the size of a file as transferred bytes.
 pub const METADATA: [&str; 9] = [
     "cpuio",
     "filestat",
@@ -48,15 +48,16 @@ pub const METADATA: [&str; 9] = [
     "ftruncate",
 ];
 
-/// Devices that drop what is written, or make up what is read.
+/// Devices that discard written data, or return generated data.
 const DEVICES_WITHOUT_STORAGE: [&str; 5] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Starts of paths that are in memory on every Linux: tmpfs, RAM disks, test devices.
+/// Prefixes of paths that are in memory on every Linux system. They belong to tmpfs, RAM disks and
+/// test devices.
 const MEMORY_PATHS: [&str; 6] =
     ["/dev/shm/", "/run/shm/", "/dev/ram", "/dev/zram", "/dev/pmem", "/dev/nullb"];
 
-/// Options that may keep a job below its full depth.
+/// Options because of which a job may have fewer operations in flight than its depth.
 const PACED: [&str; 19] = [
     "end_fsync",
     "fsync_on_close",
@@ -80,8 +81,8 @@ const PACED: [&str; 19] = [
 ];
 
 impl Options {
-    /// Adds an option with its location. A later option replaces an earlier option of the same
-    /// name.
+    /// Adds an option and its location in the file. A later option replaces an earlier option of
+    /// the same name.
     pub fn set(&mut self, name: &str, value: &str, field: &str) {
         let name = match name {
             "readwrite" => "rw",
@@ -89,7 +90,7 @@ impl Options {
             "startdelay" => "start_delay",
             other => other,
         };
-        // If a job contains both options of such a pair, fio uses the later option.
+        // If a job contains both options of a pair, fio uses the later option.
         let pairs = [("rwmixread", "rwmixwrite"), ("direct", "buffered")];
         for (one, other) in pairs {
             if name == one {
@@ -105,7 +106,7 @@ impl Options {
         self.stated.insert(name.to_owned(), (value.to_owned(), field.to_owned()));
     }
 
-    /// Returns the value of an option; empty if it was given without a value.
+    /// Returns the value of an option. It is empty if the option has no value.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.stated.get(name).map(|(value, _)| value.as_str())
@@ -126,7 +127,7 @@ impl Options {
         Some(Figure::exact(number, field))
     }
 
-    /// Parses a size as fio does: unless `kb_base` is 1000, `4k` is 4096 and `4kib` is 4000.
+    /// Parses a size as fio does. Unless `kb_base` is 1000, `4k` is 4096 and `4kib` is 4000.
     fn bytes(&self, name: &str) -> Option<Figure> {
         let (value, field) = self.stated.get(name)?;
         Some(Figure::exact(self.size_of(name, value)?, field))
@@ -138,7 +139,7 @@ impl Options {
         values::size(text, kb_base).map(|bytes| bytes as f64)
     }
 
-    /// Parses a time as fio does: seconds without a unit.
+    /// Parses a time as fio does. A number without a unit is in seconds.
     fn time_ns(&self, name: &str) -> Option<Figure> {
         let (value, field) = self.stated.get(name)?;
         let text = value.trim().to_ascii_lowercase();
@@ -177,8 +178,7 @@ impl Options {
         if differ && self.on("verify") == Some(true) {
             return None;
         }
-        // If there are fewer than three sizes, the last size is also the size of the other
-        // directions.
+        // If there are fewer than three sizes, the last size applies to the remaining directions.
         let text = sizes.get(direction).or(sizes.last()).filter(|text| !text.is_empty())?;
         let bytes = self.size_of("bs", text).filter(|bytes| *bytes > 0.0)?;
         Some(Figure::exact(bytes, field))
@@ -199,7 +199,8 @@ impl Options {
         }
     }
 
-    /// Returns the options that all these sections have in common. A depth that differs is unknown.
+    /// Returns the options that are the same in all these sections. If the depths differ, the depth
+    /// is unknown.
     #[must_use]
     pub fn shared(sections: &[&Self]) -> Self {
         let Some((first, rest)) = sections.split_first() else { return Self::default() };
@@ -212,13 +213,13 @@ impl Options {
         shared
     }
 
-    /// Returns the number of clones that the options state.
+    /// Returns the number of clones according to the options.
     #[must_use]
     pub fn clones(&self) -> Option<Figure> {
         self.whole("numjobs")
     }
 
-    /// Returns true if the engine performs one operation at a time in the thread that issues it.
+    /// Returns true if the engine performs one operation at a time, in the issuing thread.
     #[must_use]
     pub fn is_synchronous(&self) -> bool {
         self.get("ioengine").is_some_and(|engine| SYNCHRONOUS.contains(&engine))
@@ -228,7 +229,7 @@ impl Options {
     #[must_use]
     pub fn depth(&self) -> Option<Figure> {
         let engine = self.get("ioengine")?;
-        // Other threads perform the operations (`offload`): `iodepth` is their number.
+        // With `offload`, other threads perform the operations. Their number is `iodepth`.
         let offloads = self.get("io_submit_mode") == Some("offload");
         if self.is_synchronous() && !offloads {
             let field = self.stated.get("ioengine").map_or("ioengine", |(_, field)| field);
@@ -236,22 +237,22 @@ impl Options {
         }
         let stated = match self.stated.get("iodepth") {
             Some(_) => self.whole("iodepth"),
-            // fio's default depth is 1. This default is only assumed if the options state the
+            // fio's default depth is 1. This code assumes the default only if the options state the
             // engine.
             None => Some(Figure::exact(1.0, "iodepth")),
         }?;
         if !engine.starts_with("io_uring") {
             return Some(stated);
         }
-        // fio rounds the ring, and with it the depth, up to a power of two.
+        // fio rounds the size of the ring, and thereby the depth, up to a power of two.
         let ring = (stated.value.max(1.0) as u64).checked_next_power_of_two()? as f64;
         let is_possible = |depth: &&Figure| (stated.value..=ring).contains(&depth.value);
         let printed = self.final_depth.as_ref().filter(is_possible).cloned();
         Some(printed.unwrap_or_else(|| Figure::exact(ring, stated.field)))
     }
 
-    /// Returns the setting of an entry that counts several sections. Only the options of one
-    /// section are known.
+    /// Returns the setting of an entry that combines several sections. Of these, the options of
+    /// only one section are known.
     #[must_use]
     pub fn setting_of_group(&self, threads: Option<f64>) -> Setting {
         let of_one = self.setting(None);
@@ -265,7 +266,8 @@ impl Options {
         }
     }
 
-    /// Returns the setting of a part with `clones` jobs; `None` means that their number is unknown.
+    /// Returns the setting of a part that consists of `clones` jobs. `None` means that this number
+    /// is unknown.
     #[must_use]
     pub fn setting(&self, clones: Option<f64>) -> Setting {
         let rw = self.get("rw");
@@ -276,8 +278,8 @@ impl Options {
             .map(|(depth, clones)| Outstanding { most: depth.scaled(clones), kept: !paced });
         let read_percent = self.read_percent();
         let mixes = read_percent.as_ref().is_some_and(|p| p.value > 0.0 && p.value < 100.0);
-        // With Poisson arrivals, the rate is a mean, not a limit. It does not apply to verification
-        // reads, which a mixed job counts together with the other reads.
+        // With Poisson arrivals, the rate is a mean and not a limit. It does not apply to
+        // verification reads. A mixed job counts these together with the other reads.
         let is_limited = self.get("rate_process") != Some("poisson")
             && !(mixes && self.on("verify") == Some(true));
         let target = self.get("filename").or_else(|| self.get("directory"));
@@ -314,7 +316,7 @@ impl Options {
         }
     }
 
-    /// fio resets its counters at the end of `ramp_time`, and at each step of the search for
+    /// fio resets its counters at the end of `ramp_time`, and after each step of the search for
     /// `latency_target`.
     fn counter_reset(&self) -> CounterReset {
         let resets = ["ramp_time", "ramp_size", "latency_target"];
@@ -342,7 +344,8 @@ impl Options {
             operation.bandwidth_per_s.clear();
             (operation.bandwidth_sampled, operation.size_bytes) = (None, None);
         }
-        // fio does not count the bytes of the last operations that vsync combines into one transfer.
+        // vsync combines operations into one transfer. fio does not count the bytes of the last
+        // such operations.
         if let ("vsync", Some(size)) = (engine, &mut operation.size_bytes) {
             let depth = self.whole("iodepth").map_or(1.0, |depth| depth.value);
             let count = operation.count.first().map_or(depth, |count| count.value.max(depth));
@@ -350,7 +353,7 @@ impl Options {
         }
     }
 
-    /// Returns the reason why the job used no storage; `None` if this is unknown.
+    /// If the job used no storage, returns the reason. Otherwise returns `None`.
     fn no_storage(&self) -> Option<String> {
         match self.get("ioengine") {
             Some("null") => {
@@ -378,7 +381,7 @@ impl Options {
         })
     }
 
-    /// Returns true unless the stated engine bypasses the block devices of this host (`rbd`, `nfs`,
+    /// Returns false if the stated engine bypasses the block devices of this host (`rbd`, `nfs`,
     /// `http`).
     #[must_use]
     pub fn uses_host_devices(&self) -> bool {
@@ -386,14 +389,14 @@ impl Options {
         self.get("ioengine").is_none_or(|name| SYNCHRONOUS.contains(&name) || local.contains(&name))
     }
 
-    /// Returns true if the job starts together with the jobs of the previous reporting group.
+    /// Returns true if the job starts at the same time as the jobs of the previous reporting group.
     #[must_use]
     pub fn joins_previous_group(&self) -> bool {
         let waits = ["stonewall", "wait_for_previous"].iter().any(|n| self.on(n) == Some(true));
         self.on("new_group") == Some(true) && !waits
     }
 
-    /// Returns true if no option is known.
+    /// Returns true if the result states no options.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stated.is_empty()
@@ -422,7 +425,7 @@ impl Options {
     fn working_set(&self, clones: Option<f64>) -> Option<Figure> {
         let size = self.bytes("size").filter(|size| size.value > 0.0)?;
         // If the options contain a file name, the clones share this file. If they contain only a
-        // directory, each job has its own file.
+        // directory, each clone has its own file.
         let shared = self.get("filename").is_some();
         Some(if shared { size } else { size.scaled(clones?) })
     }
@@ -440,7 +443,8 @@ impl Options {
         if at_end {
             return Some(Durability::AtEnd);
         }
-        // An absent option means the default only if the result lists options at all.
+        // If the result lists options, an absent option has its default. If it lists no options,
+        // nothing is known.
         (!self.stated.is_empty()).then_some(Durability::Nothing)
     }
 
@@ -453,8 +457,8 @@ impl Options {
     }
 }
 
-/// Returns the media class from a device name. An NVMe namespace is flash on PCIe. Other names are
-/// ambiguous: `sda` may be a disk, an SSD or an array volume.
+/// Returns the kind of media from a device name. An NVMe namespace is flash on PCIe. Other names
+/// are ambiguous: `sda` may be a disk, an SSD or a volume of an array.
 fn media_of(target: &str) -> Option<MediaClass> {
     let nvme = target.split(':').all(|path| path.starts_with("/dev/nvme"));
     nvme.then_some(MediaClass::Nvme)

@@ -1,4 +1,4 @@
-//! Parser of lines and numbers in fio's text output.
+//! Parses lines and numbers in fio's text output.
 
 use plimsoll_evidence::tool_result::{
     Figure, Kind, Latency, Operation, Part, Percentile, SampleStatistics, Stage,
@@ -7,13 +7,14 @@ use plimsoll_evidence::tool_result::{
 use super::options::Options;
 use crate::number;
 
-/// Bins per octave. The width of a percentile's bin is 1/64 of the next lower power of two.
+/// Number of histogram bins in an octave. The width of a bin is 1/64 of the next lower power of
+/// two.
 const BINS_PER_OCTAVE: f64 = 64.0;
 /// All latencies of this value or more are in the last bin.
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
 const UNBOUNDED_NS: f64 = 1e18;
 pub(super) const NS_PER_MS: f64 = 1e6;
-/// Kinds of operation, with the first word of their lines.
+/// Kinds of operation, each with the first word of its lines.
 pub(super) const DIRECTIONS: [(&str, Kind); 4] =
     [("read", Kind::Read), ("write", Kind::Write), ("trim", Kind::Trim), ("mixed", Kind::All)];
 
@@ -21,7 +22,7 @@ pub(super) fn field(number: usize, name: &str) -> String {
     format!("line {number} ({name})")
 }
 
-/// Returns the value after `name=` in a list, without trailing brackets.
+/// Returns the value after `name=` in a list. Brackets after the value are removed.
 pub(super) fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let mut from = 0;
     loop {
@@ -38,22 +39,22 @@ pub(super) fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     }
 }
 
-/// Precision of the digits after the point in a shortened number (`num2str`), which depends on
+/// Meaning of the digits after the point in a number that fio shortened (`num2str`). It depends on
 /// fio's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// Before 2.20: the digits are the shortened remainder of a division by 1024, not a decimal
-    /// fraction.
+    /// Before version 2.20, the digits are not a decimal fraction, but the shortened remainder of a
+    /// division by 1024.
     Nothing,
-    /// Before 3.26: a fraction that would be rounded up to one is printed as zero.
+    /// Before version 3.26, fio prints zero for a fraction that should be rounded up to one.
     LostCarry,
-    /// Correct decimal fraction.
+    /// Since version 3.26, the digits are a correct decimal fraction.
     Sound,
 }
 
 impl Tail {
-    /// Returns the precision of a version. If the version is unknown, the form of the text determines
-    /// it: only versions just before 2.20 and later versions print `BW=`.
+    /// Returns the meaning of the digits in a version. If the version is unknown, the form of the
+    /// text determines it: only versions just before 2.20 and later versions print `BW=`.
     pub(super) fn of(version: Option<&str>, text: &str) -> Self {
         let Some(version) = version else {
             return if text.contains(", BW=") { Self::LostCarry } else { Self::Nothing };
@@ -85,8 +86,8 @@ impl Tail {
     }
 }
 
-/// Parses a number as fio shortens it: `4935.4K` is 4,935,400, with the last digit truncated or
-/// rounded.
+/// Parses a number that fio shortened. For example, `4935.4K` is 4,935,400, and the last digit was
+/// truncated or rounded.
 pub(super) fn figure(text: &str, unit: f64, field: &str, tail: Tail) -> Option<Figure> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -99,16 +100,16 @@ pub(super) fn figure(text: &str, unit: f64, field: &str, tail: Tail) -> Option<F
     };
     let number = number::plain(digits.trim())?;
     if factor == 1.0 {
-        // The number is not shortened: it is a whole number, or was printed with `%f`.
+        // The number was not shortened. It is a whole number, or was printed with `%f`.
         let step = if number.step == 1.0 { 0.0 } else { number.step };
         return Some(Figure::within(number.value, step, field).scaled(unit));
     }
     Some(tail.figure(number, field).scaled(factor * unit))
 }
 
-/// Parses an amount with its unit. `2393.0MB` and `40810KB/s` of version 2 are in powers of 1024,
-/// like `43.9MiB/s` of version 3. A `46.0MB/s` of version 3 is in powers of 1000. It is in brackets,
-/// and ignored, or comes first with `kb_base=1000`.
+/// Parses an amount with its unit. In version 2, `2393.0MB` and `40810KB/s` are in powers of 1024,
+/// as is `43.9MiB/s` in version 3. In version 3, `46.0MB/s` is in powers of 1000. This amount is in
+/// brackets and ignored, or precedes the other amount with `kb_base=1000`.
 pub(super) fn amount(text: &str, field: &str, tail: Tail) -> Option<Figure> {
     let text = text.trim_end_matches("/s");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -133,15 +134,15 @@ pub(super) fn parse_announced_options(text: &str, number: usize) -> Options {
         }
     }
     if let Some((_, sizes)) = text.split_once("bs=") {
-        // `4K-4K/4K-4K/4K-4K`, or `(R) 4096B-4096B, (W) 4096B-4096B, (T) …`. If the sizes are a
-        // range, there is no single size.
+        // The text is `4K-4K/4K-4K/4K-4K`, or `(R) 4096B-4096B, (W) 4096B-4096B, (T) …`. If the two
+        // sizes of a direction differ, the direction has no single size.
         let sizes = sizes.split(", ioengine").next().unwrap_or(sizes);
         let ranges: Vec<&str> = sizes
             .split(['/', ','])
             .map(|range| range.trim().trim_start_matches(|c| "(RWT) ".contains(c)).trim())
             .filter(|range| !range.is_empty())
             .collect();
-        // A printed `KiB` is 1024 bytes, but in options the unit of 1024 bytes is `k`.
+        // In the output, `KiB` is 1024 bytes. In options, the unit of 1024 bytes is `k`.
         let option = |size: &str| size.trim_end_matches('B').trim_end_matches('i').to_owned();
         let one = |range: &&str| match range.split_once('-') {
             Some((from, to)) if from == to => Some(option(from)),
@@ -163,7 +164,7 @@ pub(super) fn direction(kind: Kind, text: &str, number: usize, tail: Tail) -> Op
     let at = |name: &str| field(number, name);
     let rate = value(text, "IOPS").or_else(|| value(text, "iops"));
     operation.rate_per_s.extend(rate.and_then(|text| {
-        // A rate is truncated to a whole number before it is shortened.
+        // fio truncates a rate to a whole number before it shortens it.
         let figure = figure(text, 1.0, &at("iops"), tail)?;
         Some(Figure { most: figure.most + 1.0, ..figure })
     }));
@@ -199,7 +200,7 @@ pub(super) fn issued(part: &mut Part, text: &str, number: usize) {
     };
     let dropped = if text.contains("dropped=") { of("dropped") } else { of("drop") };
     let (total, short) = (of("total"), of("short"));
-    // With `unified_rw_reporting`, the number in the place of the reads counts all operations.
+    // With `unified_rw_reporting`, the number of reads is the number of all operations.
     let unified = part
         .operations
         .iter()
@@ -237,7 +238,7 @@ pub(super) fn unit_of(text: &str) -> Option<f64> {
     }
 }
 
-/// Parses `clat (usec): min=14, max=…` into the stage, the unit in ns, and the text after the
+/// Parses `clat (usec): min=14, max=…`. Returns the stage, the unit in ns, and the text after the
 /// colon.
 pub(super) fn latency_line(line: &str) -> Option<(Stage, f64, &str)> {
     let (word, rest) = line.split_once(" (")?;
@@ -257,7 +258,7 @@ pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: 
         value(rest, name)
             .and_then(|t| figure(t, unit, &field(number, &format!("{word} {name}")), tail))
     };
-    // The minimum and the maximum are truncated to whole units.
+    // fio truncates the minimum and the maximum to whole units.
     let cut = |figure: Option<Figure>| {
         figure.map(|f| if unit > 1.0 { Figure { most: f.most + unit, ..f } } else { f })
     };
@@ -271,16 +272,17 @@ pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: 
     }
 }
 
-/// Minimum length of a flush, and minimum ratio of this length to the run time, above which its
-/// latency is considered an error of fio.
+/// Limits above which the latency of a flush is treated as an error of fio: a length, and a ratio
+/// of the length to the run time.
 const FLUSH_NS_MAX: f64 = 60e9;
 const FLUSH_RATIO_MAX: f64 = 10.0;
 /// Remark on flushes with an implausible latency.
-pub(super) const FLUSHES_UNTIMED: &str = "flushes are printed as longer than the run: fio measured some of them from the start of the \
-     host";
+pub(super) const FLUSHES_UNTIMED: &str = "the latencies of flushes are longer than the run, \
+ because fio measured some flushes from the start of the host";
 
-/// Removes the latencies of flushes that fio measures from the start of the host, because it lost
-/// their submission time (seen in fio 3.33 with libaio). Returns true if latencies were removed.
+/// Removes the latencies of flushes that fio measured from the start of the host, because it lost
+/// the submission time. This occurred in fio 3.33 with libaio. Returns true if latencies were
+/// removed.
 pub(super) fn drop_unstarted_flushes(part: &mut Part) -> bool {
     let Some(window_ns) = part.window_ns.as_ref().map(|window| window.value) else { return false };
     let mut dropped = false;
@@ -295,21 +297,22 @@ pub(super) fn drop_unstarted_flushes(part: &mut Part) -> bool {
     dropped
 }
 
-/// Remark on latencies that do not start with their operation.
-pub(super) const LATENCIES_UNSTARTED: &str = "a latency cannot be used: fio measured it from the start of the job (disable_lat or \
-     sqthread_poll)";
-/// Minimum share of the run time that the longest of such latencies has.
+/// Remark on latencies that fio did not measure from the start of the operation.
+pub(super) const LATENCIES_UNSTARTED: &str = "a latency cannot be used, because fio measured it \
+ from the start of the job (disable_lat or sqthread_poll)";
+/// Minimum ratio of the longest of such latencies to the run time.
 const UNSTARTED_SHARE_MIN: f64 = 0.9;
 
-/// Removes latencies that fio measures from the start of the job, because it did not record when
-/// an operation started (`disable_lat`: submission) or was submitted (`sqthread_poll`:
-/// completion). Returns true if latencies were removed.
+/// Removes latencies that fio measured from the start of the job. With `disable_lat`, fio does not
+/// record when an operation started, so submission latencies are wrong. With `sqthread_poll`, it
+/// does not record when an operation was submitted, so completion latencies are wrong. Returns true
+/// if latencies were removed.
 pub(super) fn drop_unstarted_latencies(operation: &mut Operation) -> bool {
     let of = |stage: Stage| operation.latencies.iter().find(|latency| latency.stage == stage);
     let window_ns = operation.window_ns.as_ref().map_or(f64::INFINITY, |window| window.value);
     let unstarted = match (of(Stage::Total), of(Stage::Completion)) {
         (None, _) => Stage::Submission,
-        // An operation cannot take longer than its completion.
+        // The total latency of an operation includes its completion latency.
         (Some(Latency { max_ns: Some(total), .. }), Some(Latency { min_ns, max_ns, .. }))
             if min_ns.as_ref().is_some_and(|min| min.least > total.most)
                 && max_ns
@@ -325,8 +328,8 @@ pub(super) fn drop_unstarted_latencies(operation: &mut Operation) -> bool {
     operation.latencies.len() < before
 }
 
-/// Widens the counts of a job that ended with an error: fio also counts operations that failed.
-/// These have a submission, but no completion.
+/// Widens the counts of a job that ended with an error, because fio also counts failed operations.
+/// These have a submission latency, but no completion latency.
 pub(super) fn include_failed(part: &mut Part) {
     for operation in &mut part.operations {
         operation.latencies.retain(|latency| latency.stage != Stage::Submission);
@@ -334,7 +337,7 @@ pub(super) fn include_failed(part: &mut Part) {
     }
 }
 
-/// Adds a remark once.
+/// Adds a remark if it is not yet in the list.
 pub(super) fn remark(remarks: &mut Vec<String>, says: &str) {
     if !remarks.iter().any(|remark| remark == says) {
         remarks.push(says.to_owned());
@@ -370,7 +373,7 @@ pub(super) fn percentiles(
         };
         let ns = parsed.value * unit;
         let octave = if ns >= 1.0 { ns.log2().floor().exp2() } else { 1.0 };
-        // The width of the bin, plus the rounding to the printed unit.
+        // The uncertainty is the width of the bin plus the rounding to the printed unit.
         let width = octave / BINS_PER_OCTAVE + if unit > 1.0 { unit } else { 1.0 };
         let most = if ns >= LAST_BIN_NS { UNBOUNDED_NS } else { ns + width };
         let field = field(number, &format!("{percent}th percentile"));
@@ -385,7 +388,7 @@ pub(super) fn percentiles(
 pub(super) fn bandwidth_samples(line: &str) -> Option<(f64, &str)> {
     let (unit, rest) = line.strip_prefix("bw")?.trim_start().strip_prefix('(')?.split_once(')')?;
     let unit: String = unit.chars().filter(|c| !c.is_whitespace()).collect();
-    // The unit is always in powers of 1024.
+    // The units are always powers of 1024.
     let one = amount(&format!("1{}", unit.trim_end_matches("/s")), "", Tail::Nothing)?.value;
     Some((one, rest.trim_start().strip_prefix(':')?))
 }
@@ -398,7 +401,7 @@ pub(super) fn sampled(rest: &str, unit: f64, number: usize, word: &str) -> Sampl
             &field(number, &format!("{word} {name}")),
             Tail::Sound,
         )?;
-        // Whole numbers are truncated.
+        // fio truncates the whole numbers.
         Some(if figure.least == figure.most {
             Figure { most: figure.most + unit, ..figure }
         } else {

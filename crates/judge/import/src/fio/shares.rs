@@ -1,10 +1,9 @@
-//! fio's distribution of completion latencies over fixed ranges (`lat (usec) : 50=0.02%`), for all
-//! directions of a job together.
+//! fio's distribution of completion latencies over fixed ranges (`lat (usec) : 50=0.02%`). It
+//! includes all directions of a job.
 
 use plimsoll_evidence::tool_result::Bin;
 
-/// Ranges of a unit: the label, and the end of the range. A range starts where the previous range
-/// ends.
+/// Ranges of a unit. Each has a label and an end. A range starts at the end of the previous range.
 pub(super) const RANGES: [(&str, f64); 12] = [
     ("2", 2.0),
     ("4", 4.0),
@@ -19,15 +18,16 @@ pub(super) const RANGES: [(&str, f64); 12] = [
     ("2000", 2000.0),
     (">=2000", f64::INFINITY),
 ];
-/// End of the last range; it must be finite.
+/// End of the last range, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
 
-/// Returns the range of a label with its share; `None` if the range is empty.
+/// Returns the range with this label and its share, or `None` if the range is empty.
 pub(super) fn share(label: &str, unit_ns: f64, percent: f64) -> Option<Bin> {
     let index = RANGES.iter().position(|(name, _)| *name == label)?;
     let from = match index.checked_sub(1).and_then(|before| RANGES.get(before)) {
         Some((_, end)) => *end,
-        // Shorter latencies are in the ranges of the smaller unit, which fio 2 lacks below us.
+        // The ranges of the smaller unit contain the shorter latencies. fio 2 has no unit smaller
+        // than us.
         None if unit_ns > 1e3 => 1.0,
         None => 0.0,
     };

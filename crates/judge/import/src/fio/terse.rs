@@ -1,5 +1,5 @@
-//! fio's terse output (`--minimal`), versions 2 to 5: a line for each job, with fields between
-//! semicolons.
+//! fio's terse output (`--minimal`), versions 2 to 5. It has a line for each job, with fields
+//! between semicolons.
 
 use plimsoll_evidence::tool_result::{
     Bin, Complaint, CounterReset, DeviceCounts, Figure, Kind, Latency, Operation, Part, Percentile,
@@ -15,18 +15,19 @@ const NS_PER_US: f64 = 1e3;
 const NS_PER_MS: f64 = 1e6;
 const PERCENTILES: usize = 20;
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// Number of fields of a direction: amounts, three latencies, percentiles and samples. Version 5
-/// has six additional fields.
+/// Number of fields for each direction. They contain amounts, three latencies, percentiles and
+/// samples. Version 5 has six additional fields.
 const FIELDS: usize = 4 + 4 + 4 + PERCENTILES + 4 + 5;
 
-/// Number of fields between the directions and the distribution of latencies: CPU, depths.
+/// Number of fields between the directions and the distribution of latencies. They contain CPU
+/// times and queue depths.
 const BEFORE_SHARES: usize = 5 + 7;
-/// Number of ranges of the distribution in us and in ms. The ranges in ns are not printed.
+/// Number of ranges of the distribution in us and in ms. fio does not print the ranges in ns.
 const SHARES: [usize; 2] = [10, 12];
 /// Number of fields between the directions and the disks.
 const AFTER_DIRECTIONS: usize = BEFORE_SHARES + SHARES[0] + SHARES[1];
-/// Number of fields of a disk: name; requests, merges and times of reads and writes; time in queue;
-/// utilisation.
+/// Number of fields for each disk. They are the name, the requests, merges and times of reads and
+/// writes, the time in the queue, and the utilisation.
 const DISK_FIELDS: usize = 9;
 
 /// Returns true if a line is terse output.
@@ -35,14 +36,15 @@ pub fn is(text: &str) -> bool {
     text.lines().any(|line| of_line(bare(line)).is_some())
 }
 
-/// Removes the text before terse output in a line: the progress or the name of a client.
+/// Removes the text that precedes terse output in a line, such as the progress or the name of a
+/// client.
 fn bare(line: &str) -> &str {
     let Some(at) = line.find(";fio-") else { return line };
     let version = line[..at].trim_end_matches(|c: char| c.is_ascii_digit()).len();
     &line[version..]
 }
 
-/// Returns the version, and the index of the first direction's first field.
+/// Returns the version, and the index of the first field of the first direction.
 fn of_line(line: &str) -> Option<(u32, usize)> {
     let mut cells = line.split(';');
     let version: u32 = cells.next()?.trim().parse().ok()?;
@@ -117,9 +119,9 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     Ok(reported)
 }
 
-/// Returns the kinds of operation in a line, and the number of its directions. The field after the
-/// last direction is a share of CPU time. With `unified_rw_reporting` there is one direction; with
-/// its value `both`, the last direction is the sum of the others.
+/// Returns the kinds of operation in a line, and the number of directions. The field after the last
+/// direction is a share of CPU time. With `unified_rw_reporting`, there is one direction. With its
+/// value `both`, the last direction is the sum of the preceding directions.
 fn kinds(cells: &[&str], first: usize, length: usize, version: u32) -> (Vec<Kind>, usize) {
     let mut kinds = vec![Kind::Read, Kind::Write, Kind::Trim];
     kinds.truncate(if version == 3 { 2 } else { 3 });
@@ -132,8 +134,8 @@ fn kinds(cells: &[&str], first: usize, length: usize, version: u32) -> (Vec<Kind
     }
 }
 
-/// Parses the distribution of completion latencies. The result is empty if latencies below 1 us,
-/// which are not printed, are possible.
+/// Parses the distribution of completion latencies. The result is empty if some latencies may be
+/// below 1 us, because fio does not print these.
 fn latency_shares(cells: Option<&[&str]>, part: &Part) -> Vec<Bin> {
     let latencies = || part.operations.iter().flat_map(|operation| &operation.latencies);
     let min = latencies().filter_map(|latency| latency.min_ns.as_ref());
@@ -151,15 +153,16 @@ fn latency_shares(cells: Option<&[&str]>, part: &Part) -> Vec<Bin> {
     ranges.zip(cells).filter_map(share).collect()
 }
 
-/// Minimum time between two reports of a running job, in ms. Clones of a job end closer together.
+/// Minimum time in ms between two reports of a running job. The clones of a job end at times that
+/// differ by less.
 const REPORT_MS_MIN: f64 = 90.0;
-/// The minimum time if the job transferred data between two reports. Clones that transferred
-/// different amounts have the same run time.
+/// Minimum time in ms between two reports, if the job transferred data between them. Clones that
+/// transferred different amounts have the same run time.
 const GROWN_MS_MIN: f64 = 20.0;
 
-/// Returns true if the latencies of a later report include those of an earlier report: no minimum
-/// rose, and no maximum fell. Between clones of a job, minima and maxima differ in either
-/// direction.
+/// Returns true if the latencies of a later report may include those of an earlier report. No
+/// minimum may rise, and no maximum may fall. The minima and maxima of two clones of a job, in
+/// contrast, differ in both directions.
 fn extremes_widen(earlier: &Part, later: &Part) -> bool {
     let value = |figure: &Option<Figure>| figure.as_ref().map(|figure| figure.value);
     earlier.operations.iter().all(|before| {
@@ -184,8 +187,8 @@ fn moved(part: &Part) -> f64 {
     part.operations.iter().filter_map(|o| o.bytes.first()).map(|bytes| bytes.value).sum()
 }
 
-/// Returns true if a report may be the next report of the same job. The `last` report may follow
-/// the previous report after any time.
+/// Returns true if a report may be the next report of the same job. The time between the `last`
+/// report and the previous report may be short.
 fn may_follow(earlier: &Part, later: &Part, last: bool) -> bool {
     let gap_ms = (ran_ns(later) - ran_ns(earlier)) / NS_PER_MS;
     let grown = moved(later) - moved(earlier);
@@ -194,7 +197,8 @@ fn may_follow(earlier: &Part, later: &Part, last: bool) -> bool {
     same_job && (spaced || last && gap_ms >= 0.0 || is_copy(earlier, later))
 }
 
-/// Returns true if all latencies have the same mean, which clones never have.
+/// Returns true if the latencies of all these reports have the same mean. This is never the case
+/// for clones.
 fn is_copy(earlier: &Part, later: &Part) -> bool {
     let means = |part: &Part| {
         let latencies = part.operations.iter().flat_map(|operation| &operation.latencies);
@@ -203,12 +207,12 @@ fn is_copy(earlier: &Part, later: &Part) -> bool {
     !means(earlier).is_empty() && means(earlier) == means(later) && moved(earlier) == moved(later)
 }
 
-/// Keeps the last of several reports of the same jobs (`--status-interval`). In such reports the
-/// names repeat, the time and bytes of each job increase, and the range of the job's latencies
-/// becomes wider.
+/// Keeps only the last of several reports on the same jobs (`--status-interval`). In such reports,
+/// the names repeat, and the time and bytes of each job increase. The range of the job's latencies
+/// widens.
 fn keep_last_report(reported: &mut ToolResult) {
     let parts = &reported.parts;
-    // Each repetition of the sequence of job names is one report.
+    // Each repetition of the sequence of job names is a report.
     let cycle = (1..=parts.len() / 2).find(|length| {
         let pairs = parts.iter().zip(&parts[*length..]).enumerate();
         let last_from = parts.len() - 2 * length;
@@ -221,8 +225,8 @@ fn keep_last_report(reported: &mut ToolResult) {
         let reports = parts.len() / length;
         reported.parts.drain(..reported.parts.len() - length);
         reported.remarks.push(format!(
-            "the file contains {reports} reports of the same run (--status-interval): the last \
-             report is the result"
+            "the file contains {reports} reports of the same run (--status-interval); only the \
+             last report was used"
         ));
     }
 }
@@ -249,7 +253,7 @@ fn devices(cells: &[&str], from: usize, line: usize) -> Vec<DeviceCounts> {
             ..DeviceCounts::default()
         })
     };
-    // An error or a description may follow. Neither of them ends with a utilisation.
+    // An error or a description may follow the disks. Neither of these ends with a utilisation.
     cells.chunks_exact(DISK_FIELDS).enumerate().map_while(of).collect()
 }
 
@@ -284,7 +288,7 @@ impl Direction<'_> {
             stddev_ns: self.rounded(from + 3, NS_PER_US, &name("deviation")),
             ..Latency::default()
         };
-        // An unmeasured latency is printed as zeroes.
+        // fio prints zeroes for a latency that it did not measure.
         latency.mean_ns.as_ref().is_some_and(|mean| mean.value > 0.0).then_some(latency)
     }
 
@@ -316,7 +320,8 @@ impl Direction<'_> {
         operation
     }
 
-    /// Parses a percentile such as `99.000000%=1234`, which is in us and was computed from bins.
+    /// Parses a percentile such as `99.000000%=1234`. It is in us, and was computed from histogram
+    /// bins.
     fn percentiles(&self, from: usize) -> Vec<Percentile> {
         let cells = self.fields.get(from..from + PERCENTILES).unwrap_or_default();
         let read = |(index, cell): (usize, &&str)| {
@@ -334,8 +339,8 @@ impl Direction<'_> {
     }
 }
 
-/// Returns a latency that includes both of these: percentiles are those of the completion or, with
-/// `lat_percentiles`, of the whole operation.
+/// Returns a latency whose range includes both of these latencies. fio's percentiles are those of
+/// the completion or, with `lat_percentiles`, of the whole operation.
 fn either(completion: Option<&Latency>, total: Option<&Latency>) -> Option<Latency> {
     let (completion, total) = match (completion, total) {
         (Some(completion), Some(total)) => (completion, total),

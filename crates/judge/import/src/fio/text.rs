@@ -23,7 +23,7 @@ pub fn is(text: &str) -> bool {
         || text.lines().any(|line| parse_announcement(bare(line)).is_some())
 }
 
-/// Removes the client's name (in angle brackets) from a line.
+/// Removes the name of the client, which is in angle brackets, from a line.
 fn bare(line: &str) -> &str {
     let trimmed = line.trim_start();
     match trimmed.strip_prefix('<').and_then(|rest| rest.split_once("> ")) {
@@ -50,20 +50,20 @@ fn job_line(line: &str) -> Option<(&str, &str, f64, f64)> {
     Some((name.trim(), group, jobs.trim().parse().ok()?, error.parse().ok()?))
 }
 
-/// Parses the line of a job before the run starts: `name: (g=0): rw=randread, bs=(R) 4096B-4096B,
-/// …, ioengine=libaio, iodepth=32`.
+/// Parses the line with which fio announces a job before the run: `name: (g=0): rw=randread, bs=(R)
+/// 4096B-4096B, …, ioengine=libaio, iodepth=32`.
 fn parse_announcement(line: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = line.split_once(": (g=")?;
     let (group, rest) = rest.split_once("): ")?;
     rest.starts_with("rw=").then_some((name.trim(), group, rest))
 }
 
-/// Reads all runs in a text. An announcement that follows figures starts another run.
+/// Reads all runs in a text. If an announcement of a job follows figures, another run starts there.
 ///
 /// # Errors
 /// The text contains no figures of a job.
 pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
-    // Clients announce their jobs one after another.
+    // Several clients announce their jobs one after another.
     let clients = text.lines().any(|line| client(line).is_some());
     let (mut any, mut figures) = (false, false);
     let begins = |line: &str| {
@@ -76,7 +76,7 @@ pub fn read_all(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, begins, |text| read(text, file))
 }
 
-/// Returns the lines at which reports of all jobs start: the first line, and each line in which a
+/// Returns the lines at which a report starts. These are the first line, and each line in which a
 /// job appears again with the same process id.
 fn report_lines(text: &str) -> Vec<usize> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -107,7 +107,7 @@ fn value_after<'l>(line: &'l str, name: &str) -> Option<&'l str> {
 /// The text contains no figures of a job.
 fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let version = text.lines().map(bare).find_map(|line| {
-        // Clients print the version of each server: `hostname=a, be=0, …, fio=fio-3.33, flags=1`.
+        // A client prints the version of each server: `hostname=a, be=0, …, fio=fio-3.33, flags=1`.
         let version = line.split_once(" fio=").map_or(line.trim(), |(_, rest)| rest);
         let end = version.find([' ', ',']).unwrap_or(version.len());
         version.starts_with("fio-").then(|| &version[..end])
@@ -132,7 +132,7 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         tail: Tail::of(version, text),
     };
     let reports = report_lines(text);
-    // Reports of a running job repeat the same counters; only the last report is complete.
+    // Reports of a running job repeat the same counters. Only the last report is complete.
     let interim = match &reports[..] {
         [first, .., last] => *first..*last,
         _ => 0..0,
@@ -146,8 +146,8 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     if reports.len() > 1 {
         reader.reported.remarks.push(format!(
-            "the file contains {} reports of the same run (--status-interval): the last report is \
-             the result",
+            "the file contains {} reports of the same run (--status-interval); only the last \
+             report was used",
             reports.len()
         ));
     }
@@ -158,7 +158,7 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let threads = reader.reported.parts.iter().filter(|part| !part.is_total);
     let threads = threads.filter_map(|part| part.setting.threads.as_ref());
     let found: f64 = threads.map(|threads| threads.value).sum();
-    // Without figures, the number of jobs proves nothing.
+    // If the text contains no figures, the number of jobs is not evidence.
     let stated = started(text).filter(|_| reader.reported.operations().next().is_some());
     reader.reported.memberships.extend(stated.filter(|s| found <= s.value).map(|stated| {
         let of = "processes or threads".to_owned();
@@ -183,8 +183,8 @@ fn started(text: &str) -> Option<Figure> {
     })
 }
 
-/// Removes the totals of reads and writes that fio prints in addition with
-/// `unified_rw_reporting=both`: these totals have latencies but no operations.
+/// Removes the totals that fio prints in addition to reads and writes with
+/// `unified_rw_reporting=both`. These totals have latencies, but no number of operations.
 fn drop_copies(part: &mut Part) {
     let divided = part.operations.iter().any(|operation| operation.kind.moves_data());
     part.operations.retain(|operation| {
@@ -192,14 +192,14 @@ fn drop_copies(part: &mut Part) {
     });
 }
 
-/// A section of the job file, as a line before the run states it.
+/// A section of the job file, according to the line that announces it before the run.
 struct Section {
     group: String,
     name: String,
     options: Options,
 }
 
-/// Returns the depth of all sections together.
+/// Returns the sum of the depths of all sections.
 fn sum_of_depths(sections: &[&Options]) -> Option<Figure> {
     let depths: Option<Vec<Figure>> = sections.iter().map(|options| options.depth()).collect();
     let depths = depths?;
@@ -207,12 +207,13 @@ fn sum_of_depths(sections: &[&Options]) -> Option<Figure> {
     Some(Figure::exact(depths.iter().map(|depth| depth.value).sum(), field))
 }
 
-/// Minimum ratio of the total latency to the completion latency if another thread submits the
-/// operations.
+/// Minimum ratio of the total latency to the completion latency at which this code assumes that
+/// another thread submitted the operations.
 const WAITED_RATIO_MIN: f64 = 1.05;
 
-/// Returns true if operations waited for another thread to submit them. The text omits the option
-/// (`io_submit_mode=offload`), and fio then measures no submission.
+/// Returns true if operations waited until another thread submitted them
+/// (`io_submit_mode=offload`). The text does not contain this option, and fio then measures no
+/// submission latency.
 fn waited_for_thread(part: &Part) -> bool {
     part.operations.iter().any(|operation| {
         let mean = |stage: Stage| {
@@ -231,15 +232,15 @@ struct Reader {
     announced: Vec<Section>,
     /// Options of the current part.
     options: Options,
-    /// Depth of the current part, if it counts several sections with one job each.
+    /// Depth of the current part, if it combines several sections that have one job each.
     sections_depth: Option<Figure>,
     part: Option<Part>,
     group: String,
-    /// Index of the operation that the current lines describe.
+    /// Index of the operation to which the current lines belong.
     direction: Option<usize>,
-    /// Stage and unit of the percentiles that follow.
+    /// Stage and unit of the percentiles in the next lines.
     percentiles: Option<(Stage, f64)>,
-    /// True after the totals of a client's groups, when jobs of the next client follow.
+    /// True after the totals of a client's groups. The jobs of the next client follow.
     summed: bool,
     /// Bytes and bandwidth of the jobs in each group, by direction.
     totals: BTreeMap<(String, Kind), (Vec<Figure>, Vec<Figure>)>,
@@ -299,7 +300,7 @@ impl Reader {
     ) {
         let of_group = self.announced.iter().filter(|section| section.group == group);
         let names: BTreeSet<&str> = of_group.clone().map(|section| section.name.as_str()).collect();
-        // With `group_reporting`, one line counts the jobs of all sections in its group.
+        // With `group_reporting`, one line contains the figures of all sections in a group.
         let merges = jobs > 1.0 && names.len() > 1 && names.contains(name);
         let sections: Vec<&Options> =
             of_group.filter(|s| merges || s.name == name).map(|s| &s.options).collect();
@@ -349,7 +350,7 @@ impl Reader {
         for operation in &mut part.operations {
             operation.size_bytes = options.size_of_kind(&operation.kind);
             options.correct(operation);
-            // The run time of a job is the longest time of its directions.
+            // The run time of a job is the longest run time of its directions.
             let longest = part.window_ns.as_ref().map_or(0.0, |window| window.value);
             part.window_ns =
                 operation.window_ns.clone().filter(|w| w.value > longest).or(part.window_ns.take());
@@ -376,8 +377,8 @@ impl Reader {
         if let Some(most) = self.sections_depth.take() {
             setting.outstanding = Some(Outstanding { most, kept: false });
         }
-        // The text omits options that reduce the number of operations in flight (`rate_iops`,
-        // `thinktime`).
+        // The text does not contain options that reduce the number of operations in flight
+        // (`rate_iops`, `thinktime`).
         if let Some(outstanding) = &mut setting.outstanding {
             outstanding.kept = false;
         }
@@ -460,7 +461,7 @@ impl Reader {
             return;
         };
         let mut total = Operation::of(kind.clone());
-        // Version 3 prints `bw=`, version 2 `aggrb=`; times are `run=60001-60002msec` or
+        // Version 3 prints `bw=` and `run=60001-60002msec`, version 2 prints `aggrb=` and
         // `maxt=60045msec`.
         let bandwidth = value(rest, "bw").or_else(|| value(rest, "aggrb"));
         total
@@ -531,7 +532,7 @@ impl Reader {
     }
 
     fn sum(&mut self) {
-        // The entry for all clients is the sum over the clients.
+        // The entry for all clients contains the sums over the clients.
         let Some(total) = self.reported.parts.iter().find(|part| part.name == "All clients") else {
             return;
         };

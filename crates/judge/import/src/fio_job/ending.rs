@@ -1,16 +1,17 @@
-//! End of a fio job: its run time, its amount of work, or a steady state.
+//! Converts the condition that ends a fio job. It is a run time, an amount of work, or a steady
+//! state.
 
 use super::steady::{ROUNDS, SteadyState};
 use super::stream::Reader;
 use super::values;
 
 const S: u64 = 1_000_000_000;
-/// Minimum window of a steady state. A shorter window has too few intervals.
+/// Minimum length of the steady-state window. A shorter window contains too few intervals.
 const WINDOW_NS_MIN: u64 = 2 * S;
 
 impl Reader<'_> {
-    /// Adds notes or errors for options that end a job after an amount of work, or at another
-    /// condition that plans do not support.
+    /// Adds notes or errors for options that end a job after an amount of work, or at other
+    /// conditions that plans do not support.
     pub(super) fn endings(&mut self) {
         let timed =
             self.text_of("runtime").and_then(|t| values::time(t, S)).is_some_and(|ns| ns > 0);
@@ -25,7 +26,7 @@ impl Reader<'_> {
                 self.reject(
                     name,
                     "ends the job after an amount of work, but a plan measures for a time",
-                    "add runtime=, or replace this option by runtime=",
+                    "add runtime=, or use runtime= instead of this option",
                 );
             }
         }
@@ -40,23 +41,23 @@ impl Reader<'_> {
         if self.get("wait_for").is_some() {
             self.reject(
                 "wait_for",
-                "waits for a single job; in Plimsoll, sections run at the same time, or wait for \
-                 all sections before them",
+                "waits for a single job; in Plimsoll, sections either run at the same time or \
+                 wait for all sections before them",
                 "use stonewall instead",
             );
         }
         if self.text_of("latency_target").is_some_and(|t| t.trim() != "0") {
             self.reject(
                 "latency_target",
-                "searches for the depth that meets a latency, so the job does not set the \
-                 measured depth",
-                "remove it, set the latency in [requirement] of the plan, and run: plimsoll tune",
+                "searches for the queue depth that meets a latency, so the measured depth is \
+                 unknown before the run",
+                "remove it, set the latency in the plan's [requirement], and run plimsoll tune",
             );
         }
     }
 
-    /// Rejects options that send commands other than reads and writes, or that control data
-    /// placement.
+    /// Rejects options that send commands other than reads and writes, and options that control
+    /// data placement.
     fn commands(&mut self) {
         for (name, usual) in
             [("write_mode", "write"), ("read_mode", "read"), ("verify_mode", "read")]
@@ -68,15 +69,19 @@ impl Reader<'_> {
                     "remove it, or use fio for this job",
                 );
             } else if self.get(name).is_some() {
-                self.remark(name, "sends ordinary commands, as Plimsoll does");
+                self.remark(
+                    name,
+                    "has its default value: the job sends ordinary commands, as \
+                 Plimsoll does",
+                );
             }
         }
         if self.is_set("sprandom") {
             self.reject(
                 "sprandom",
-                "writes the whole device in an order that prepares it, which no Plimsoll pattern \
-                 does",
-                "let fio prepare the device, or use [phases] condition",
+                "writes the whole device in a special order to prepare it, which no Plimsoll \
+                 pattern does",
+                "let fio prepare the device, or set condition in [phases]",
             );
         }
         for name in ["fdp", "dataplacement"] {
@@ -93,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the steady state that ends the job, if the job has this condition.
+    /// Returns the steady state at which the job ends, if the job has such a condition.
     pub(super) fn steady(&mut self) -> Option<SteadyState> {
         let criterion = self.text_of("steadystate")?;
         let followed = criterion.split([':', ',']).next().unwrap_or("").trim();
@@ -106,7 +111,8 @@ impl Reader<'_> {
         if self.get("steadystate_check_interval").is_some() {
             self.remark(
                 "steadystate_check_interval",
-                "would have set the time between checks; Plimsoll checks after each round",
+                "would have set the time between checks of the steady state; Plimsoll checks it \
+                 after each round",
             );
         }
         match followed {
@@ -128,7 +134,7 @@ impl Reader<'_> {
         if window < WINDOW_NS_MIN {
             self.reject(
                 "steadystate_duration",
-                "is too short a window to detect a steady state",
+                "is too short to detect a steady state",
                 "use 2s or more",
             );
             return None;
@@ -137,16 +143,16 @@ impl Reader<'_> {
         if longest.is_some_and(|ns| ns > 0 && ns < window) {
             self.reject(
                 "steadystate_duration",
-                "is longer than the job's runtime: a steady state could never be detected",
+                "is longer than the job's runtime, so a steady state could never be detected",
                 "use a shorter window, or a longer runtime=",
             );
             return None;
         }
         self.remark(
             "steadystate",
-            "is converted to measure = \"until-steady\": instead of the job's own limit, SNIA's \
-             rule applies (five rounds within 20 % of their mean, with a slope of 10 % at most), \
-             over the same window",
+            "is converted to measure = \"until-steady\". SNIA's rule then applies over the same \
+             window, instead of the job's own limit: five rounds must be within 20 % of their \
+             mean, with a slope of at most 10 %",
         );
         Some(SteadyState { round_ns: window / ROUNDS, ramp_ns })
     }

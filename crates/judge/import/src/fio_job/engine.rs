@@ -1,13 +1,13 @@
-//! fio engines for other than local file I/O that have an equivalent: an NFS client, an S3 client
-//! and metadata engines.
+//! fio engines that access servers or metadata instead of local files, and that Plimsoll can
+//! replace. They are an NFS client, an S3 client and metadata engines.
 
-/// Metadata engines and their equivalent metadata operations.
+/// Metadata engines, each with the metadata operation that replaces it.
 const ON_NAMES: [(&str, &str); 2] = [("filecreate", "create"), ("filestat", "getattr")];
-/// Metadata engines without an equivalent, with the reason.
+/// Metadata engines that cannot be converted, each with the reason.
 const NO_EQUAL: [(&str, &str); 5] = [
     (
         "filedelete",
-        "files must exist before they are removed: use metadata_mix with create and remove",
+        "it removes files, which must exist before; use metadata_mix with create and remove",
     ),
     ("filerename", "use metadata_mix with rename"),
     (
@@ -27,12 +27,12 @@ const NO_EQUAL: [(&str, &str); 5] = [
     ),
 ];
 
-/// Returns true if this module knows an equivalent of the engine.
+/// Returns true if Plimsoll can replace this engine.
 pub(super) fn is_known(engine: &str) -> bool {
     matches!(engine, "nfs" | "http") || metadata_operation(engine).is_some()
 }
 
-/// Returns true if such an engine issues one operation at a time.
+/// Returns true if the engine is one of these and issues one operation at a time.
 pub(super) fn is_one_by_one(engine: &str) -> bool {
     engine == "http" || metadata_operation(engine).is_some()
 }
@@ -41,7 +41,7 @@ pub(super) fn metadata_operation(engine: &str) -> Option<&'static str> {
     ON_NAMES.iter().find(|(name, _)| *name == engine).map(|(_, operation)| *operation)
 }
 
-/// Returns the reason why a metadata engine has no equivalent.
+/// Returns the reason why a metadata engine cannot be converted.
 pub(super) fn missing_equivalent_reason(engine: &str) -> Option<&'static str> {
     NO_EQUAL.iter().find(|(name, _)| *name == engine).map(|(_, why)| *why)
 }

@@ -1,4 +1,5 @@
-//! Text of a fio job file: sections with their options, each preceded by the options of `[global]`.
+//! Parses the text of a fio job file into sections. The options of each section follow those of
+//! `[global]`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,16 +8,16 @@ use super::options::{canonical, conversion};
 use super::prepare::include_of;
 use plimsoll_plan::PlanError;
 
-/// Option as written.
+/// An option as the job file states it.
 #[derive(Clone, Debug)]
 pub(super) struct Opt {
-    /// Value; `1` for an option without a value.
+    /// Value of the option. It is `1` for an option without a value.
     pub(super) value: String,
     /// Position of the option in the text.
     pub(super) span: Range<usize>,
 }
 
-/// A job, with all options that apply to it.
+/// A job with all options that apply to it, including those of `[global]`.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     /// Name of the section.
@@ -25,15 +26,16 @@ pub(super) struct Job {
     pub(super) options: BTreeMap<String, Opt>,
 }
 
-/// Maximum number of jobs. fio's own limit is far lower.
+/// Maximum number of jobs. The limit of fio itself is far lower.
 const JOBS_MAX: usize = 1024;
-/// Maximum number of options of all jobs, counting those of `[global]` for each job. It limits the
-/// memory that a foreign job can use.
+/// Maximum total number of options in all jobs. Options of `[global]` count once for each job. This
+/// limits the memory that a foreign job can use.
 const OPTIONS_MAX: usize = 1 << 16;
 /// Maximum number of reported errors, because finding the line of an error takes time.
 const FAULTS_MAX: usize = 100;
 
-/// Splits a job file. A line is a header or an option; `#` or `;` starts a comment.
+/// Splits a job file into jobs. Each line is a section header or an option. `#` or `;` starts a
+/// comment.
 pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
     let mut globals: BTreeMap<String, Opt> = BTreeMap::new();
     let mut jobs: Vec<Job> = Vec::new();
@@ -95,7 +97,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
                 text,
                 &span,
                 String::new(),
-                "the option precedes the first section".to_owned(),
+                "the option is not in a section".to_owned(),
                 "begin with [global] or a job's name in brackets".to_owned(),
             )),
         }
@@ -104,7 +106,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
     if errors.is_empty() && !jobs.iter().any(is_known) {
         let (message, help) = match jobs.is_empty() {
             true => ("the file contains no job", "add a section such as [job1]"),
-            // fio also rejects such a job, unless a file with the name of the job exists.
+            // fio also rejects such a job, unless a file exists whose name is the name of the job.
             false => ("no job contains an option of fio", "set at least rw, and size or filename"),
         };
         let (message, help) = (message.to_owned(), help.to_owned());
@@ -115,8 +117,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
 
 fn too_large(text: &str, span: &Range<usize>) -> PlanError {
     let message = format!(
-        "the file has more than {JOBS_MAX} jobs, or its jobs have more than \
-        {OPTIONS_MAX} options in total"
+        "the file contains more than {JOBS_MAX} jobs, or its jobs contain more than {OPTIONS_MAX} \
+         options in total"
     );
     let help = "divide the job among several files".to_owned();
     PlanError::new(text, span, String::new(), message, help)

@@ -1,4 +1,4 @@
-//! Sizes, mix, pattern, depth and pace of a fio job.
+//! Converts the sizes, mix, pattern, depth and rate of a fio job.
 
 use super::engine;
 use super::setting::Setting;
@@ -6,13 +6,13 @@ use super::stream::{Direction, Reader, SYNCHRONOUS};
 use super::values;
 use plimsoll_plan::{DurationNs, SizeBytes};
 
-/// Sizes with their percentages.
+/// Transfer sizes with their percentages.
 type Sizes = Vec<(u64, f64)>;
-/// Parser for the sizes of one direction in an option. The number is `kb_base`.
+/// Function that parses the sizes of one direction in an option. The number is `kb_base`.
 type ReadSizes = fn(&str, u64) -> Option<Sizes>;
 
 impl Reader<'_> {
-    /// Returns the sizes of the reads, or of the writes if the job only writes.
+    /// Returns the sizes of the reads. If the job only writes, returns the sizes of the writes.
     pub(super) fn sizes(&mut self, direction: Direction) -> Sizes {
         let kb_base = self.kb_base;
         let (name, parse): (&str, ReadSizes) = if self.get("bssplit").is_some() {
@@ -25,7 +25,8 @@ impl Reader<'_> {
         if name == "bsrange" {
             self.remark(
                 "bsrange",
-                "is converted to the multiples of the smallest size, with equal shares",
+                "is converted to all multiples of the smallest size in this range, with equal \
+                 shares",
             );
         }
         let text = self.text_of(name).unwrap_or("4k");
@@ -38,7 +39,7 @@ impl Reader<'_> {
         if name == "bsrange" && [read_text, write_text].iter().any(|t| is_wide(t, kb_base)) {
             self.reject(
                 "bsrange",
-                "has more than 64 multiples of its smallest size",
+                "contains more than 64 multiples of its smallest size",
                 "use a larger smallest size, or list the important sizes with bssplit",
             );
             return vec![(4096, 100.0)];
@@ -90,8 +91,7 @@ impl Reader<'_> {
         if direction.reads && direction.writes && of_writes.is_some_and(|other| other != share) {
             self.remark(
                 "percentage_random",
-                "differs for reads and writes in fio; in Plimsoll, writes use the order of the \
-                 reads",
+                "differs for reads and writes; in Plimsoll, writes use the same order as reads",
             );
         }
         let share = if direction.reads { share } else { of_writes.unwrap_or(share) };
@@ -101,7 +101,8 @@ impl Reader<'_> {
         if share < 100.0 {
             self.remark(
                 "percentage_random",
-                "would have mixed in sequential operations; in Plimsoll, all operations are random",
+                "would have mixed sequential operations into the load; in Plimsoll, all \
+                 operations are random",
             );
         }
         let text = self.text_of("random_distribution").unwrap_or("random");
@@ -110,7 +111,11 @@ impl Reader<'_> {
         let number =
             value.and_then(|v| v.parse::<f64>().ok()).filter(|v| v.is_finite() && *v >= 0.0);
         if parts.next().is_some() && matches!(kind, "zipf" | "pareto" | "normal") {
-            self.remark("random_distribution", "is converted with a different centre");
+            self.remark(
+                "random_distribution",
+                "is converted, but the centre of the distribution \
+             differs",
+            );
         }
         match (kind, number) {
             // Without `norandommap`, fio accesses each block once per pass. This is impossible if
@@ -121,7 +126,7 @@ impl Reader<'_> {
                 {
                     self.remark(
                         "numjobs",
-                        "would have had each clone access the whole file; in Plimsoll, the clones \
+                        "would have let each clone access the whole file; in Plimsoll, the clones \
                          share a pass over the file",
                     );
                 }
@@ -133,7 +138,7 @@ impl Reader<'_> {
                 self.set("zipf_exponent", theta);
             }
             ("pareto", Some(h)) if h > 0.0 && h < 1.0 => {
-                self.remark("random_distribution", "is converted to two parts, hot and cold");
+                self.remark("random_distribution", "is converted to a hot and a cold part");
                 self.set("patterns", "hot-cold");
                 self.set("hot_space", h);
                 self.set("hot_access", 1.0 - h);
@@ -159,7 +164,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Sets a sequential pattern, or one with gaps of constant size.
+    /// Sets a sequential pattern, or a pattern with gaps of constant size.
     fn sequential(&mut self) {
         let rw = self.text_of("rw").unwrap_or("read");
         let Some((_, holes)) = rw.split_once(':') else {
@@ -182,21 +187,21 @@ impl Reader<'_> {
         }
     }
 
-    /// Sets the depth. Returns true for an engine with one I/O at a time.
+    /// Sets the queue depth. Returns true if the engine issues one I/O at a time.
     pub(super) fn depth(&mut self, engine: &str) -> bool {
         let stated = self.positive("iodepth").unwrap_or(1);
         let is_synchronous = SYNCHRONOUS.contains(&engine);
         let one_by_one = is_synchronous || engine::is_one_by_one(engine);
         if one_by_one && stated > 1 {
-            self.remark("iodepth", "has no effect if the engine is synchronous, as in fio");
+            self.remark("iodepth", "has no effect, as in fio, because the engine is synchronous");
         }
         // Linux's native AIO blocks in io_submit() unless I/O is direct.
         let blocks = engine == "libaio" && stated > 1 && !self.is_direct();
         if blocks {
             self.remark(
                 "iodepth",
-                "has no effect in fio if libaio uses buffered I/O, which runs one operation at a \
-                 time; the plan's depth is therefore 1",
+                "has no effect in fio, because libaio runs buffered I/O one operation at a time; \
+                 the plan's depth is therefore 1",
             );
         }
         let depth = if one_by_one || blocks { 1 } else { stated };
@@ -206,7 +211,7 @@ impl Reader<'_> {
             Some(n) if n > 1 => {
                 self.remark(
                     "iodepth_batch_complete_min",
-                    "would have waited for several completions",
+                    "would have waited for several completions at a time",
                 );
             }
             _ => {}
@@ -224,7 +229,7 @@ impl Reader<'_> {
             b / mean.max(1.0)
         });
         if from_bytes.is_some() {
-            self.remark("rate", "is converted to operations per second, for the mean size");
+            self.remark("rate", "is converted to operations per second of the mean size");
         }
         let Some(rate) = per_job.or(from_bytes).filter(|r| *r > 0.0) else {
             if think > 0 {
@@ -242,8 +247,8 @@ impl Reader<'_> {
             if think > 0 {
                 self.remark(
                     "thinktime",
-                    "would have paused between operations; the open loop \
-                    only uses the rate",
+                    "would have paused between operations; in the plan's open loop, only the rate \
+                     determines the start times",
                 );
             }
         } else if think > 0 {
@@ -251,7 +256,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the sum of a job's rates for both directions. fio limits each direction separately.
+    /// Returns the sum of a job's rate limits for reads and writes, which fio limits separately.
     fn rate_of(
         &mut self,
         name: &str,
@@ -273,8 +278,8 @@ impl Reader<'_> {
             self.remark(
                 name,
                 &format!(
-                    "limits only {alone} in fio; in the plan, neither reads \
-                nor writes are limited"
+                    "limits only {alone} in fio; in the plan, neither reads nor writes have a \
+                     rate limit"
                 ),
             );
             return None;
@@ -282,8 +287,8 @@ impl Reader<'_> {
         if both {
             self.remark(
                 name,
-                "would have limited reads and writes separately; the plan limits their sum, in \
-                 the mix of the job",
+                "would have limited reads and writes separately; the plan limits their sum and \
+                 keeps the mix of the job",
             );
         }
         let read = if direction.reads { read } else { 0.0 };
@@ -291,7 +296,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns true if a range has too many sizes to convert.
+/// Returns true if a range contains too many sizes to convert.
 fn is_wide(text: &str, kb_base: u64) -> bool {
     let ends = text.split_once(['-', ':']);
     let ends = ends.map(|(a, b)| (values::size(a, kb_base), values::size(b, kb_base)));

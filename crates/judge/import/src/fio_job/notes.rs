@@ -1,6 +1,7 @@
-//! Notes on options that could not be converted. Equal notes of several jobs appear only once.
+//! Notes on options that could not be converted. If several jobs have the same note, it appears
+//! only once.
 
-/// Notes, each with the jobs that it concerns.
+/// Notes, each with the names of the jobs to which it applies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes(Vec<(String, Vec<String>)>);
 

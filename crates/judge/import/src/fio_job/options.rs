@@ -1,17 +1,17 @@
-//! All options of fio 3.33 to 3.42 and their conversion.
+//! Lists all options of fio 3.33 to 3.42, and how each is converted.
 
-/// Conversion of an option.
+/// States how the converter handles an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Conversion {
-    /// The converter reads the option, and converts it or adds a note.
+    /// The converter reads the option. It converts the option or adds a note.
     Read,
-    /// Affects only fio's output, not the I/O.
+    /// The option affects only fio's output, not the I/O.
     Output,
-    /// The option is not converted; the text is its meaning.
+    /// The option is not converted. The text states its meaning.
     Lost(&'static str),
 }
 
-/// Aliases of options, and the canonical names.
+/// Aliases of options, each with the canonical name.
 const ALIASES: &[(&str, &str)] = &[
     ("readwrite", "rw"),
     ("blocksize", "bs"),
@@ -48,7 +48,8 @@ pub(super) fn canonical(name: &str) -> String {
     found.map_or(name, |(_, canonical)| canonical).to_owned()
 }
 
-/// Returns the conversion of an option by its canonical name; `None` if it is unknown.
+/// Returns how the option with this canonical name is converted, or `None` if the option is
+/// unknown.
 pub(super) fn conversion(name: &str) -> Option<Conversion> {
     if READ.contains(&name) {
         return Some(Conversion::Read);
@@ -59,7 +60,7 @@ pub(super) fn conversion(name: &str) -> Option<Conversion> {
     LOST.iter().find(|(n, _)| *n == name).map(|(_, meaning)| Conversion::Lost(meaning))
 }
 
-/// Returns a Markdown list of how all options are converted, for the reference.
+/// Returns Markdown for the reference that states how each option is converted.
 pub(crate) fn options_markdown() -> String {
     let listed = |names: &[&str]| {
         names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
@@ -68,9 +69,10 @@ pub(crate) fn options_markdown() -> String {
     let (replaced, lost): (Vec<_>, Vec<_>) = LOST.iter().partition(has_equivalent);
     let lost: Vec<&str> = lost.iter().map(|(name, _)| *name).collect();
     let mut text = format!(
-        "Converted: {}.\n\nNo effect on the I/O: {}.\n\nNot converted. If a job contains such an \
-         option, `plimsoll plan import` and the report list it with its meaning: {}.\n\nNot \
-         converted, because Plimsoll handles this in its own way:\n\n",
+        "Plimsoll converts these options: {}.\n\nThese options have no effect on the I/O: \
+         {}.\n\nPlimsoll does not convert these options. If a job contains one of them, `plimsoll \
+         plan import` and the report list it with its meaning: {}.\n\nPlimsoll does not convert \
+         these options either, because it handles their purpose in its own way:\n\n",
         listed(READ),
         listed(OUTPUT),
         listed(&lost)
@@ -204,20 +206,25 @@ const OUTPUT: &[&str] = &[
     "write_lat_log",
 ];
 
-/// Options that are not converted, with their meaning.
+/// Options that are not converted, each with its meaning.
 const LOST: &[(&str, &str)] = &[
     ("allow_file_create", "would have prevented the creation of files"),
     (
         "allow_mounted_write",
         "would have allowed writes to a mounted device; in Plimsoll, --destroy allows them",
     ),
-    ("allrandrepeat", "would have repeated every random choice; in Plimsoll, the seed does"),
-    ("atomic", "would have asked the device for atomic writes"),
+    (
+        "allrandrepeat",
+        "would have made every random choice repeatable; in Plimsoll, the seed \
+     determines all choices",
+    ),
+    ("atomic", "would have requested atomic writes from the device"),
     ("bs_is_seq_rand", "would have used different sizes for sequential and random operations"),
-    ("bs_unaligned", "would have used sizes that are not multiples of the smallest size"),
+    ("bs_unaligned", "would have allowed sizes that are not multiples of the smallest size"),
     (
         "buffer_compress_chunk",
-        "would have set the length of compressible runs; in Plimsoll, they are blocks of 4 KiB",
+        "would have set the length of compressible pieces; in Plimsoll, a piece is a block of 4 \
+         KiB",
     ),
     (
         "buffer_pattern",
@@ -238,7 +245,8 @@ const LOST: &[(&str, &str)] = &[
     ("cpumask", "would have pinned the job to CPU cores"),
     (
         "cpus_allowed",
-        "would have pinned the job to CPU cores; Plimsoll runs its threads where the disk's completions arrive",
+        "would have pinned the job to CPU cores; Plimsoll runs its threads on the CPU cores that \
+         receive the device's completions",
     ),
     ("cpus_allowed_policy", "would have chosen how CPU cores are assigned to jobs"),
     ("create_fsync", "would have chosen whether new files are synced; Plimsoll always syncs them"),
@@ -266,15 +274,16 @@ const LOST: &[(&str, &str)] = &[
         "fallocate",
         "would have chosen how files are allocated; Plimsoll writes every block before the measurement",
     ),
-    ("file_append", "would have written beyond the end of the file"),
+    ("file_append", "would have appended data to the files"),
     (
         "file_service_type",
-        "would have chosen which file is used next; Plimsoll chooses files by address",
+        "would have chosen which file is used next; in Plimsoll, the chosen address determines \
+         the file",
     ),
     ("fill_device", "would have written until the device is full"),
-    ("fixedbufs", "would have registered buffers; Plimsoll's engine registers them if it can"),
-    ("flow", "would have kept the rates of jobs in a ratio"),
-    ("flow_id", "would have grouped the jobs whose rates are kept in a ratio"),
+    ("fixedbufs", "would have registered buffers; Plimsoll registers them if possible"),
+    ("flow", "would have kept the rates of several jobs in a fixed ratio"),
+    ("flow_id", "would have grouped the jobs whose rates are kept in a fixed ratio"),
     ("flow_sleep", "would have set the pause of a job that is ahead of the other jobs in its flow"),
     ("force_async", "would have passed I/Os to worker threads of the kernel"),
     ("fsync_on_close", "would have synced files when they are closed"),
@@ -284,7 +293,8 @@ const LOST: &[(&str, &str)] = &[
     ("ignore_zone_limits", "would have ignored a zoned device's limits"),
     (
         "iodepth_batch",
-        "would have set the number of I/Os in a submission; Plimsoll submits all I/Os that are due",
+        "would have set the number of I/Os in a submission; Plimsoll always submits all I/Os that \
+         are due",
     ),
     (
         "iodepth_batch_complete_max",
@@ -294,13 +304,14 @@ const LOST: &[(&str, &str)] = &[
     ("ioscheduler", "would have set the device's scheduler; set it before the run"),
     ("job_max_open_zones", "would have limited the number of open zones"),
     ("latency_percentile", "would have set the percentile of latency_target"),
-    ("latency_run", "would have continued to adjust the depth"),
+    ("latency_run", "would have kept adjusting the queue depth to latency_target"),
     ("latency_window", "would have set the window of latency_target"),
     ("lockfile", "would have locked files against access by other jobs"),
     ("lockmem", "would have locked memory"),
     (
         "max_latency",
-        "would have ended the job if a latency is exceeded; [requirement] can set ceilings",
+        "would have ended the job if a latency is exceeded; in a plan, [requirement] can limit \
+         latencies",
     ),
     ("max_open_zones", "would have limited the number of open zones"),
     ("mem", "would have chosen the kind of memory for buffers"),
@@ -308,8 +319,8 @@ const LOST: &[(&str, &str)] = &[
     ("merge_blktrace_iters", "would have merged traces"),
     ("merge_blktrace_scalars", "would have merged traces"),
     ("nice", "would have set the CPU priority"),
-    ("nonvectored", "would have chosen the form of system calls"),
-    ("nowait", "would have failed I/Os that have to wait"),
+    ("nonvectored", "would have chosen between vectored and non-vectored system calls"),
+    ("nowait", "would have let I/Os fail instead of waiting"),
     ("numa_cpu_nodes", "would have bound the job to NUMA nodes"),
     ("numa_mem_policy", "would have bound memory to NUMA nodes"),
     ("offset_align", "would have aligned the offset"),
@@ -323,28 +334,35 @@ const LOST: &[(&str, &str)] = &[
         "overwrite",
         "would have chosen whether files are laid out first; Plimsoll always lays them out",
     ),
-    ("pre_read", "would have read files into the page cache; [phases] cache = \"warm\" reads them"),
+    (
+        "pre_read",
+        "would have read files into the page cache; in a plan, [phases] cache = \"warm\" \
+     does this",
+    ),
     ("prio", "would have set the I/O priority"),
     ("prioclass", "would have set the I/O priority class"),
     ("profile", "would have chosen a built-in test"),
     ("random_generator", "would have chosen the random number generator"),
     (
         "randrepeat",
-        "would have chosen whether random choices repeat; in Plimsoll, the seed decides",
+        "would have chosen whether random choices repeat; in Plimsoll, the seed determines all \
+         choices",
     ),
     ("rate_cycle", "would have set the window of a minimum rate"),
-    ("rate_ignore_thinktime", "would have compensated for think time"),
+    ("rate_ignore_thinktime", "would have kept fio from making up for think time"),
     (
         "rate_iops_min",
-        "would have ended the job if its rate is too low; [requirement] iops judges the rate",
+        "would have ended the job if its rate is too low; in a plan, [requirement] iops sets a \
+         minimum",
     ),
     (
         "rate_min",
-        "would have ended the job if its bandwidth is too low; [requirement] bandwidth judges the bandwidth",
+        "would have ended the job if its bandwidth is too low; in a plan, [requirement] bandwidth \
+         sets a minimum",
     ),
     ("read_beyond_wp", "would have read beyond a zone's write pointer"),
     ("read_iolog_chunked", "would have read a replayed trace in parts"),
-    ("registerfiles", "would have registered files; Plimsoll's engine registers them if it can"),
+    ("registerfiles", "would have registered files; Plimsoll registers them if possible"),
     ("replay_align", "would have changed a replayed trace"),
     ("replay_no_stall", "would have changed a replayed trace"),
     ("replay_redirect", "would have changed a replayed trace"),
@@ -368,7 +386,7 @@ const LOST: &[(&str, &str)] = &[
         "would have paused after a number of I/Os; Plimsoll pauses after each I/O",
     ),
     ("thinktime_blocks_type", "would have chosen which I/Os count before a pause"),
-    ("thinktime_iotime", "would have paused after an amount of time"),
+    ("thinktime_iotime", "would have paused after a certain time of I/O"),
     ("thinktime_spin", "would have kept the CPU busy during a pause"),
     ("trim_backlog", "would have discarded blocks"),
     ("trim_backlog_batch", "would have discarded blocks"),
@@ -400,7 +418,8 @@ const LOST: &[(&str, &str)] = &[
     ("verify_state_save", "would have saved the state of the run"),
     (
         "invalidate",
-        "would have chosen whether the page cache is dropped; in Plimsoll, [phases] cache does",
+        "would have chosen whether the page cache is dropped; in a plan, [phases] cache \
+         determines this",
     ),
     ("write_barrier", "would have turned some writes into barriers"),
     ("write_hint", "would have given the device a hint about the lifetime of data"),
@@ -411,17 +430,26 @@ const LOST: &[(&str, &str)] = &[
     ("zonemode", "would have restricted I/O to zones"),
     ("zonerange", "would have set the length of zones"),
     ("zonesize", "would have set the size of zones"),
-    ("zoneskip", "would have skipped between zones"),
-    ("filetype", "would have used objects that are not regular files"),
+    ("zoneskip", "would have set the distance between zones"),
+    ("filetype", "would have chosen the type of the files"),
     ("softrandommap", "would have continued without a random map if memory is short"),
-    ("spr_num_regions", "would have divided the device for sprandom"),
-    ("spr_op", "would have stated the over-provisioning for sprandom"),
-    ("spr_cs", "would have stated the device's cache for sprandom"),
+    (
+        "spr_num_regions",
+        "would have set the number of parts into which sprandom divides the \
+     device",
+    ),
+    ("spr_op", "would have set the over-provisioning that sprandom assumes"),
+    ("spr_cs", "would have set the size of the device's cache that sprandom assumes"),
     ("random_sequence_stride", "would have mixed a stride into random offsets"),
-    ("percentage_sequential", "would have mixed in sequential operations, in old versions"),
+    (
+        "percentage_sequential",
+        "would have mixed sequential operations into the load (in old \
+     versions of fio)",
+    ),
     (
         "ramp_size",
-        "would have warmed up for an amount of data; Plimsoll warms up for ramp_time only",
+        "would have warmed up for an amount of data; the length of Plimsoll's warm-up is \
+         ramp_time",
     ),
     ("iomem_align", "would have aligned buffers in memory; Plimsoll always aligns them"),
     ("verify_policy", "would have chosen the reaction to a bad block"),
@@ -434,18 +462,22 @@ const LOST: &[(&str, &str)] = &[
     ("recover_zbd_write_error", "would have continued after write errors in zones"),
     ("write_zone_remainder", "would have filled the remainder of each zone"),
     ("plid_select", "would have chosen how placement identifiers are assigned"),
-    ("plids", "would have listed placement identifiers"),
+    ("plids", "would have set the list of placement identifiers"),
     ("dp_scheme", "would have read placement identifiers from a file"),
-    ("rwmixcycle", "would have set the length of a read/write cycle, in old versions"),
+    ("rwmixcycle", "would have set the length of a read/write cycle (in old versions of fio)"),
     ("priohint", "would have given I/Os a priority hint"),
     ("cmdprio_hint", "would have given some I/Os a priority hint"),
     ("thinkcycles", "would have kept the CPU busy between operations"),
     ("gpu_dev_id", "would have chosen a GPU"),
     ("gpu_dev_ids", "would have chosen GPUs"),
     ("end_syncfs", "would have synced the file system at the end of the job"),
-    ("flow_watermark", "would have set how far jobs may drift apart, in old versions"),
-    ("hipri_percentage", "would have polled for only some I/Os"),
-    ("libaio_vectored", "would have chosen the form of system calls"),
+    (
+        "flow_watermark",
+        "would have set how far the rates of jobs may drift apart (in old versions \
+     of fio)",
+    ),
+    ("hipri_percentage", "would have polled for the completions of only some I/Os"),
+    ("libaio_vectored", "would have chosen between vectored and non-vectored system calls"),
     ("readfua", "would have forced reads to the media"),
     ("writefua", "would have forced writes to the media"),
     ("cdb_len", "would have set the length of SCSI commands"),

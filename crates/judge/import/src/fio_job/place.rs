@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Target in a job.
+/// Target that a job states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Directory for files.
+    /// Directory in which fio creates its files.
     Folder(String),
     /// Block device.
     Device(String),
@@ -17,12 +17,12 @@ pub(crate) enum Place {
         url: String,
         /// URL of the object store.
         endpoint: String,
-        /// Region that requests are signed for.
+        /// Region in the signature of each request.
         region: Option<String>,
     },
-    /// No target (`ioengine=null`).
+    /// The job has no target (`ioengine=null`).
     Null,
-    /// The job does not state a target: fio uses its working directory.
+    /// The job does not state a target, so fio uses its working directory.
     WorkingDirectory,
 }
 

@@ -1,21 +1,22 @@
-//! Preprocessing of a job's text as in fio: included files and environment variables.
+//! Preprocesses a job's text as fio does. It inserts included files and the values of environment
+//! variables.
 
 /// Maximum include depth, as in fio.
 const DEPTH_MAX: u32 = 16;
 /// Maximum size of a job with all included files.
 const TEXT_MAX_BYTES: usize = 1 << 20;
 
-/// Returns the text of an included file, by the file's name in the job, or the reason why the file
-/// cannot be read.
+/// Function that returns the text of an included file, or the reason why the file cannot be read.
+/// Its argument is the name in the job.
 pub type Include<'i> = dyn Fn(&str) -> Result<String, String> + 'i;
-/// Returns the value of an environment variable.
+/// Function that returns the value of an environment variable.
 pub type Variable<'v> = dyn Fn(&str) -> Option<String> + 'v;
 
-/// Returns the text, with the contents of included files and variables inserted.
+/// Returns the text in which included files and variables are replaced with their contents.
 ///
 /// # Errors
-/// A file cannot be read, files include each other, or a variable is not set. fio would replace
-/// such a variable by an empty text, which changes the job's meaning.
+/// A file cannot be read, files include each other, or a variable is not set. fio replaces an unset
+/// variable with an empty text, which changes the job's meaning.
 pub fn prepare(
     text: &str,
     include: &Include<'_>,

@@ -1,5 +1,4 @@
-//! Jobs that access servers, and metadata jobs: the target of an NFS or S3 client, and the metadata
-//! operation.
+//! Converts jobs that access servers (NFS or S3), and jobs that measure metadata operations.
 
 use super::place::{self, Place};
 use super::setting::Setting;
@@ -9,8 +8,8 @@ use super::stream::Reader;
 const OPERATIONS: [&str; 8] =
     ["getattr", "lookup", "access", "readdir", "create", "remove", "rename", "setattr"];
 impl Reader<'_> {
-    /// Returns the target of an NFS or S3 engine. `None` if the job does not state the target; this
-    /// is recorded as an error.
+    /// Returns the target of an NFS or S3 engine. If the job does not state the target, records an
+    /// error and returns `None`.
     pub(super) fn servers(&mut self, engine: &str) -> Option<Place> {
         if engine == "nfs" {
             let url = self.text_of("nfs_url").map(|url| url.split('?').next().unwrap_or(url));
@@ -38,14 +37,13 @@ impl Reader<'_> {
         if self.text_of("https") == Some("insecure") {
             self.remark(
                 "https",
-                "would have accepted any certificate; Plimsoll checks the \
-                certificate",
+                "would have accepted any certificate; Plimsoll always checks the certificate",
             );
         }
         // The plan must not contain the key itself.
         for name in ["http_s3_key", "http_s3_keyid"] {
             if self.get(name).is_some() {
-                let text = "is not converted: credentials come from the environment";
+                let text = "is not converted; Plimsoll reads credentials from the environment";
                 self.note(&format!("`{name}` {text}"));
             }
         }
@@ -57,14 +55,15 @@ impl Reader<'_> {
         })
     }
 
-    /// Sets the operation of a metadata engine.
+    /// Sets the metadata operation that replaces a metadata engine.
     pub(super) fn names(&mut self, operation: &'static str) {
         let share = |word: &'static str| (word, if word == operation { 100.0 } else { 0.0 });
         self.set("metadata", 100_u64);
         self.set("metadata_mix", Setting::Shares(OPERATIONS.map(share).to_vec()));
         self.remark(
             "ioengine",
-            "is converted to metadata operations that run for a time, not once per file",
+            "is converted to metadata operations that run for a certain time, not once for each \
+             file",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Plan field values derived from a job.
+//! Values of plan fields that are derived from a job.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl From<DurationNs> for Setting {
     }
 }
 
-/// Rounds percentages to a millionth; the last percentage gets the remainder.
+/// Rounds percentages to a millionth. The last percentage is the remainder, so that the sum is 100.
 fn rounded(sizes: &[(u64, f64)]) -> Vec<(String, f64)> {
     let mut rest = 100.0;
     let one = |(i, (bytes, share)): (usize, &(u64, f64))| {
@@ -58,7 +58,7 @@ fn rounded(sizes: &[(u64, f64)]) -> Vec<(String, f64)> {
     sizes.iter().enumerate().map(one).collect()
 }
 
-/// Writes a number without a fraction as an integer.
+/// Formats a number as an integer if it has no fraction.
 fn number(number: f64) -> Value {
     let whole = number as i64;
     if whole as f64 == number { Value::Integer(whole) } else { Value::Float(number) }

@@ -1,4 +1,4 @@
-//! Conversion of one fio job to a stream of the matrix.
+//! Converts a fio job to a stream of the matrix.
 
 use super::engine;
 use super::job::{Job, Opt};
@@ -17,18 +17,19 @@ const DEFAULT_ENGINE: &str = "psync";
 pub(super) const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2"];
 const ASYNCHRONOUS: &[&str] = &["libaio", "io_uring", "posixaio", "null"];
 
-/// A stream, as fields of `[workload.matrix]`, and the job's settings for other sections of a plan.
+/// A converted job. It contains a stream as fields of `[workload.matrix]`, and settings for other
+/// sections of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(super) name: String,
-    /// Fields and their values, in display order.
+    /// Fields and their values, in the order in which the plan shows them.
     pub(super) fields: Vec<(&'static str, Setting)>,
     pub(super) place: Place,
     /// True if the job waits for the jobs before it (`stonewall`).
     pub(super) begins_stage: bool,
     pub(super) measure_ns: Option<u64>,
     pub(super) warm_up_ns: Option<u64>,
-    /// Steady state that ends the job; `None` if it ends otherwise.
+    /// Steady state at which the job ends. `None` if it ends at another condition.
     pub(super) steady: Option<SteadyState>,
     pub(super) verify: bool,
     pub(super) description: Option<String>,
@@ -81,7 +82,7 @@ pub(super) fn draft(
     let verify = reader.verification(direction);
     let measure_ns = reader.time("runtime", S).filter(|ns| *ns > 0);
     if measure_ns.is_some() && !reader.is_set("time_based") {
-        reader.remark("runtime", "would have ended earlier, after `size` bytes");
+        reader.remark("runtime", "would have ended the job earlier, after `size` bytes");
     }
     let begins_stage = reader.is_set("stonewall");
     let steady = reader.steady();
@@ -116,7 +117,7 @@ pub(super) fn draft(
     })
 }
 
-/// States whether a job reads, writes or does both, and whether it is random.
+/// Operations of a job: whether it reads, writes or both, and whether it is random.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Direction {
     pub(super) reads: bool,
@@ -124,7 +125,7 @@ pub(super) struct Direction {
     pub(super) is_random: bool,
 }
 
-/// Reader of the options of one job.
+/// Reads the options of a job, and collects fields, notes and errors.
 pub(super) struct Reader<'j> {
     job: &'j Job,
     text: &'j str,
@@ -139,8 +140,8 @@ impl<'j> Reader<'j> {
         self.job.options.get(name)
     }
 
-    /// Returns the option of this list that comes last in the job, because fio uses the last of
-    /// these options.
+    /// Returns the option in this list that comes last in the job. fio uses the last of such
+    /// options.
     pub(super) fn last_of(&self, names: &[&'static str]) -> Option<&'static str> {
         let stated = names.iter().filter_map(|name| Some((*name, self.get(name)?.span.start)));
         stated.max_by_key(|(_, start)| *start).map(|(name, _)| name)
@@ -172,15 +173,14 @@ impl<'j> Reader<'j> {
         // Reject keywords that fio replaces by values of its host, and expressions that fio
         // computes.
         if ["$ncpus", "$mb_memory", "$pagesize"].iter().any(|word| opt.value.contains(word)) {
-            let why = "contains a keyword that fio replaces by a value of the host that runs it";
-            return self.reject(name, why, "replace the keyword by the number");
+            let why = "contains a keyword that fio replaces with a value of its host";
+            return self.reject(name, why, "replace the keyword with the number");
         }
         if opt.value.trim().starts_with('(') && opt.value.contains(')') {
             return self.reject(
                 name,
-                "is an expression, which fio computes",
-                "replace the \
-                expression by its value",
+                "is an expression, which only fio can compute",
+                "replace the expression with its value",
             );
         }
         let field = format!("{}.{name}", self.job.name);
@@ -235,7 +235,7 @@ impl<'j> Reader<'j> {
         self.parsed(name, "a size", |t| values::size(t, kb_base))
     }
 
-    /// Adds notes about the options that no other function reads.
+    /// Adds a note about each option that no other function reads.
     fn note_others(&mut self) {
         let mut output = Vec::new();
         for name in self.job.options.keys() {
@@ -256,7 +256,8 @@ impl<'j> Reader<'j> {
             if self.kb_base == 1024 && self.text_of(name).is_some_and(is_iec) {
                 self.remark(
                     name,
-                    "is read in powers of 1000, as fio reads `kib` without kb_base=1000",
+                    "is treated as a power of 1000, because fio treats `kib` in this way without \
+                     kb_base=1000",
                 );
             }
         }
@@ -268,7 +269,7 @@ impl<'j> Reader<'j> {
 
     fn direction(&mut self, engine: &str) -> Option<Direction> {
         if engine::metadata_operation(engine).is_some() {
-            // The job has no data I/O, but the plan requires a direction.
+            // The job transfers no data, but the plan requires a direction.
             return Some(Direction { reads: true, writes: false, is_random: true });
         }
         if let Some(why) = engine::missing_equivalent_reason(engine) {
@@ -290,8 +291,8 @@ impl<'j> Reader<'j> {
         if word.starts_with("rand") && every.is_some_and(|n| values::int(n) != Some(1)) {
             self.reject(
                 "rw",
-                "chooses a new offset only after several operations, which no Plimsoll pattern \
-                 does",
+                "chooses a new random offset only after several operations, which no Plimsoll \
+                 pattern does",
                 "remove the part after the colon",
             );
         }
@@ -319,7 +320,7 @@ impl<'j> Reader<'j> {
             return Place::Null;
         }
         if matches!(engine, "nfs" | "http") {
-            // Without a target the job cannot run; an error was recorded already.
+            // Without a target the job cannot run. The error was recorded before.
             return self.servers(engine).unwrap_or(Place::WorkingDirectory);
         }
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
@@ -333,8 +334,11 @@ impl<'j> Reader<'j> {
         }
         if self.text_of("filename_format").is_some() {
             let text = match self.shares_files() {
-                true => "makes the clones share their files, as in the plan; the file names differ",
-                false => "sets the names of each clone's files; in Plimsoll the names differ",
+                true => {
+                    "makes the clones share their files; they also share them in the plan, \
+                 but the file names differ"
+                }
+                false => "sets the names of each clone's files; the names in Plimsoll differ",
             };
             self.remark("filename_format", text);
         }
@@ -350,8 +354,8 @@ impl<'j> Reader<'j> {
             Place::Folder(_) if !names.is_empty() => {
                 self.remark(
                     "filename",
-                    "lists existing files; Plimsoll creates its own files \
-                    next to them",
+                    "lists existing files; Plimsoll does not use them, and creates its own files \
+                     next to them",
                 );
             }
             _ => {}
@@ -362,8 +366,8 @@ impl<'j> Reader<'j> {
         {
             self.remark(
                 "numjobs",
-                "would have started all clones at the same offset; in Plimsoll each clone has its \
-                 own offset",
+                "would have started all clones at the same offset; in Plimsoll, each clone starts \
+                 at its own offset",
             );
         }
         place
@@ -379,7 +383,8 @@ impl<'j> Reader<'j> {
         self.notes.add(&self.job.name, text.to_owned());
     }
 
-    /// Sets the files for metadata operations: files whose attributes are read, or a single file.
+    /// Sets the number and size of files for metadata operations. Operations that read attributes
+    /// use all files; other operations use a single file.
     fn small_files(&mut self, operation: &str) {
         let files = if operation == "getattr" { self.positive("nrfiles").unwrap_or(1) } else { 1 };
         let bytes = self.size("filesize").filter(|bytes| *bytes > 0).unwrap_or(4096);
@@ -396,7 +401,11 @@ impl<'j> Reader<'j> {
         };
         let size = match self.text_of("size") {
             Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
-                self.remark("size", "is a fraction of a device or file; set file_size in the plan");
+                self.remark(
+                    "size",
+                    "is a fraction of a device or file, which cannot be \
+                 converted; set file_size in the plan",
+                );
                 None
             }
             _ => self.size("size").filter(|s| *s > 0),
@@ -405,14 +414,14 @@ impl<'j> Reader<'j> {
             let largest = t.rsplit(['-', ':']).next().unwrap_or(t);
             values::size(largest, kb_base)
         });
-        // The value 0 means the whole device.
+        // The value 0 represents the whole device.
         let filesize = filesize.filter(|s| *s > 0);
         if self.text_of("filesize").is_some_and(|t| t.contains(['-', ':'])) {
             self.remark("filesize", "is a range; in the plan, every file has the largest size");
         }
         let is_device = matches!(place, Place::Device(_));
         let files = if matches!(place, Place::S3 { .. }) { 1 } else { files };
-        // In fio, `size` is measured from the offset. In a plan, a file's size is measured from its
+        // In fio, `size` counts from the offset. In a plan, the size of a file counts from its
         // start.
         let offset = self.text_of("offset").and_then(|text| values::size(text, kb_base));
         let from_offset = |bytes: u64| bytes.saturating_add(offset.unwrap_or(0));
@@ -420,7 +429,8 @@ impl<'j> Reader<'j> {
         if let Some(bytes) = filesize.or(sized) {
             self.set("file_size", SizeBytes(bytes));
         } else if !is_device && self.text_of("size").is_none() {
-            let text = "sets no size, so fio would use that of existing files; the plan uses 1 GiB";
+            let text = "sets no size, so fio would have used the size of existing files; the plan \
+             uses 1 GiB";
             self.notes.add(&self.job.name, text.to_owned());
         }
         if !is_device {
@@ -433,7 +443,11 @@ impl<'j> Reader<'j> {
         }
         match self.text_of("offset") {
             Some(text) if text.trim().ends_with(['%', 'z', 'Z']) => {
-                self.remark("offset", "is a fraction of a device or file; the plan uses offset 0");
+                self.remark(
+                    "offset",
+                    "is a fraction of a device or file, which cannot be \
+                 converted; the plan uses offset 0",
+                );
             }
             Some(_) => {
                 if let Some(offset) = self.size("offset") {
@@ -478,8 +492,8 @@ impl<'j> Reader<'j> {
         if let Some(percent) =
             self.parsed("buffer_compress_percentage", "a percentage", values::percent)
         {
-            // Convert the constant percentage of a block to a ratio. The maximum of a plan is
-            // 1000:1.
+            // Convert the percentage of constant data in a block to a ratio. The maximum ratio in a
+            // plan is 1000:1.
             let ratio = (100.0 / (100.0 - percent).max(0.1)).clamp(1.0, 1000.0);
             self.set("compressibility", ratio);
         } else if self.is_set("zero_buffers") {
@@ -500,7 +514,7 @@ impl<'j> Reader<'j> {
 
     fn direct(&mut self, engine: &str) {
         let is_direct = self.is_direct();
-        // Accesses to files on servers do not use this host's page cache.
+        // Plimsoll accesses files on servers without this host's page cache.
         if !matches!(engine, "null" | "nfs" | "http") {
             self.set("direct", if is_direct { "required" } else { "off" });
         }
@@ -511,7 +525,7 @@ impl<'j> Reader<'j> {
         if !self.text_of("verify").is_some_and(|method| method != "0" && method != "null") {
             return false;
         }
-        self.remark("verify", "is converted to a check of Plimsoll's own stamps");
+        self.remark("verify", "is converted to a check of the stamps that Plimsoll writes");
         if direction.reads && !direction.writes {
             self.set("verify_reads", Setting::Yes);
         }

@@ -13,7 +13,7 @@ pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// Returns only the streams of the plan.
+/// Returns the text of only the streams.
 pub(super) fn streams(drafts: &[Draft]) -> String {
     let mut text = String::new();
     for draft in drafts {
@@ -27,7 +27,7 @@ pub(super) fn streams(drafts: &[Draft]) -> String {
     text
 }
 
-/// Returns the whole plan. Writing to a string cannot fail.
+/// Returns the text of the whole plan. Writing to a string cannot fail, so results are ignored.
 pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
     let stem = std::path::Path::new(job_name).file_stem().and_then(|s| s.to_str());
     let name = stem.filter(|s| !s.trim().is_empty()).unwrap_or("fio-job");
@@ -76,13 +76,13 @@ pub(super) fn plan(job: &FioJob, job_name: &str) -> String {
     let _ = writeln!(text, "verify = {}", job.verify);
     let least = job.steady.map(SteadyState::window_ns).or(job.measure_ns);
     if let Some(short) = least.filter(|ns| *ns < DurationNs::s(600).0) {
-        // The run time is the job's choice, so the plan lowers its minimum, and the report says
+        // The job sets the run time, so the plan lowers its required minimum. The report states
         // that the measurement is short.
         let _ = writeln!(text, "\n[evidence]\nmin_measure = \"{}\"", DurationNs(short));
         if short < DurationNs::s(1).0 {
             let _ = writeln!(text, "interval = \"10ms\"");
         } else if job.steady.is_some() && short < DurationNs::s(20).0 {
-            // Detecting a steady state needs at least twenty intervals.
+            // The detection of a steady state requires at least twenty intervals.
             let _ = writeln!(text, "interval = \"100ms\"");
         }
     }

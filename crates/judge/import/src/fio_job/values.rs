@@ -1,14 +1,15 @@
 //! Parsers of fio's values.
 //!
-//! Sizes: with `kb_base=1024`, the default, `k` and `kb` are 1024 and `kib` is 1000, the reverse of
-//! the standards. `kb_base=1000` follows the standards. `ki` without a `b` equals `k`, unlike in
-//! fio's manual but as in fio 3.33. Case does not matter. Times: seconds unless the option has
-//! another unit, with `d h m s ms us`.
+//! In sizes with `kb_base=1024`, the default, `k` and `kb` are 1024 and `kib` is 1000. This is the
+//! reverse of the standards. `kb_base=1000` follows the standards. `ki` without a `b` equals `k`,
+//! as in fio 3.33, but not in fio's manual. The case of letters does not matter. A time without a
+//! unit is in seconds, unless the option has another default unit. The units of time are `d h m s
+//! ms us`.
 
-/// Maximum number of sizes to which a range is converted.
+/// Maximum number of sizes that replace a range.
 pub(super) const RANGE_SIZES_MAX: u64 = 64;
 
-/// Parses a size in bytes; `None` if it is not valid.
+/// Parses a size in bytes. Returns `None` if it is not valid.
 pub(crate) fn size(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     if let Some(hex) = text.strip_prefix("0x") {
@@ -69,8 +70,8 @@ pub(super) fn percent(text: &str) -> Option<f64> {
     (0.0..=100.0).contains(&number).then_some(number)
 }
 
-/// Parses `4k/10:64k/50:32k/40` into sizes and percentages. Blank percentages share the remainder
-/// equally.
+/// Parses `4k/10:64k/50:32k/40` into sizes and percentages. The remainder is divided equally among
+/// sizes without a percentage.
 pub(super) fn split(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let mut parts = Vec::new();
     for part in text.split(':') {
@@ -87,9 +88,9 @@ pub(super) fn split(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     Some(parts.into_iter().map(|(bytes, share)| (bytes, share.unwrap_or(rest))).collect())
 }
 
-/// Parses `1k-4k` or `1k:4k` into sizes with equal shares: all multiples of the smallest size,
-/// because fio rounds to them. `None` if there are more than 64 sizes, or if the text is not a
-/// range.
+/// Parses `1k-4k` or `1k:4k` into sizes with equal shares. The sizes are all multiples of the
+/// smallest size, because fio rounds to them. Returns `None` if there are more than 64 sizes, or if
+/// the text is not a range.
 pub(super) fn range(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let (low, high) = text.split_once(['-', ':'])?;
     let (a, b) = (size(low, kb_base)?, size(high, kb_base)?);

@@ -1,7 +1,7 @@
-//! fio's JSON (`--output-format=json` or `json+`; fio: HOWTO, stat.c) as evidence.
+//! Converts fio's JSON (`--output-format=json` or `json+`; fio: HOWTO, stat.c) to evidence.
 //!
-//! The job is reconstructed from the options in the result, and parsed as by `plimsoll plan
-//! import`. Latencies are `lat_ns`, from submission to completion. Histograms come from the bins of
+//! The job is reconstructed from the options in the result, and converted as `plimsoll plan import`
+//! does. Latencies are `lat_ns`, from submission to completion. Histograms come from the bins of
 //! `json+`. Device statistics (`disk_util`) are used if they contain byte counts.
 //!
 //! Missing values stay unknown. fio omits options without a value (`refill_buffers`), so an absent
@@ -27,9 +27,10 @@ use crate::json::{self, JsonNode};
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Engines that have one operation in flight, whatever the stated depth (fio: HOWTO, I/O engine).
+/// Engines that have one operation in flight and ignore the stated depth (fio: HOWTO, I/O engine).
 const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
-/// Engines that have as many operations in flight as stated, and that use the kernel's block layer.
+/// Engines that have the stated number of operations in flight, and that use the kernel's block
+/// layer.
 const ASYNCHRONOUS: [&str; 3] = ["libaio", "io_uring", "posixaio"];
 /// Engines that `plimsoll plan import` supports.
 const IMPORTED: [&str; 9] =
@@ -46,7 +47,7 @@ const DEFAULT_ENGINE: &str = "psync";
 /// Returns a text with the reason.
 pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let wrong = |says: String| ForeignError(says);
-    // The audit reads the figures. This function reads only the job.
+    // The audit reads the figures; this function reads only the job.
     if text.trim().is_empty() {
         return Err(wrong("it is empty".into()));
     }
@@ -81,7 +82,7 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     };
     let mut engines = jobs.iter().map(|job| engine_of(&root, job));
     if let Some(engine) = engines.find(|e| METADATA.contains(&e.as_str())) {
-        return Err(wrong(format!("its engine {engine} reads and writes no data")));
+        return Err(wrong(format!("its engine {engine} does not read or write data")));
     }
     let job_text = job_text(&text[range]);
     let plan = import_fio(&job_text, name)
@@ -103,8 +104,8 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     Ok(bundle)
 }
 
-/// Reads a result whose job cannot be converted. Returns its bytes, its operations and the files
-/// that it lists. Rules that need the job's settings stay unknown.
+/// Reads a result whose job cannot be converted. Returns the bytes, the operations and the files
+/// that the result lists. Rules that require the job's settings stay unknown.
 ///
 /// # Errors
 /// Returns a text with the reason.
@@ -121,8 +122,8 @@ pub fn read_figures(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     Ok(bundle)
 }
 
-/// Returns the last result object in a text, and its position. Warnings and reports of the running
-/// job may precede the result.
+/// Returns the last result object in a text, and its position. Warnings and earlier reports of the
+/// running job may precede this object.
 fn last_object(text: &str) -> Option<(Value, Range<usize>)> {
     let (mut last, mut at) = (None, 0);
     while let Some(start) = text[at..].find('{').map(|found| at + found) {
@@ -156,24 +157,26 @@ fn options<'v>(value: &'v Value, name: &str) -> Option<&'v Map<String, Value>> {
     value.get(name).and_then(Value::as_object)
 }
 
-/// Returns the job file that corresponds to the options of a result. Their order matters: of
-/// `rwmixread` and `rwmixwrite`, the last one is valid. A result lists each clone of a job
-/// (`numjobs`) separately; the job file contains one section for all of them.
+/// Returns the job file that corresponds to the options of a result. The order of options matters:
+/// the later of `rwmixread` and `rwmixwrite` applies. A result lists each clone of a job
+/// (`numjobs`) separately, but the job file contains one section for all clones.
 fn job_text(result: &str) -> String {
     let mut text = String::new();
     let Ok((json, _)) = json::parse(result) else { return text };
     let root = JsonNode::root(&json);
     let mut section = |name: &str, options: &JsonNode<'_, '_>| {
         text.push_str(&format!("[{name}]\n"));
-        // fio itself decided when the job was steady; the result has no intervals to repeat this.
+        // fio itself decided when the job was steady. The result contains no intervals from which
+        // this could be checked.
         let used = |key: &str| key != "name" && !STEADY_STATE.contains(&key);
         let mut has_size = false;
         for (key, value) in options.entries().filter(|(key, _)| used(key)) {
             has_size |= ["bs", "blocksize"].contains(&key);
             match value.text() {
-                // On the command line, it does not apply to options before it.
+                // On the command line, `kb_base` does not apply to options before it.
                 Some(_) if key == "kb_base" && has_size => {}
-                // The engine may be replaced, because the operations do not depend on it.
+                // The engine may be replaced with another engine, because the operations do not
+                // depend on it.
                 Some(engine) if key == "ioengine" && !IMPORTED.contains(&engine) => {
                     text.push_str("ioengine=libaio\n");
                 }
@@ -197,16 +200,16 @@ fn job_text(result: &str) -> String {
     text
 }
 
-/// Returns the value of a job's option or of the global option; `None` if the result lacks the
-/// option.
+/// Returns the value of an option of a job, or else of the global option. Returns `None` if the
+/// result contains neither.
 fn option(root: &Value, job: &Value, name: &str) -> Option<String> {
     let own = options(job, "job options").and_then(|options| options.get(name));
     let global = || options(root, "global options").and_then(|options| options.get(name));
     own.or_else(global).map(|value| value.as_str().unwrap_or_default().to_owned())
 }
 
-/// Returns the state of a switch: true if the option has no value, or any value except 0. `None` if
-/// the result lacks the option.
+/// Returns the state of an option that is a switch. It is true if the option has no value, or a
+/// value other than 0. Returns `None` if the result does not contain the option.
 fn switch(root: &Value, job: &Value, name: &str) -> Option<bool> {
     option(root, job, name).map(|value| value != "0")
 }
@@ -220,7 +223,7 @@ fn is_local(engine: &str) -> bool {
     SYNCHRONOUS.contains(&engine) || ASYNCHRONOUS.contains(&engine) || engine == "null"
 }
 
-/// Sets the values that follow from the options, not from the figures.
+/// Sets the values that follow from the job's options.
 fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let engine = &mut bundle.run.engine;
     engine.kind = engine_of(root, &jobs[0]);
@@ -239,7 +242,7 @@ fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
         let why = match direct {
             Some(true) => "",
             Some(false) => "the job requests buffered I/O",
-            None => "the result does not say that I/O was direct",
+            None => "the result does not state that I/O was direct",
         };
         if !engine.paths.iter().any(|known| known.path == path) {
             let direct = direct == Some(true);
@@ -294,7 +297,7 @@ mod tests {
     #[test]
     fn an_engine_without_data_is_not_judged_as_a_run() {
         let error = read(&RESULT.replace("libaio", "falloc"), "x").unwrap_err().to_string();
-        assert!(error.contains("its engine falloc reads and writes no data"), "{error}");
+        assert!(error.contains("its engine falloc does not read or write data"), "{error}");
     }
 
     #[test]
@@ -368,7 +371,8 @@ mod tests {
 
     #[test]
     fn a_mixed_job_that_verified_nothing_has_its_own_reads() {
-        // (reads, writes) counted, and (workload, verification) reads of a mix with 50 % reads.
+        // The numbers of (reads, writes) in the result, and of (workload, verification) reads, in a
+        // mix with 50 % reads.
         for (counted, reads) in [
             ((18_521, 18_892), vec![18_521]),
             ((4_510, 2_542), vec![2_542, 1_968]),

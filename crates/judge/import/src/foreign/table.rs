@@ -1,12 +1,13 @@
-//! A published table (CSV) as evidence: one bundle per row.
+//! Converts a published table (CSV) to evidence. Each row becomes a bundle.
 //!
-//! Parsed by [`plimsoll_evidence::cells`]. Known columns, in any order: the transfer size
-//! (`io_bytes`, `io_kib`, `size`), the rate (`ops_per_s`, `iops`), the bandwidth
-//! (`bandwidth_bytes_per_s`, `bandwidth_mb_per_s` of 1,000,000 bytes, `bandwidth_mib_per_s`), the
-//! mean latency (`latency_ns`, `latency_us`, `latency_ms`), `read_percent`, or the rates of data
-//! reads and writes (`read_ops_per_s`, `write_ops_per_s`; the remaining operations are metadata
-//! operations), `pattern` (random or sequential), the operations in flight (`outstanding`), and the
-//! length (`seconds`). Other columns are ignored.
+//! The table is parsed by [`plimsoll_evidence::cells`]. The order of columns does not matter. These
+//! columns are used: the transfer size (`io_bytes`, `io_kib`, `size`), the rate (`ops_per_s`,
+//! `iops`), the bandwidth (`bandwidth_bytes_per_s`, `bandwidth_mb_per_s` of 1,000,000 bytes,
+//! `bandwidth_mib_per_s`), the mean latency (`latency_ns`, `latency_us`, `latency_ms`), `pattern`
+//! (random or sequential), the operations in flight (`outstanding`), and the length (`seconds`).
+//! The mix is either `read_percent`, or the rates of data reads and writes (`read_ops_per_s`,
+//! `write_ops_per_s`). In the second case, the remaining operations are metadata operations. All
+//! other columns are ignored.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::cells::{Cells, Line, TableError};
@@ -15,28 +16,29 @@ use plimsoll_plan::Plan;
 
 use super::{ForeignError, bundle, class};
 
-/// Length of the measurement if a row does not state it. Only ratios are derived from this length.
+/// Assumed length of the measurement if a row does not state it. Only ratios are derived from this
+/// length.
 const LENGTH_NS: u64 = 1_000_000_000;
 
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Facts that apply to all rows in a table.
+/// Properties of all rows in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TableDefaults {
-    /// Total operations in flight of all clients.
+    /// Total number of operations that all clients have in flight.
     pub outstanding: Option<u64>,
 }
 
-/// Reads a table. Each bundle is named after its line.
+/// Reads a table. The name of each bundle contains its line number.
 ///
 /// # Errors
-/// Returns the line number and the reason.
+/// A row is not valid, or a column is missing. The error states the line number and the reason.
 pub fn read(text: &str, name: &str, declared: TableDefaults) -> Result<Vec<Bundle>, ForeignError> {
     let cells = Cells::read(text)?;
     let rates = RATES.into_iter().chain(BANDWIDTHS.map(|(name, _)| name));
     if !rates.into_iter().any(|name| cells.has(name)) {
         let columns = cells.names().collect::<Vec<_>>().join(", ");
-        let says = format!("it contains neither a rate nor a bandwidth: its columns are {columns}");
+        let says = format!("it contains neither a rate nor a bandwidth; its columns are {columns}");
         return Err(ForeignError(says));
     }
     cells.lines().map(|line| Row { line }.bundle(name, declared)).collect()
@@ -57,11 +59,11 @@ const BANDWIDTHS: [(&str, f64); 3] = [
 const SIZES: [(&str, f64); 2] = [("io_bytes", 1.0), ("io_kib", 1024.0)];
 const LATENCIES: [(&str, f64); 3] = [("latency_ns", 1.0), ("latency_us", 1e3), ("latency_ms", 1e6)];
 
-/// Operations per second of one table row, for each kind of operation.
+/// Operations per second in a row, for each kind of operation.
 struct Parts {
     read_per_s: f64,
     write_per_s: f64,
-    /// Metadata operations, which transfer no data.
+    /// Rate of metadata operations, which transfer no data.
     names_per_s: f64,
 }
 
@@ -90,13 +92,14 @@ impl Row<'_> {
         let seconds = self.line.number("seconds")?;
         let length_ns = seconds.map_or(LENGTH_NS, |s| (s * 1e9) as u64).max(1);
         let length_s = length_ns as f64 / 1e9;
-        // A missing column is derived from the other two columns, so it cannot contradict them.
+        // If one of the three columns is missing, it is derived from the other two columns, so it
+        // cannot contradict them.
         let (rate, bandwidth) = match (rate, bandwidth, size) {
             (Some(rate), Some(bandwidth), _) => (rate, bandwidth),
             (Some(rate), None, Some(size)) => (rate, rate * size),
             (None, Some(bandwidth), Some(size)) if size > 0.0 => (bandwidth / size, bandwidth),
             _ => {
-                let says = "neither a rate nor a bandwidth with a size";
+                let says = "contains neither a rate nor a bandwidth with a size";
                 return Err(self.line.error(says).into());
             }
         };
@@ -104,7 +107,7 @@ impl Row<'_> {
             self.line.number("outstanding")?.map(|n| n as u64).or(declared.outstanding);
         let parts = self.parts(rate, reads)?;
         let data_rate = parts.read_per_s + parts.write_per_s;
-        // The mean of a mix of sizes may be a fraction of a sector, but a plan requires whole
+        // The mean of several sizes may include a fraction of a sector, but a plan requires whole
         // sectors.
         let whole = |bytes: f64| (bytes / SECTOR_BYTES).round().max(1.0) * SECTOR_BYTES;
         let size = size.or((data_rate > 0.0).then(|| whole(bandwidth / data_rate)));
@@ -144,8 +147,8 @@ impl Row<'_> {
         Ok(bundle)
     }
 
-    /// Divides the rate by the columns for reads and writes or, without them, by the read
-    /// percentage.
+    /// Divides the rate into reads and writes. It uses the columns for reads and writes or, if
+    /// these are absent, the read percentage.
     fn parts(&self, rate: f64, read_percent: f64) -> Result<Parts, ForeignError> {
         let [read, write] =
             [self.line.number("read_ops_per_s")?, self.line.number("write_ops_per_s")?];
@@ -180,7 +183,7 @@ impl Row<'_> {
             _ => "random",
         };
         let size = size.map_or(String::new(), |bytes| format!("sizes = \"{}B\"\n", bytes as u64));
-        // If the number of operations in flight is unknown, the plan includes pauses, so that
+        // If the number of operations in flight is unknown, the plan contains pauses, so that
         // Little's law is not applied.
         let load = match outstanding {
             Some(count) => format!("queue_depth = {}\n", count.max(1)),
@@ -222,8 +225,8 @@ mod tests {
         let counts = |row: &Bundle| row.run.classes.iter().map(|c| c.count).collect::<Vec<_>>();
         assert_eq!(counts(&rows[0]), [700, 250, 50]);
         assert_eq!(rows[0].run.classes[2].size_bytes, 0);
-        // Without a size column, the size is computed from rate and bandwidth. This row contains
-        // only writes.
+        // If there is no size column, the size is computed from rate and bandwidth. This row
+        // contains only writes.
         let stream = &rows[1].plan.workload.matrix().unwrap().streams[0];
         assert_eq!((stream.sizes[0].size_bytes, stream.read_percent), (65_536, 0.0));
         assert_eq!(counts(&rows[1]), [500]);

@@ -1,6 +1,6 @@
-//! A result of any known format as evidence: only its bytes and operations. Rules that need the
-//! settings use the result's figures ([`crate::read_text`]). The evidence can then be compared with
-//! observations made during the run.
+//! Converts a result of any known format to evidence that contains only bytes and operations. This
+//! evidence can be compared with observations made during the run. Rules that require the settings
+//! use the result's figures instead ([`crate::read_text`]).
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::{DEPTH_NOT_STATED_PAUSE_NS, PATTERN_NOT_STATED};
@@ -9,21 +9,21 @@ use plimsoll_plan::Plan;
 
 use super::{ForeignError, bundle, class};
 
-/// Sector size; sizes in a plan are multiples of it.
+/// Sector size. Sizes in a plan are multiples of it.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Reads the only result in a text. `writes` is the observed direction of data, for results that do
-/// not state it (`dd`).
+/// Reads the only result in a text. `writes` is the observed direction of the data. It is used for
+/// results that do not state the direction (`dd`).
 ///
 /// # Errors
-/// The text has an unknown format, several results, or a result without bytes read or written over
-/// a time.
+/// The format of the text is unknown, the text contains several results, or its result states no
+/// bytes or no run time.
 pub fn read(text: &str, name: &str, writes: Option<bool>) -> Result<Bundle, ForeignError> {
     let study = crate::read_text(name, text);
     let result = match (&study.results[..], &study.unreadable[..]) {
         ([only], _) => only,
         ([], [error, ..]) => return Err(ForeignError(error.says.clone())),
-        ([], []) => return Err(ForeignError("its format is not a known result format".into())),
+        ([], []) => return Err(ForeignError("it has no known result format".into())),
         (several, _) => {
             let says = format!(
                 "it contains {} results; make the command write only one result",
@@ -73,14 +73,14 @@ fn of(result: &ToolResult, name: &str, writes: Option<bool>) -> Result<Bundle, F
     Ok(bundle)
 }
 
-/// I/O of a single kind of operation.
+/// Bytes and operations of one kind.
 struct IoTotals {
     is_read: bool,
     bytes: f64,
-    /// The number is at least 1: if bytes were transferred, there was an operation.
+    /// The number is at least 1, because transferred bytes require an operation.
     count: f64,
     time_ns: f64,
-    /// 0 if unknown.
+    /// It is 0 if it is unknown.
     mean_ns: f64,
 }
 
@@ -109,15 +109,16 @@ impl IoTotals {
         let count = value(&operation.count).or_else(|| value(&operation.rate_per_s).map(per_s));
         let count = count.or(size.map(|size| bytes / size)).unwrap_or(1.0).max(1.0);
         let means = operation.latencies.iter().filter_map(|latency| latency.mean_ns.as_ref());
-        // The total latency includes the submission and the completion.
+        // The total latency includes the submission latency and the completion latency.
         let means = means.map(|mean| mean.value).filter(|ns| ns.is_finite() && *ns > 0.0);
         let mean_ns = means.reduce(f64::max);
         Some(Self { is_read, bytes, count, time_ns, mean_ns: mean_ns.unwrap_or(0.0) })
     }
 }
 
-/// Returns a plan with the result's mix, mean size and operations in flight. If the result states a
-/// latency but no number in flight, the plan has pauses, so that Little's law is not applied.
+/// Returns a plan with the mix, the mean size and the operations in flight of the result. If the
+/// result states a latency but not the number of operations in flight, the plan contains pauses, so
+/// that Little's law is not applied.
 fn plan(result: &ToolResult, moved: &[IoTotals]) -> String {
     let parts = result.parts.iter().filter(|part| !part.is_total);
     let depths = parts.filter_map(|part| part.setting.outstanding.as_ref());

@@ -1,5 +1,5 @@
-//! Output of one phase in its own file. The result repeats a figure of this output as the phase's
-//! score.
+//! Checks the file with the output of a phase. The result repeats a figure of this output as the
+//! score of the phase.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use plimsoll_evidence::tool_result::{Aggregate, Figure, Formula, Kind, ToolResul
 use super::{normal, score_of};
 
 /// Maximum relative deviation of a score from the figure that it repeats. In 1,133 phases of public
-/// submissions, the two values differ by less than 0.01 %. In one early submission, which measured
-/// times itself, they differ by up to 0.1 %.
+/// submissions, the two values differ by less than 0.01 %. In an early submission, in which IO500
+/// measured the times itself, they differ by up to 0.1 %.
 const SLACK: f64 = 0.01;
 
-/// mdtest operations, with the last word of the names of their phases.
+/// Operations of mdtest, each with the last word of the phase's name.
 const OPERATIONS: &[(&str, &str)] = &[
     ("write", "file creation"),
     ("stat", "file stat"),
@@ -24,7 +24,7 @@ fn split(file: &str) -> (&str, &str) {
     file.rsplit_once('/').unwrap_or(("", file))
 }
 
-/// Checks each score against the output of its phase in the same directory.
+/// Compares each score with the output of the phase in the same directory.
 pub fn check_scores(results: &mut [ToolResult]) {
     let mut outputs: BTreeMap<(String, String), Figure> = BTreeMap::new();
     for output in results.iter() {
@@ -54,7 +54,7 @@ pub fn check_scores(results: &mut [ToolResult]) {
     }
 }
 
-/// Returns the printed maximum bandwidth, or the bandwidth of the only iteration.
+/// Returns the maximum bandwidth that IOR printed, or the bandwidth of the only iteration.
 fn of_ior(output: &ToolResult, phase: &str) -> Option<Figure> {
     let kind = if phase.ends_with("read") { Kind::Read } else { Kind::Write };
     let word = if kind == Kind::Read { "read" } else { "write" };

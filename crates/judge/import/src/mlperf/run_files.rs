@@ -1,5 +1,6 @@
-//! Further files of a run: `per_epoch_stats.json` and the output of each rank. They are attached to
-//! the summary in their directory, and summaries are checked against reports over repeats.
+//! Reads the other files of a run: `per_epoch_stats.json` and the output of each rank. Attaches
+//! them to the summary in the same directory, and compares summaries with the reports on several
+//! runs.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +10,8 @@ use super::{EPOCH_SLACK, NS_PER_S};
 use crate::json::JsonNode;
 use crate::parts::unix_s;
 
-/// Maximum relative deviation between a value and its repetition, or between a total and the sum
-/// over ranks, because both are rounded.
+/// Maximum relative deviation between two rounded values that should be equal. These are a value
+/// and its repetition, or a total and the sum over ranks.
 const RANKS_SLACK: f64 = 1e-3;
 
 /// Returns true if the object is `per_epoch_stats.json`.
@@ -36,9 +37,9 @@ pub fn is_rank(root: &JsonNode<'_, '_>) -> bool {
 pub struct Epochs {
     /// Path of the file.
     pub file: String,
-    /// Step time of each epoch, in ns.
+    /// Time of the steps in each epoch, in ns.
     times: Vec<Option<Figure>>,
-    /// Checks that durations match their starts and ends.
+    /// Checks that compare each duration with its start and end.
     combined: Vec<Aggregate>,
 }
 
@@ -79,7 +80,7 @@ pub fn read_epochs(root: &JsonNode<'_, '_>, file: &str) -> Epochs {
 pub struct Rank {
     /// Path of the file.
     pub file: String,
-    /// Samples per second of each epoch, by the epoch's number.
+    /// Samples per second in each epoch. The key is the number of the epoch.
     pub(super) rates: BTreeMap<usize, Figure>,
 }
 
@@ -116,8 +117,8 @@ fn sum_over_ranks(result: &mut ToolResult, ranks: &[&Rank]) {
     result.combined.extend(combined);
 }
 
-/// Checks the rates in a report over repeats. Each rate must equal the rate in the summary in the
-/// run's directory.
+/// Checks the rates in a report on several runs. Each rate must equal the rate in the summary of
+/// the same run.
 fn of_reports(results: &mut [ToolResult]) {
     let is_summary = |r: &&ToolResult| r.source.format == "MLPerf Storage summary";
     let stated = |r: &ToolResult| r.parts.first()?.operations.first()?.rate_per_s.first().cloned();
@@ -151,8 +152,8 @@ fn directory(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// Attaches epochs and ranks to the summary in their directory. Returns the number of epochs and
-/// ranks that have no summary.
+/// Attaches the files with epochs and ranks to the summary in the same directory. Returns the
+/// number of files that have no summary.
 pub fn attach(results: &mut [ToolResult], epochs: Vec<Epochs>, ranks: &[Rank]) -> usize {
     let is_summary = |r: &ToolResult| r.source.format == "MLPerf Storage summary";
     of_reports(results);
@@ -223,7 +224,7 @@ fn of_epochs(result: &mut ToolResult, epochs: Epochs) {
     result.combined.extend(epochs.combined);
 }
 
-/// Returns the run to which a rate in a report belongs, from the rate's field.
+/// Returns the run to which a rate in a report belongs. The name of the rate's field contains it.
 fn run_of(rate: &Figure) -> Option<&str> {
     rate.field.strip_prefix("runs.")?.strip_suffix(".train_throughput_samples_per_second")
 }

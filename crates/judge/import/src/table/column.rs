@@ -1,4 +1,4 @@
-//! Columns of a table, identified by their headings.
+//! Identifies the columns of a table by their headings.
 
 use plimsoll_evidence::tool_result::Kind;
 
@@ -31,21 +31,21 @@ pub(super) enum LatencyStatistic {
     At(f64),
 }
 
-/// Column with a known heading.
+/// Column whose heading is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Column {
     pub role: Role,
-    /// Operation, if the column is only about reads or only about writes; `None` if the heading
-    /// does not state it.
+    /// Kind of operation, if the column applies only to reads or only to writes. `None` if the
+    /// heading does not state a kind.
     pub kind: Option<Kind>,
     pub unit: Option<Unit>,
-    /// True for a mean of samples. The product of two means of samples is not exactly the mean of
-    /// the products.
+    /// True if the column contains means of samples. The product of two such means is not exactly
+    /// the mean of the products.
     pub sampled: bool,
     pub heading: String,
 }
 
-/// Returns the column for each heading; `None` if a heading is unknown or ambiguous.
+/// Returns the column for each heading, or `None` for a heading that is unknown or ambiguous.
 pub(super) fn columns(header: &[String]) -> Vec<Option<Column>> {
     let mut columns: Vec<Option<Column>> = header.iter().map(|heading| column(heading)).collect();
     // Two columns may contain the same figure in two units, or different figures, such as `Disk
@@ -80,7 +80,8 @@ fn words_of(name: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the words that distinguish two columns: all words except units and quantities.
+/// Returns the words by which two columns can be distinguished. These are all words except units
+/// and quantities.
 fn qualifiers(heading: &str) -> Vec<String> {
     const MEASURES: [&str; 21] = [
         "iops",
@@ -118,7 +119,7 @@ fn qualifiers(heading: &str) -> Vec<String> {
 /// the remaining words.
 fn column(heading: &str) -> Option<Column> {
     let lower = heading.trim().to_lowercase();
-    // Treat `ops_per_s` as `ops/s`.
+    // `ops_per_s` means `ops/s`.
     let spelled = heading.trim().replace("_per_s", "/s");
     let (name, unit) = split_heading(&spelled);
     let unit = unit.and_then(unit_of);
@@ -234,7 +235,8 @@ fn split_heading(heading: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Recognises `p99`, `99th`, `99%` and `median`. These headings need no word that means latency.
+/// Recognises `p99`, `99th`, `99%` and `median`. A heading with one of these does not need a word
+/// for latency.
 fn parse_lone_statistic(words: &[String]) -> Option<f64> {
     words.iter().find_map(|word| {
         let digits = word
@@ -242,7 +244,7 @@ fn parse_lone_statistic(words: &[String]) -> Option<f64> {
             .or_else(|| word.strip_suffix("th"))
             .or_else(|| word.strip_suffix('%'))?;
         let percent: f64 = digits.parse().ok()?;
-        // `p999` is 99.9.
+        // `p999` means the percentile 99.9.
         let percent =
             if percent > 100.0 { percent / 10f64.powi(digits.len() as i32 - 2) } else { percent };
         (50.0..100.0).contains(&percent).then_some((percent * 1e10).round() / 1e12)

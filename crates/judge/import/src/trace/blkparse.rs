@@ -1,5 +1,5 @@
 //! Default output of blkparse: `major,minor cpu sequence time pid action rwbs sector + sectors
-//! [process]` (blkparse(1)). An operation has a line for each stage. The lines of one stage
+//! [process]` (blkparse(1)). An operation has a line for each stage. Only the lines of one stage
 //! represent the operations.
 
 use super::fields::{seconds_ns, whole};
@@ -31,7 +31,7 @@ fn event(line: &str) -> Option<Event<'_>> {
     let at_ns = seconds_ns(words.next()?)?;
     whole(words.next()?)?;
     let action = words.next()?;
-    // Actions are one or two letters: Q, G, D, C, A, m, UT…
+    // An action has one or two letters, such as Q, G, D, C, A, m and UT.
     if action.len() > 2 || !action.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         return None;
     }
@@ -39,8 +39,8 @@ fn event(line: &str) -> Option<Event<'_>> {
     Some(Event { device, at_ns, action, rwbs, rest: words })
 }
 
-/// Returns the stage of a blkparse line with a read or write, if the stage can represent an
-/// operation.
+/// Returns the stage of a blkparse line with a read or write. Returns `None` for stages that cannot
+/// represent an operation.
 pub(super) fn stage(line: &str) -> Option<Stage> {
     let event = event(line)?;
     let stages = [Stage::Queued, Stage::Issued, Stage::Completed];
@@ -59,7 +59,7 @@ impl Form for Blkparse {
         if !event.action.chars().eq([self.stage]) {
             return Line::Nothing;
         }
-        // The flags, in this order: preceding flush; discard, write or read; forced unit access;
+        // The flags are in this order: preceding flush; discard, write or read; forced unit access;
         // read-ahead; barrier; synchronous; metadata.
         let rwbs = event.rwbs.as_bytes();
         let flushes = rwbs.first() == Some(&b'F');
@@ -84,7 +84,7 @@ impl Form for Blkparse {
             (Some(sector), Some("+"), Some(sectors)) => {
                 sector.checked_mul(SECTOR_BYTES).zip(sectors.checked_mul(SECTOR_BYTES))
             }
-            // An empty write that only requests a flush: `FWS [process]`.
+            // An empty write only requests a flush: `FWS [process]`.
             _ if flushes => return flush(volume),
             _ => None,
         };

@@ -6,7 +6,7 @@ pub(super) fn whole(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// Parses seconds with up to nine decimals, as nanoseconds.
+/// Parses seconds with up to nine decimals. Returns nanoseconds.
 pub(super) fn seconds_ns(text: &str) -> Option<u64> {
     let (seconds, rest) = text.split_once('.').unwrap_or((text, ""));
     let digits = rest.len();

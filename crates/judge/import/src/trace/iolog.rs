@@ -1,16 +1,17 @@
-//! fio's `write_iolog` (fio(1), "Trace file format"). Version 2 contains no times, only waits
-//! between operations. Version 3 has a time for each operation, in microseconds.
+//! Traces that fio records with `write_iolog` (fio(1), "Trace file format"). Version 2 contains
+//! waits between operations instead of times. Version 3 contains a time for each operation, in
+//! microseconds.
 
 use super::fields::whole;
 use super::{Form, Line, Operation};
 
 const US: u64 = 1_000;
 
-/// A line without its time.
+/// Content of a line, without the time.
 enum Action<'l> {
-    /// A file was added, opened or closed.
+    /// The line states that a file was added, opened or closed.
     File,
-    /// File, action, offset and length of an operation.
+    /// The line states the file, action, offset and length of an operation.
     Io(&'l str, &'l str, u64, u64),
 }
 

@@ -5,7 +5,7 @@
 use super::fields::whole;
 use super::{Form, Line, Operation};
 
-/// Windows file times have units of 100 ns.
+/// Unit of Windows file times, which is 100 ns.
 const TICK_NS: u64 = 100;
 
 pub(super) struct Msr;

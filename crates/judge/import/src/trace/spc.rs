@@ -9,7 +9,7 @@ const BLOCK_BYTES: u64 = 512;
 
 pub(super) struct Spc;
 
-/// Fields of a line; a line may have optional fields at its end.
+/// Returns the fields of a line. Optional fields may follow them.
 fn fields(line: &str) -> Option<[&str; 5]> {
     let mut parts = line.split(',').map(str::trim);
     let fields = [(); 5].map(|()| parts.next());

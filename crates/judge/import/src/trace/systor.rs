@@ -1,6 +1,7 @@
 //! Traces of a virtual desktop infrastructure (Lee et al., "Understanding storage traffic
 //! characteristics on enterprise virtual desktop infrastructure", SYSTOR 2017):
-//! `Timestamp,Response,IOType,LUN,Offset,Size`. Times are seconds, offsets and sizes bytes.
+//! `Timestamp,Response,IOType,LUN,Offset,Size`. Times are in seconds, and offsets and sizes in
+//! bytes.
 
 use super::fields::{seconds_ns, whole};
 use super::{Form, Line, Operation};
@@ -39,7 +40,7 @@ impl Form for Systor {
         let Some([at, _, word, lun, offset, size]) = fields(line) else {
             return Line::Unreadable;
         };
-        // Some commands transfer no data and have no type.
+        // Some commands transfer no data. They have no type.
         let Some(is_read) = is_read(word) else {
             return if word.is_empty() {
                 Line::Left("operations without a type")

@@ -1,14 +1,15 @@
 //! Block traces of Tencent's cloud (Zhang et al., "OSCA: an online-model based cache allocation
 //! scheme in cloud block storage systems", USENIX ATC 2020): `timestamp,offset,size,type,volume`.
-//! Times are in seconds since 1970, offsets and sizes in sectors of 512 bytes. Type 0 is a read,
-//! type 1 a write.
+//! Times are in seconds since 1970, and offsets and sizes in sectors of 512 bytes. Type 0 is a
+//! read, and type 1 a write.
 
 use super::fields::whole;
 use super::{Form, Line, Operation};
 
 const SECTOR_BYTES: u64 = 512;
 const S: u64 = 1_000_000_000;
-/// Range of times in a trace (2001 to 2286). It distinguishes a trace from other tables of numbers.
+/// Range of valid times (2001 to 2286). By these times, a trace is distinguished from other tables
+/// of numbers.
 const UNIX_S: std::ops::Range<u64> = 1_000_000_000..10_000_000_000;
 
 pub(super) struct Tencent;

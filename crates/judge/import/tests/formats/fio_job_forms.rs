@@ -170,14 +170,14 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     for (lines, reason) in [
         ("ss=lat:5%\nss_dur=20s\n", "ends the job at a steady latency"),
         ("ss=iops:2%\nss_dur=90s\n", "longer than the job's runtime"),
-        ("ss=iops:2%\nss_dur=1s\n", "too short a window"),
+        ("ss=iops:2%\nss_dur=1s\n", "is too short to detect"),
         ("ss=speed:2%\nss_dur=20s\n", "iops_slope"),
         ("wait_for=b\n", "waits for a single job"),
     ] {
         assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
     }
     let two = format!("{}[b]\nrw=read\nsize=1m\nruntime=60\n", job("ss=iops:2%\nss_dur=20s\n"));
-    assert!(refused(&two).contains("do not end at the same steady state"), "{}", refused(&two));
+    assert!(refused(&two).contains("but their steady-state settings differ"), "{}", refused(&two));
     // In a separate stage it may have an effect.
     let staged = two.replace("[b]\n", "[b]\nstonewall\n");
     let stages = import_stages(&staged, "job").unwrap_or_else(|e| panic!("{e}"));
@@ -218,7 +218,7 @@ fn converts_engines_with_an_equivalent() {
         ("ioengine=nfs\nrw=read\n", "requires an export"),
         ("ioengine=http\nfilename=/a/b\nrw=read\n", "WebDAV"),
         ("ioengine=http\nhttp_mode=s3\nrw=read\n", "requires a bucket"),
-        ("ioengine=filedelete\n", "must exist before they are removed"),
+        ("ioengine=filedelete\n", "it removes files, which must exist before"),
         ("ioengine=dircreate\n", "does not create directories"),
         ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "uses an access sequence"),
     ] {

@@ -1,12 +1,13 @@
 //! Comparison of two sweeps, cell by cell. A cell is a combination of size, read share, pattern and
 //! depth. Its ratio is the figure of the second sweep divided by that of the first.
 //!
-//! The unit of replication is the sweep, like the run in [`crate::stats::welch`]. Placement,
-//! neighbours and wear change from one sweep to the next, and a single point does not show these
-//! changes. A cell can therefore only count as different with at least four sweeps per side. All
-//! cells share the error probability (Bonferroni correction). With a single sweep per side, the
-//! interval of a ratio reflects only the scatter within the two points. The half widths of the two
-//! independent intervals add in quadrature on a logarithmic scale.
+//! The unit of replication is the sweep, like the run in [`crate::stats::welch`]. From one sweep to
+//! the next, the placement of the data, other users of the storage and the wear of the drives
+//! change. A single point does not show these changes. A cell can therefore only count as different
+//! with at least four sweeps per side. All cells share the error probability (Bonferroni
+//! correction). With a single sweep per side, the interval of a ratio reflects only the scatter
+//! within the two points. The half widths of the two independent intervals add in quadrature on a
+//! logarithmic scale.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,10 +39,10 @@ pub enum CellOutcome {
     Higher,
     /// The second side's rate is lower by more than the sweeps' scatter.
     Lower,
-    /// The difference is within the scatter.
+    /// The difference of the rates is no larger than the sweeps' scatter.
     #[serde(rename = "not-told-apart")]
     NotSignificant,
-    /// Too few sweeps to decide.
+    /// There are too few sweeps to decide whether the rates differ.
     TooFewSweeps,
     /// The rates differ by more than the sweeps' scatter, but a rule that is mandatory for
     /// comparisons is unknown.
@@ -57,7 +58,7 @@ pub struct CellFigure {
     pub first: Option<f64>,
     /// Mean of the second side.
     pub second: Option<f64>,
-    /// Second side divided by the first.
+    /// Mean of the second side divided by the mean of the first side.
     pub ratio: Option<f64>,
 }
 
@@ -73,11 +74,11 @@ pub struct SweepCell {
     pub rate_per_s: CellFigure,
     /// 95 % confidence interval of the ratio of the rates.
     pub rate_ratio_interval: Option<[f64; 2]>,
-    /// Source of that interval.
+    /// Kind of scatter from which the interval of the ratio was computed.
     pub interval_of: Option<IntervalOf>,
     /// Mean latency.
     pub latency_ns_avg: CellFigure,
-    /// 99th percentile of the latency. With several sweeps per side, the mean of their 99th
+    /// 99th percentile of the latency. If a side has several sweeps, this is the mean of their 99th
     /// percentiles.
     pub latency_ns_p99: CellFigure,
     /// Conclusion about the rates.
@@ -110,7 +111,8 @@ pub struct Overall {
 pub struct SweepComparison {
     /// Names of the sides. The first is the baseline.
     pub names: [String; 2],
-    /// Number of sweeps on each side: the smallest number in any cell.
+    /// Number of sweeps on each side. If cells have different numbers of sweeps, the smallest
+    /// number.
     pub sweeps: [usize; 2],
     /// Conclusion of the comparison.
     pub outcome: Outcome,
@@ -129,7 +131,7 @@ pub struct SweepComparison {
     /// Conditions that differ in any cell.
     #[serde(rename = "unlike")]
     pub differences: Vec<ConditionDifference>,
-    /// Sentences about skipped cells and the meaning of the intervals.
+    /// Remarks on skipped cells and on the meaning of the intervals.
     pub remarks: Vec<String>,
 }
 
@@ -225,7 +227,8 @@ fn cell(a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64, accepted: &[String]
         outcome: CellOutcome::TooFewSweeps,
         note: String::new(),
     };
-    // The verdict alone is not enough: a run without claims is MEASURED even if a cache answered.
+    // The verdict alone does not exclude a cache: a run without claims is MEASURED even if a cache
+    // served its reads.
     let refuted = |side: &CellRuns<'_>| {
         let mut runs = side.runs.iter();
         runs.find_map(|(_, verdict)| Some(doubt::refuted(verdict, accepted)?.rule.clone()))
@@ -269,7 +272,7 @@ fn cell(a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64, accepted: &[String]
     cell
 }
 
-/// Sets the interval of a cell's ratio, and decides if the difference exceeds the noise.
+/// Computes the interval of a cell's ratio, and decides whether the difference exceeds the noise.
 fn classify(cell: &mut SweepCell, a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64) {
     let rates = |side: &CellRuns<'_>| -> Vec<f64> {
         side.points.iter().filter_map(|point| point.rate_per_s).collect()
@@ -397,7 +400,7 @@ fn decide(
     }
 }
 
-/// Differing conditions, collected over the cells.
+/// Returns the conditions that differ in at least one cell.
 #[derive(Default)]
 struct CellDifferences {
     all: BTreeMap<String, ([BTreeSet<String>; 2], bool)>,
@@ -460,7 +463,7 @@ fn remarks(
         }
         let ended = side.runs.len() - side.completed().count();
         if ended > 0 {
-            remarks.push(format!("{ended} points of {} were not completed.", side.name));
+            remarks.push(format!("{ended} points of {} did not complete.", side.name));
         }
     }
     let refused = cells.iter().filter(|cell| cell.outcome == CellOutcome::NotCompared).count();

@@ -1,4 +1,4 @@
-//! Conclusion of a comparison. The order of the checks is that of a buyer's questions.
+//! Conclusion of a comparison. The checks follow the order in which a buyer would ask.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -23,7 +23,7 @@ const HEADROOM: f64 = 0.2;
 pub enum Outcome {
     /// Every side meets the requirement with headroom, so the difference should not decide.
     AllMeetWithHeadroom,
-    /// Only one side meets the requirement.
+    /// Exactly one side meets the requirement.
     OneMeets,
     /// No side meets the requirement.
     NoneMeets,
@@ -42,21 +42,22 @@ pub enum Outcome {
     NotSignificant,
 }
 
-/// How many runs of a side meet the requirement.
+/// Number of runs of a side that meet the requirement, and related counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequirementResult {
     /// Number of runs of the side.
     pub runs: usize,
     /// Number of runs that pass.
     pub passed: usize,
-    /// Number of runs that fail. INCONCLUSIVE and INVALID runs are in neither number.
+    /// Number of runs that fail. INCONCLUSIVE and INVALID runs count neither as passed nor as
+    /// failed.
     #[serde(default)]
     pub failed: usize,
     /// Number of runs without a requirement.
     pub measured: usize,
     /// Verdicts in words: `PASS 3`, `FAIL 1`.
     pub verdicts: String,
-    /// Smallest headroom of the runs.
+    /// Smallest headroom among the runs of the side.
     pub headroom_min: Option<f64>,
 }
 
@@ -189,8 +190,8 @@ pub(super) fn doubt(
     Some(found.strip_prefix("No winner: ").map_or(found.clone(), capitalised))
 }
 
-/// Describes a run that did not complete. The incomplete runs may have been the slow ones, so the
-/// side may look better than it is.
+/// Describes a run that did not complete. The incomplete runs may have been the slowest ones, so
+/// the side may look better without them.
 fn incomplete(side: &Side<'_>) -> Option<String> {
     let (bundle, _) = side.runs.iter().find(|(b, _)| b.run.end.kind != EndKind::Completed)?;
     let (run, name) = (&bundle.run.run_id, &side.name);
@@ -298,11 +299,11 @@ fn by_figures(sides: &[Side<'_>], metrics: &[Metric], accepted: &[String]) -> De
     }
 }
 
-/// Conclusion of the first figure.
+/// Conclusion that follows from the first figure.
 struct Primary {
     outcome: Outcome,
     winner: Option<String>,
-    /// The ratios in words.
+    /// Describes the ratios of the sides.
     summary: String,
     says: String,
 }
@@ -358,8 +359,8 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         );
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, summary, says });
     }
-    // True if the winner is significantly better than the first side. If the first side is the
-    // winner, it must be significantly better than all other sides.
+    // True if the side with the best ratio is significantly better than the first side. If the
+    // first side has the best ratio, it must be significantly better than all other sides.
     let significant = |side: &super::SideFigure| side.significant == Some(true);
     let clear = match at {
         0 => metric.sides.iter().skip(1).all(significant),
@@ -402,8 +403,8 @@ fn runs_to_resolve(metric: &Metric, runs: usize) -> String {
     }
 }
 
-/// Returns true if a side is better than every other side by more than noise. The comparisons share
-/// the error probability.
+/// Returns true if a side is better than every other side by more than noise. All these comparisons
+/// together have one error probability.
 fn leads_all(metric: &Metric, at: usize) -> bool {
     let others = (metric.sides.len() - 1).max(1) as f64;
     let confidence = 1.0 - 0.05 / others;

@@ -9,7 +9,8 @@ use crate::judge::is_accepted;
 use crate::rules;
 use crate::verdict::Verdict;
 
-/// Returns true if the user accepts a finding by the current name, or an earlier name, of its rule.
+/// Returns true if the user accepted the rule of a finding, by the rule's current name or an
+/// earlier one.
 fn is_accepted_by_name(finding: &Finding, accepted: &[String]) -> bool {
     accepted.iter().any(|id| rules::find(id).is_some_and(|rule| rule.id == finding.rule))
 }
@@ -23,8 +24,8 @@ pub(super) fn refuted<'a>(verdict: &'a Verdict, accepted: &[String]) -> Option<&
     })
 }
 
-/// Returns findings of rules that are mandatory for comparisons and unknown, unless the run's own
-/// plan accepts this.
+/// Returns findings of rules that are mandatory for comparisons and unknown, unless the plan of the
+/// run accepts this.
 pub(super) fn unknown<'a>(
     bundle: &Bundle,
     verdict: &'a Verdict,

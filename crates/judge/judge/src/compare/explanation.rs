@@ -3,11 +3,12 @@
 //! latencies each possible cause can explain.
 //!
 //! The mean latency of an operation is split into parts that add up to the whole. The effect of a
-//! different read share is computed with the mean of both sides (R. Oaxaca, "Male-Female Wage
-//! Differentials in Urban Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). The rest
-//! is the extra time of operations of the same kind. It has three parts: the wait in the load
-//! generator, the time of the underlying devices per operation, and an unexplained remainder. If a
-//! cause can explain a share, this does not prove that it is the real cause.
+//! different read share is computed with the average of the two sides' latencies (R. Oaxaca,
+//! "Male-Female Wage Differentials in Urban Labor Markets", 1973; A. Blinder, "Wage
+//! Discrimination", 1973). The remaining difference is the extra time of operations of the same
+//! kind. It has three parts: the wait in the load generator, the time of the underlying devices per
+//! operation, and an unexplained remainder. If a cause can explain a share, this does not prove
+//! that it is the real cause.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Driver, PhaseKind};
@@ -23,17 +24,17 @@ const LONGER: f64 = 1.5;
 const SLOWER: f64 = 1.25;
 /// Number of parts into which the measured phase is divided.
 const STRETCHES: usize = 20;
-/// Minimum difference of the two sides' rates that counts as a divergence, in standard deviations
+/// The rates of the two sides diverge if they differ by at least this number of standard deviations
 /// of neighbouring parts.
 const APART: f64 = 3.0;
-/// Minimum relative difference of the mean latencies that is explained.
+/// A smaller relative difference of the mean latencies is not explained.
 const SAME: f64 = 0.02;
 
 /// Explanation of the difference between the second side and the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// First condition, phase, device and interval at which the sides diverge; only those that were
-    /// found.
+    /// The first condition, phase, device and interval at which the sides diverge. Kinds without a
+    /// divergence are absent.
     #[serde(rename = "parts_at")]
     pub divergences: Vec<Divergence>,
     /// Mean latency of the second side minus that of the first; `None` if a side has no mean
@@ -43,7 +44,7 @@ pub struct Explanation {
     pub causes: Vec<Cause>,
 }
 
-/// Where two sides diverge.
+/// One point at which two sides diverge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Divergence {
     /// One of `condition`, `phase`, `device` and `interval`.
@@ -59,7 +60,8 @@ pub struct Cause {
     pub name: String,
     /// Mean time that the cause adds to each operation of the second side.
     pub ns_per_operation: f64,
-    /// Share of the whole difference; negative if the cause reduces it.
+    /// Share of the whole difference that the cause explains. Negative if the cause reduces the
+    /// difference.
     pub share: f64,
 }
 
@@ -94,8 +96,8 @@ fn condition(differences: &[ConditionDifference]) -> Option<Divergence> {
     Some(divergence("condition", says))
 }
 
-/// Returns the first phase that exists or finished on only one side, or that took much longer on
-/// one side than on the other.
+/// Returns the first phase that differs: it exists on one side only, finished on one side only, or
+/// took much longer on one side.
 fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let of = |bundle: &Bundle, kind: PhaseKind| {
@@ -145,7 +147,7 @@ fn seconds(ns: u64) -> String {
     format!("{:.1} s", ns as f64 / 1e9)
 }
 
-/// Returns the mean time per I/O of each device behind the target, over all runs of a side.
+/// Returns the mean time per I/O of each device that the target uses, over all runs of a side.
 fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
     let mut sums: Vec<(String, f64, u64)> = Vec::new();
     for (bundle, _) in side.completed() {
@@ -162,7 +164,7 @@ fn devices(side: &Side<'_>) -> Vec<(String, f64)> {
     busy.map(|(name, ns, ios)| (name, ns / ios as f64)).collect()
 }
 
-/// Returns the first device whose time per I/O is much longer on one side than on the other.
+/// Returns the first device whose time per I/O is much longer on one side.
 fn device(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let pairs = devices(a).into_iter().zip(devices(b));
     let mut apart = pairs.filter(|((_, a), (_, b))| a.max(*b) > SLOWER * a.min(*b));
@@ -185,7 +187,7 @@ fn ms(ns: f64) -> String {
 fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let length_ns = figures::measured(a)?.duration_ns.min(figures::measured(b)?.duration_ns);
-    // Parts cannot be shorter than the recorded intervals.
+    // The parts of the phase cannot be shorter than the recorded intervals.
     let recorded_ns = a.plan.evidence.interval_ns.max(b.plan.evidence.interval_ns);
     let width_ns = (length_ns / STRETCHES as u64).max(1_000_000_000).max(recorded_ns);
     let rates = |bundle: &Bundle| figures::rates_per_s(bundle, Pick::Transactional, width_ns);
@@ -240,7 +242,8 @@ fn mean_ns(kinds: &[(f64, Option<f64>); 3]) -> Option<f64> {
     (count > 0.0).then(|| ns / count)
 }
 
-/// Returns the part of the difference that the different mix of operations alone explains.
+/// Returns the part of the latency difference that results only from the different mix of reads and
+/// writes.
 fn by_mix(a: &[(f64, Option<f64>); 3], b: &[(f64, Option<f64>); 3]) -> f64 {
     let total = |kinds: &[(f64, Option<f64>); 3]| kinds.iter().map(|(count, _)| count).sum::<f64>();
     let (in_a, in_b) = (total(a).max(1.0), total(b).max(1.0));
@@ -306,7 +309,7 @@ fn causes(a: &Side<'_>, b: &Side<'_>) -> (Option<f64>, Vec<Cause>) {
     if let Some(ns) = both(&in_devices) {
         put("all I/O of the underlying devices", ns);
     }
-    let name = "remainder: layers between the load and the devices";
+    let name = "remainder: software and network between the load and the devices";
     causes.push(Cause { name: name.to_owned(), ns_per_operation: left, share: left / difference });
     (Some(difference), causes)
 }

@@ -50,7 +50,8 @@ const LATENCIES: [(&str, &str, LatencyOf); 3] = [
     ("latency_ns_p99", "p99 latency", |class| class.latency_ns_p99),
 ];
 
-/// Compares two or more sides. `accepted` and `factors` are as in [`super::compare`].
+/// Compares two or more sides. `accepted` and `factors` have the same meaning as in
+/// [`super::compare`].
 pub fn compare_fleets(
     sides: &[FleetSide<'_>],
     accepted: &[String],
@@ -60,8 +61,8 @@ pub fn compare_fleets(
     let factors = [factors, &conditions::factors_of_plans(&of_hosts)].concat();
     let taken = [accepted, &factors].concat();
     let mut differences = differing_conditions(&of_hosts, &taken, &factors);
-    // Each host has its own seed, derived from its name. Only whether the hosts have separate seeds
-    // is a condition.
+    // Each host has its own seed, derived from its name. The values of the seeds are not a
+    // condition, but whether the hosts have separate seeds is one.
     differences.retain(|one| one.name != SEED);
     let seeds = |run: &FleetRun<'_>| run.hosts.iter().map(|(bundle, _)| bundle.plan.seed).collect();
     let drawn = sides.iter().map(|side| draws(side.runs.iter().map(seeds))).collect();
@@ -78,8 +79,8 @@ pub fn compare_fleets(
         }
     };
     let mut remarks = vec![
-        "Rates are sums over all hosts; latencies come from their merged histograms. The verdicts \
-         are the verdicts on the single hosts' runs."
+        "Rates are sums over all hosts; latencies come from their merged histograms. Each verdict \
+         applies to the run of one host."
             .to_owned(),
     ];
     remarks.extend(of_hosts.iter().flat_map(invalid));
@@ -107,12 +108,12 @@ fn of_hosts<'a>(side: &FleetSide<'a>) -> Side<'a> {
     Side { name: side.name.clone(), runs }
 }
 
-/// Returns the first run whose sum is missing or invalid.
+/// Returns the first run whose total over all hosts is missing or invalid.
 fn incomplete(sides: &[FleetSide<'_>]) -> Option<String> {
     sides.iter().find_map(|side| {
         let wrong = |run: &&FleetRun<'_>| {
             run.verdict.total.is_none()
-                // The findings on the single hosts are judged elsewhere.
+                // Other code judges the findings on the single hosts.
                 || run.verdict.verdict == VerdictKind::Invalid
                     && run.hosts.iter().all(|(_, host)| host.verdict != VerdictKind::Invalid)
         };

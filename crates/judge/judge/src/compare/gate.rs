@@ -1,4 +1,5 @@
-//! Gate for a comparison: is the new side worse than the baseline by more than an allowance?
+//! Gate for a comparison. It checks whether the new side is worse than the baseline by more than an
+//! allowance.
 //!
 //! The 95 % confidence interval of the ratio decides. If the whole interval is outside the
 //! allowance, there is a regression. If the whole interval is inside the allowance, there is no
@@ -16,7 +17,7 @@ use crate::words::many;
 /// Confidence of the ratio's interval with two sides.
 const CONFIDENCE: f64 = 0.95;
 
-/// Probability that the gate is decided after the advised number of runs, if scatter and difference
+/// Probability that the advised number of runs decides the gate, if the scatter and the difference
 /// remain the same.
 const POWER: f64 = 0.8;
 
@@ -107,13 +108,13 @@ fn percentage(text: &str) -> Result<f64, AllowanceError> {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllowanceError {
-    /// Unknown figure name.
+    /// The figure's name is unknown.
     #[error("there is no figure with the name {0}")]
     Unknown(String),
-    /// A figure with two allowances.
+    /// A figure has two allowances.
     #[error("{0}: the allowance is given twice")]
     Twice(String),
-    /// Not a percentage.
+    /// The allowance is not a percentage.
     #[error("\"{0}\" is not a percentage")]
     Percentage(String),
     /// A rate cannot fall by 100 % or more.
@@ -196,7 +197,7 @@ pub struct GateFigure {
     pub base: Option<f64>,
     /// Mean of the new side.
     pub new: Option<f64>,
-    /// Ratio minus 1.
+    /// Ratio of the new side to the baseline, minus 1.
     pub change_share: Option<f64>,
     /// 95 % interval of the change.
     pub change_interval_share: Option<[f64; 2]>,
@@ -222,8 +223,8 @@ pub struct Gate {
     /// Reason why the figures cannot decide: the conditions differ, or a run is not valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
-    /// Number of additional runs per side after which all figures are probably decided. `None` for
-    /// the same reasons as for a single figure.
+    /// Number of additional runs per side after which all figures are probably decided. `None` if
+    /// all figures are decided, or if 100 runs per side would not be enough.
     pub runs_more_per_side: Option<usize>,
     /// All figures, with the deciding figure of the comparison first.
     pub figures: Vec<GateFigure>,
@@ -281,7 +282,7 @@ fn reason(outcome: GateOutcome, new: &str, base: &str, figures: &[GateFigure]) -
         GateOutcome::NotWorse => {
             format!("{new} is not worse than {base} by more than the allowance: {says}.")
         }
-        GateOutcome::Undecided => format!("The runs are not sufficient for a decision: {says}."),
+        GateOutcome::Undecided => format!("There are too few runs for a decision: {says}."),
     }
 }
 
@@ -371,7 +372,7 @@ fn says(figure: &GateFigure, needed: Needed, runs: usize) -> String {
     format!("{name} {change}, {allowed}{more}")
 }
 
-/// Number of runs per side after which a figure is decided.
+/// Number of runs per side that decides a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needed {
     /// The figure is decided.

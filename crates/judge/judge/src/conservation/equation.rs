@@ -4,7 +4,8 @@ use plimsoll_evidence::tool_result::Figure;
 
 use super::{Finding, Severity, Span, format};
 
-/// An equation: its left and right side, and the figures that it uses.
+/// Equation that the figures of a result should satisfy: its two sides, and the figures that they
+/// use.
 pub struct Equation<'r> {
     /// Text of the left side, with numbers, such as `99,507 /s × 4 KiB`.
     pub left_says: String,
@@ -16,11 +17,11 @@ pub struct Equation<'r> {
     pub right: Span,
     /// Function that formats a value in the unit of both sides.
     pub format_value: format::ValueFormatter,
-    /// Figures that both sides use.
+    /// Figures from which the two sides are computed.
     pub figures: Vec<&'r Figure>,
 }
 
-/// A mistaken unit, and the ratio by which it changes a figure.
+/// A common confusion of units, and the factor by which it changes a figure.
 struct Slip {
     ratio: f64,
     says: &'static str,
@@ -51,7 +52,7 @@ impl Equation<'_> {
         self.left.meets(self.right)
     }
 
-    /// Returns the larger side divided by the smaller.
+    /// Returns the larger side of the equation divided by the smaller side.
     fn ratio(&self) -> f64 {
         let (a, b) = (self.left.value, self.right.value);
         if a > b { a / b } else { b / a }
@@ -60,7 +61,7 @@ impl Equation<'_> {
     /// Returns the mistaken unit that explains the failure, if there is such a unit.
     pub fn slip(&self) -> Option<&'static str> {
         let fits = |slip: &&Slip| {
-            // If figures are coarse, a small ratio may fit by chance.
+            // If the figures are strongly rounded, a small ratio may fit by chance.
             let coarse = self.left.coarseness().max(self.right.coarseness());
             let is_distinct = coarse < (slip.ratio - 1.0).min(1.0) / 4.0;
             let meets = |factor: f64| self.left.scaled(factor).meets(self.right);
@@ -89,8 +90,8 @@ impl Equation<'_> {
     }
 }
 
-/// Returns the findings on the equations that fail. Figures that are in a failing equation and in
-/// no valid equation are the most likely to be wrong. They are named first.
+/// Returns the findings on the equations that fail. A figure that occurs only in failing equations
+/// is the most likely to be wrong, so such figures come first.
 pub fn failures(equations: &[Equation<'_>]) -> Vec<Finding> {
     let holding: Vec<&str> = equations
         .iter()

@@ -6,21 +6,21 @@ use serde::Serialize;
 use super::Span;
 use super::rules::{bandwidth, rate, usable, window};
 
-/// Maximum relative difference between the run times of parts that count as running at the same
-/// time.
+/// Parts count as running at the same time only if their run times differ by at most this share.
 const TIMES_APART: f64 = 0.1;
 
 /// Rate, bandwidth and latency of a whole result. A field is `None` if no single figure describes
 /// the result. For example, consecutive phases have no common rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Headline {
-    /// Operations per second, all kinds together.
+    /// Operations per second, summed over all kinds of operations.
     pub rate_per_s: Option<f64>,
-    /// Bytes per second, all kinds together.
+    /// Bytes per second, summed over all kinds of operations.
     pub bandwidth_per_s: Option<f64>,
     /// Mean latency of all operations, ns.
     pub latency_ns: Option<f64>,
-    /// 99th percentile of the latency of flushes, ns; the largest percentile of all parts.
+    /// 99th percentile of the flush latency, ns. If the result has several parts, the largest
+    /// value.
     pub flush_ns_p99: Option<f64>,
 }
 
@@ -34,8 +34,8 @@ pub fn headline(reported: &ToolResult) -> Headline {
         _ if side_by_side(&parts) => parts,
         _ => return Headline::default(),
     };
-    // If reads and writes have separate figures, the figures of other kinds are their sum or
-    // unrelated.
+    // If reads and writes have separate figures, figures of other kinds are either the sum of these
+    // two or unrelated to them.
     let whole = |o: &Operation| matches!(o.kind, Kind::Other(_) | Kind::All);
     let divided = parts.iter().flat_map(|part| &part.operations).any(|o| o.kind.moves_data());
     // A flush belongs to the writes before it, and has a separate figure.
@@ -68,8 +68,8 @@ pub fn headline(reported: &ToolResult) -> Headline {
     }
 }
 
-/// Returns the mean latency. A mean of 0.00 ms is below the precision of the tool, but its sum may
-/// have more digits.
+/// Returns the mean latency. If the tool prints a mean of 0.00 ms, the sum of the latencies may
+/// still have enough digits to compute the mean.
 fn mean_ns(latency: &Latency) -> Option<f64> {
     let value =
         |figure: &Option<Figure>| figure.as_ref().filter(|f| usable(f)).map(|figure| figure.value);
@@ -78,8 +78,8 @@ fn mean_ns(latency: &Latency) -> Option<f64> {
     mean.filter(|mean| mean.is_finite() && *mean > 0.0)
 }
 
-/// Returns the share of the part's run time in which operations of this kind ran; `None` if it is
-/// unknown whether reads and writes with different run times ran at the same time.
+/// Returns the share of the part's run time in which operations of this kind ran. `None` if reads
+/// and writes have different run times and may or may not have run at the same time.
 fn share_of_run(part: &Part, operation: &Operation) -> Option<f64> {
     let length = |operation: &Operation| operation.window_ns.as_ref().map(|window| window.value);
     let moves = part.operations.iter().filter(|o| o.kind.moves_data());
@@ -89,7 +89,8 @@ fn share_of_run(part: &Part, operation: &Operation) -> Option<f64> {
     let longest = lengths.iter().copied().fold(0.0, f64::max);
     let alike = lengths.iter().all(|length| 1.0 - length / longest <= TIMES_APART);
     match part.setting.read_percent.as_ref().map(|percent| percent.value) {
-        // The reads of a job that only writes verify the writes, before or after other writes.
+        // If a write-only job contains reads, these verify its writes. They may run between the
+        // writes or after them.
         Some(percent) if percent <= 0.0 || percent >= 100.0 => {
             Some(own / lengths.iter().sum::<f64>())
         }

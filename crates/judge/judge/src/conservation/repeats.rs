@@ -3,7 +3,8 @@
 //! Results repeat each other if the same tool did the same work: their parts have the same names,
 //! kinds, sizes, access patterns, depths and threads. Within one study, their paths must also
 //! match, except for numbers (`run-1/randread.json`, `run-2/randread.json`), because results do not
-//! name the system under test. Settings that a result does not state cannot be compared.
+//! name the system under test. If a result does not state a setting, this setting cannot be
+//! compared.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,7 @@ pub enum FigureKind {
 }
 
 impl FigureKind {
-    /// All figures. If a result contains both a rate and a bandwidth, these contain the same
+    /// All kinds of figures. The rate and the bandwidth of the same result convey the same
     /// information.
     const ALL: [Self; 3] = [Self::RatePerS, Self::BandwidthBytesPerS, Self::LatencyNsMean];
 
@@ -53,7 +54,7 @@ pub struct Group<'r> {
     /// Description of the work.
     pub label: String,
     pub results: Vec<&'r ToolResult>,
-    /// Index of each result in the given list.
+    /// Positions of these results in the list that the caller passed.
     pub at: Vec<usize>,
 }
 
@@ -63,7 +64,7 @@ pub struct Spread {
     pub figure: FigureKind,
     /// Value of the figure in each result that contains it.
     pub values: Vec<f64>,
-    /// Mean of the values, with its interval and their spread.
+    /// Mean of the values with its confidence interval, and the spread of the values.
     pub repeats: Repeats,
 }
 
@@ -104,7 +105,8 @@ fn spread(figure: FigureKind, headlines: &[Headline]) -> Option<Spread> {
     Some(Spread { figure, values, repeats })
 }
 
-/// Replaces each number in a path by `#`, because repeats differ in numbers.
+/// Replaces each number in a path by `#`, because the paths of repeats differ only in their
+/// numbers.
 pub(super) fn without_numbers(text: &str) -> String {
     let mut short = String::new();
     for letter in text.chars() {
@@ -116,7 +118,7 @@ pub(super) fn without_numbers(text: &str) -> String {
     short
 }
 
-/// Replaces long numbers in a name, which are times and process numbers.
+/// Replaces long numbers in a name. Such numbers are timestamps or process ids.
 fn name(text: &str) -> String {
     let is_long = |word: &str| word.len() >= 5 && word.bytes().all(|b| b.is_ascii_digit());
     let words = text.split_inclusive(|c: char| !c.is_ascii_digit());
@@ -133,7 +135,7 @@ fn name(text: &str) -> String {
         .collect()
 }
 
-/// Returns a description of the work that is equal for results that repeat each other.
+/// Returns a description of the work. Results that repeat each other have the same description.
 fn key(result: &ToolResult) -> String {
     let mut parts: Vec<String> =
         result.parts.iter().filter(|part| !part.is_total).map(part_key).collect();
@@ -200,7 +202,7 @@ pub enum Difference {
     Better,
     /// The second side is worse, by more than the scatter of the runs.
     Worse,
-    /// The difference is within the scatter of the runs.
+    /// The difference is no larger than the scatter of the runs.
     NotShown,
     /// The sides have too few runs for a decision.
     TooFew,
@@ -208,12 +210,12 @@ pub enum Difference {
     Impossible,
 }
 
-/// One figure on two sides.
+/// One figure, compared between two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
     #[serde(rename = "of")]
     pub figure: FigureKind,
-    /// The values of the results, for the first and the second side.
+    /// Values of the figure in the results of the first and of the second side.
     pub values: [Vec<f64>; 2],
     /// Mean of each side.
     pub means: [f64; 2],
@@ -228,7 +230,7 @@ pub struct Pair {
     pub says: Difference,
 }
 
-/// Work that both sides did, with its figures.
+/// One workload that both sides ran, with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Description of the work.
@@ -240,16 +242,16 @@ pub struct Row {
 /// Comparison of two sides of repeated results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sides {
-    /// Work that both sides did.
+    /// Workloads that both sides ran.
     pub rows: Vec<Row>,
-    /// Work that only one side did, each with the number of this side.
+    /// Workloads that only one side ran, each with the number of that side.
     pub alone: Vec<(usize, String)>,
     /// Results whose figures are impossible.
     pub impossible: Vec<String>,
 }
 
-/// Compares the results of two sides that did the same work. The scatter of the repeats decides
-/// which differences are significant.
+/// Compares two sides' results of the same workload. A difference is significant if it exceeds the
+/// scatter of the repeats.
 pub fn compare(sides: [&[(&ToolResult, Audit)]; 2]) -> Sides {
     type Side<'s> = Vec<&'s (&'s ToolResult, Audit)>;
     let mut work: BTreeMap<String, [Side<'_>; 2]> = BTreeMap::new();

@@ -31,7 +31,7 @@ pub mod stalls;
 pub mod steady;
 pub mod stragglers;
 
-/// All rules on a single result. Findings of equal severity are reported in this order.
+/// All rules that check a single result. Findings of equal severity are reported in this order.
 pub const ALL: &[Rule] = &[
     says_invalid::RULE,
     nothing_done::RULE,
@@ -64,7 +64,7 @@ pub(super) fn window<'r>(part: &'r Part, operation: &'r Operation) -> Option<&'r
     operation.window_ns.as_ref().or(part.window_ns.as_ref()).filter(|w| usable(w) && w.value > 0.0)
 }
 
-/// Returns true if a figure is usable and not negative.
+/// Returns true if a figure can be used in a calculation and is not negative.
 pub(super) fn usable(figure: &Figure) -> bool {
     figure.is_usable() && figure.most >= 0.0
 }
@@ -105,7 +105,8 @@ fn moved(part: &Part, operation: &Operation) -> Option<(Span, Vec<String>)> {
     })
 }
 
-/// Returns the size of an operation: the stated size, or the bytes divided by the count.
+/// Returns the size of an operation: the stated size, or the bytes divided by the number of
+/// operations.
 fn size(operation: &Operation) -> Option<Span> {
     if let Some(size) = operation.size_bytes.as_ref().filter(|size| usable(size)) {
         return Some(size.into());

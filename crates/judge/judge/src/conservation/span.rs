@@ -2,7 +2,7 @@
 //!
 //! A printed `1.2` stands for any value from 1.15 to 1.25. Sums and products of such figures are
 //! spans too. An equation fails only if no values in the spans satisfy it. The tolerance of a rule
-//! is therefore the rounding of its figures, unless the rule states more.
+//! is therefore the rounding of its figures, unless the rule states a larger tolerance.
 
 use plimsoll_evidence::tool_result::Figure;
 
@@ -82,7 +82,7 @@ impl Span {
         !self.meets(other) && self.least > other.most
     }
 
-    /// Returns the width of the span as a fraction of its value.
+    /// Returns the width of the span, divided by its value.
     pub fn coarseness(self) -> f64 {
         if self.value > 0.0 { (self.most - self.least) / self.value } else { f64::INFINITY }
     }
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn rounding_is_the_tolerance() {
-        // 10,000 operations of 4 KiB per second are 40.96 MB/s: a printed 41 agrees with this, but
-        // a printed 41.0 does not.
+        // 10,000 operations of 4 KiB per second move 40.96 MB/s. A printed 41 MB/s agrees with this
+        // figure, but a printed 41.0 MB/s does not.
         let product = Span::exact(10_000.0).scaled(4096.0);
         assert!(product.meets(rounded(41e6, 1e6)));
         assert!(!product.meets(rounded(41e6, 0.1e6 / 2.0)));

@@ -1,5 +1,5 @@
-//! Rules over all results of a study. They detect facts that no single result shows, for example
-//! that a figure is the best of its repeats.
+//! Rules that compare all results of a study with each other. They detect facts that no single
+//! result shows, for example that a figure is the best of its repeats.
 
 use plimsoll_evidence::tool_result::ToolResult;
 
@@ -10,7 +10,7 @@ mod best_of_repeats;
 mod repeats_copied;
 mod repeats_missing;
 
-/// A rule that judges all results of a study.
+/// Rule that judges all results of a study together.
 pub struct StudyRule {
     /// Identifier.
     pub id: &'static str,
@@ -25,8 +25,8 @@ pub struct StudyRule {
 
 pub const ALL: &[StudyRule] = &[best_of_repeats::RULE, repeats_copied::RULE, repeats_missing::RULE];
 
-/// Judges each result of a study separately, and all results together. The order of the results is
-/// kept.
+/// Judges each result of a study separately, then all results together. Returns the verdicts in the
+/// order of the results.
 pub fn audits(results: &[&ToolResult], declared: &DeclaredFacts) -> Vec<Audit> {
     let mut audits: Vec<Audit> = results.iter().map(|result| audit(result, declared)).collect();
     let groups = groups(results.iter().copied());

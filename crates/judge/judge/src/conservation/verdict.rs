@@ -62,7 +62,7 @@ pub struct Audit {
     /// Questions to the publisher, in the order of their importance.
     #[serde(rename = "ask")]
     pub questions: Vec<String>,
-    /// Warnings of the tool itself. The reason repeats the first one.
+    /// Warnings that the tool itself printed. The reason repeats the first warning.
     #[serde(skip)]
     warnings: Vec<String>,
 }
@@ -144,7 +144,8 @@ impl Audit {
                 };
                 (verdict, finding.says.clone())
             }
-            // An error count of zero supports no figure.
+            // A result that reports no errors may still have wrong figures, so this check alone
+            // proves nothing.
             None if self.passed.keys().all(|rule| *rule == rules::says_invalid::RULE.id) => {
                 let reason = "none of its figures can be compared with another figure";
                 (Credibility::Doubtful, reason.into())
@@ -152,9 +153,9 @@ impl Audit {
             None => {
                 let count: usize = self.passed.values().sum();
                 let reason = match (count, self.passed.len()) {
-                    (1, _) => "the only possible check passes".to_owned(),
+                    (1, _) => "only one check was possible, and it passes".to_owned(),
                     (count, 1) => {
-                        format!("all {count} checks of the only applicable rule pass")
+                        format!("only one rule was applicable, and its {count} checks pass")
                     }
                     (count, rules) => format!("all {count} checks of {rules} rules pass"),
                 };
@@ -179,8 +180,8 @@ impl Audit {
 }
 
 /// Returns the claims that the figures could support, and questions about the missing evidence. A
-/// result file alone never proves the source of reads, a sustained rate, durability after a power
-/// loss, or a tail that was not measured.
+/// result file alone never proves which medium served the reads, that a rate is sustained, that
+/// data survives a power loss, or the tail of latencies that were not recorded.
 fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     let (mut claims, mut questions) = (BTreeMap::new(), Vec::new());
     let mut claim =
@@ -192,10 +193,14 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     if does(&Kind::Read) {
         claim(
             Claim::CachedRead,
-            "could be supported: reads were answered at this rate, but the source of the data is \
+            "could be supported: reads completed at this rate, but the source of the data is \
              unknown",
         );
-        claim(Claim::MediaRead, "not shown: no figure of the result shows that the media answered");
+        claim(
+            Claim::MediaRead,
+            "not shown: no figure of the result shows that the data came from \
+         the media",
+        );
         want(
             "the devices' own read counters over the run, and the sizes of the data and of all \
              caches",
@@ -204,13 +209,13 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     if does(&Kind::Write) {
         claim(
             Claim::BurstWrite,
-            "could be supported: writes were accepted at this rate for the length of the run",
+            "could be supported: writes completed at this rate for the length of the run",
         );
         let lasts = if intervals { "there is an interval log" } else { "there is no interval log" };
         claim(
             Claim::SustainedWrite,
             &format!(
-                "not shown: {lasts}, and the amount written before the run or the capacity is \
+                "not shown: {lasts}, and the capacity or the amount written before the run is \
                  unknown"
             ),
         );
@@ -238,7 +243,7 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
         want("an interval log of rate and latency with at least one line per second");
     }
     if !bins {
-        want("the latency histogram instead of percentiles");
+        want("a latency histogram, because percentiles alone are not enough");
     }
     if settings().all(|setting| setting.outstanding.is_none()) {
         want("the number of operations in flight");

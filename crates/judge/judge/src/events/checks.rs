@@ -1,4 +1,4 @@
-//! Checks of the limits that apply to single windows and single streams.
+//! Checks of limits that apply to only one window or one stream.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{
@@ -10,7 +10,7 @@ use crate::checks;
 use crate::figures::{self, Pick, measured};
 use crate::verdict::{Check, Quantity};
 
-/// Returns one check for each limit of the streams.
+/// Returns one check for each limit that applies to a stream.
 pub(crate) fn of_streams(
     bundle: &Bundle,
     requirement: &Requirement,
@@ -22,7 +22,7 @@ pub(crate) fn of_streams(
         .collect()
 }
 
-/// Returns one check for each limit of the windows.
+/// Returns one check for each limit that applies to a window.
 pub(crate) fn of_windows(
     bundle: &Bundle,
     requirement: &Requirement,
@@ -43,7 +43,7 @@ pub(crate) fn of_windows(
     all
 }
 
-/// A window and its limits.
+/// One window of the run, with the limits that apply to it.
 struct Case<'a> {
     bundle: &'a Bundle,
     requirement: &'a Requirement,
@@ -54,7 +54,8 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn checks(&self, own: Option<&Bundle>, before: Option<&Bundle>, hidden: bool) -> Vec<Check> {
-        // There is no `..`, so that the compiler reports a new field that has no check.
+        // The pattern lists every field and has no `..`, so the compiler reports a new field
+        // without a check.
         let Limits {
             iops,
             bandwidth,
@@ -186,17 +187,18 @@ impl Case<'_> {
             Err(NoRecovery::NotWithinRun(rest_ns)) => {
                 let rest_s = *rest_ns as f64 / 1e9;
                 let check = open(Some(*rest_ns));
-                // The load had not recovered at any time before the limit.
+                // If the run ended after the limit without a recovery, the load did not recover
+                // within the limit.
                 let ok = (*rest_ns > limit_ns).then_some(false);
                 check.with_result(ok).with_note(match ok {
                     Some(_) => format!(
-                        "not recovered at the end of the run, {rest_s:.0} s after \
-                        {:?}",
+                        "the load had not recovered at the end of the run, {rest_s:.0} s after \
+                         {:?}",
                         windows.action
                     ),
                     None => format!(
-                        "not recovered in the {rest_s:.0} s from {:?} to the end of the run: \
-                         measure longer",
+                        "the load did not recover in the {rest_s:.0} s from {:?} to the end of \
+                         the run: measure longer",
                         windows.action
                     ),
                 })

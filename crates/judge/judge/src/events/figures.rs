@@ -6,7 +6,7 @@ use plimsoll_plan::Window;
 use super::{Part, Windows, errors, largest_ns, outage, slice};
 use crate::figures::{self as run_figures, Pick};
 
-/// Figures of the load in one window, without streams that start at an event.
+/// Figures of the load in one window. They exclude streams that start at an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowFigures {
     pub part: Part,
@@ -16,7 +16,8 @@ pub struct WindowFigures {
     pub latency_ns_p50: Option<u64>,
     pub latency_ns_p99: Option<u64>,
     pub latency_ns_max: Option<u64>,
-    /// Longest time without a completion; 0 if it is too short to be detected with the intervals.
+    /// Longest time without a completion. Zero if this time is too short to be detected with
+    /// intervals of this length.
     pub outage_ns: Option<u64>,
     pub errors: u64,
 }

@@ -1,14 +1,15 @@
-//! Recovery: finds the first interval at which the load performs as before the event and continues
-//! to do so.
+//! Finds the recovery. This is the first interval from which on the load performs as it did before
+//! the event.
 //!
 //! The baseline is the mean rate and the p99 before the event. Two measures compare the intervals
 //! of the series with it: the rate must be at least 95 % of the baseline rate, and at most 1 % of
 //! the operations may be slower than 1.25 times the baseline p99. A system has recovered at the
-//! first interval at which two conditions are met. First, the means of both measures over the
-//! following hold time (a minute, or a quarter of the remaining run if that is shorter) are within
-//! their bounds. Second, in no shorter period the load exceeds a bound by more than the variation
-//! of the baseline. If least squares find a step inside the hold time whose first part is below the
-//! baseline (D. W. K. Andrews, Econometrica 61 (1993)), the recovery starts at that step.
+//! first interval that meets two conditions, which apply to the hold time after it (a minute, or a
+//! quarter of the remaining run if that is shorter). First, the means of both measures over the
+//! hold time meet their bounds. Second, no shorter period from its start exceeds a bound by more
+//! than the variation of the baseline. If least squares find a step inside the hold time whose
+//! first part is below the baseline (D. W. K. Andrews, Econometrica 61 (1993)), the recovery starts
+//! at that step.
 
 use crate::stats::Persistence;
 
@@ -16,21 +17,22 @@ use crate::stats::Persistence;
 pub const RATE_SHARE: f64 = 0.95;
 /// Maximum p99 after recovery, as a multiple of the baseline.
 pub const P99_FACTOR: f64 = 1.25;
-/// Share of the operations that may be slower than the p99 bound.
+/// Maximum share of the operations that may be slower than the bound for the p99.
 pub const SLOW_SHARE: f64 = 0.01;
 /// Hold time: the rate and the latency must stay within their bounds for this time.
 pub const HOLD_NS: u64 = 60_000_000_000;
 /// Minimum number of intervals in the hold time.
 const HOLD_INTERVALS_MIN: usize = 10;
-/// Minimum number of intervals before the event.
+/// Minimum number of intervals before the event, which define the baseline.
 const BEFORE_MIN: usize = 10;
-/// Number of standard errors by which the mean of a period may be below the baseline.
+/// The mean of a period may be lower than the baseline by at most this number of standard errors.
 const Z: f64 = 3.0;
 /// A step inside the hold time counts if it reduces the squared error at least by this many
 /// variances.
 const STEP_FALL_MIN: f64 = 12.0;
 /// Maximum standard error of the mean over the hold time, as a share of the baseline rate. With
-/// this value, a fall to [`RATE_SHARE`] is more than [`Z`] standard errors.
+/// this value, a rate at [`RATE_SHARE`] of the baseline is more than [`Z`] standard errors below
+/// it.
 const NOISE_MAX: f64 = (1.0 - RATE_SHARE) / Z;
 
 /// Figures of one interval of the series.
@@ -48,9 +50,9 @@ pub struct Sample {
 pub enum Recovery {
     /// The load recovered this number of intervals after the first interval.
     After(usize),
-    /// The load did not stay within its bounds for a whole hold time anywhere in the series.
+    /// No hold time in the series exists in which the load stayed within its bounds.
     NotWithinRun,
-    /// The series is not sufficient for a decision, for this reason.
+    /// The series does not contain enough data for a decision, for this reason.
     Unknown(String),
 }
 
@@ -68,7 +70,7 @@ impl Deficit {
         let n = before.len() as f64;
         let mean = before.iter().sum::<f64>() / n;
         let square = before.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
-        // The mean of dependent values has a larger scatter.
+        // The mean of dependent values scatters more than the mean of independent values.
         let dependence = n / Persistence::of(&before).n_effective.clamp(1.0, n);
         let scatter = (square * dependence).sqrt().max(scatter_min);
         Self { values, scatter, allowance: 0.0 }
@@ -78,7 +80,7 @@ impl Deficit {
         self.values[from..to].iter().sum::<f64>() / (to - from) as f64
     }
 
-    /// Returns true if the load stays at the baseline from `from` until `to`.
+    /// Returns true if the load stays at the baseline level from interval `from` to interval `to`.
     fn holds(&self, from: usize, to: usize) -> bool {
         let mut sum = 0.0;
         let stretches = self.values[from..to].iter().enumerate().all(|(at, value)| {
@@ -109,7 +111,7 @@ impl Deficit {
     }
 }
 
-/// Finds the recovery in `since`, the intervals after the start of the last action.
+/// Finds the recovery in `since`, which contains the intervals after the start of the last action.
 pub fn find(before: &[Sample], since: &[Sample], interval_ns: u64) -> Recovery {
     if before.len() < BEFORE_MIN {
         let count = before.len();

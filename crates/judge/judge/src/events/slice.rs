@@ -1,4 +1,4 @@
-//! Converts a part of a run to a separate run, so that checks and rules can judge the part.
+//! Converts a part of a run to a separate run, so that checks and rules can judge it separately.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +47,8 @@ pub(crate) fn slice(bundle: &Bundle, part: Part, keeps: impl Fn(&Stream) -> bool
     own
 }
 
-/// Removes the other streams from the plan and the instances. Returns the new numbers of the kept
-/// instances.
+/// Removes the streams that are not selected from the plan and the instances. Returns the new
+/// numbers of the remaining instances.
 fn keep_streams(own: &mut Bundle, keeps: impl Fn(&Stream) -> bool) -> BTreeMap<u32, u32> {
     let Workload::Matrix(matrix) = &mut own.plan.workload else {
         let instances = own.run.classes.iter().map(|class| class.instance);

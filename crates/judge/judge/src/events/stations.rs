@@ -10,10 +10,10 @@ use plimsoll_plan::Window;
 use super::Windows;
 use crate::figures::measured;
 
-/// Group of similar stations on all nodes, with its utilisation in each window.
+/// Group of similar stations, summed over all nodes, with its utilisation in each window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StationWindows {
-    /// Common name, in which a star replaces each number.
+    /// Common name of the stations: a star replaces each number in their names.
     pub name: String,
     /// Mean busy share in each window; `None` if the window does not exist or is too short.
     pub before: Option<f64>,
@@ -32,7 +32,7 @@ impl StationWindows {
     }
 }
 
-/// For each window: busy time of a station, and total length of its samples.
+/// Busy time of a station and total length of its samples, one pair for each window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Busy {
     by_window: [f64; 3],
@@ -51,8 +51,8 @@ fn station_of(name: &str) -> Option<&str> {
     name.strip_prefix("model.")?.strip_suffix(".utilisation")
 }
 
-/// Returns the stations that were busy at some time, those with the largest increase first. Empty
-/// if the run was not on a model.
+/// Returns the stations that were busy at some time. The station with the largest increase comes
+/// first. Empty if no model was simulated.
 pub fn station_windows(bundle: &Bundle, windows: &Windows) -> Vec<StationWindows> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let phase = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));

@@ -188,7 +188,7 @@ fn a_system_that_does_not_recover_in_the_run_fails_or_stays_open() {
     let verdict = judge(&bundle);
     let check = check(&verdict, "after_recovery");
     assert_eq!(check.ok, None);
-    assert!(check.note.contains("not recovered in the 40 s"), "{}", check.note);
+    assert!(check.note.contains("did not recover in the 40 s"), "{}", check.note);
     assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
 }
 

@@ -12,8 +12,8 @@ use crate::judge::is_accepted;
 use crate::rules::{OF_EVENTS, coordinated_omission};
 use crate::verdict::Check;
 
-/// Returns the findings on the events, and on the hosts that they stop. `sum` is the sum of all
-/// hosts in the form of a single run.
+/// Returns the findings on the events, and on the hosts that the events stop. `sum` is the sum of
+/// all hosts in the form of a single run.
 pub(super) fn findings(fleet: &Fleet, plan: &ResolvedPlan, sum: &Bundle) -> Vec<Finding> {
     let found = OF_EVENTS.into_iter().filter_map(|rule| (rule.check)(sum));
     found.chain(check_losses(fleet, plan)).collect()
@@ -45,7 +45,7 @@ fn check_losses(fleet: &Fleet, plan: &ResolvedPlan) -> Option<Finding> {
             let Some(host) = fleet.hosts.iter().find(|host| host.name == *name) else { continue };
             match host.end {
                 HostEnd::LostAsExpected => lost.push(describe_loss(host, &event.name, at_ns)),
-                // `fleet-complete` reports a loss that the event does not explain.
+                // The rule `fleet-complete` reports lost hosts that the event does not explain.
                 HostEnd::Lost => {}
                 HostEnd::Reported | HostEnd::Failed | HostEnd::WithoutEvidence => {
                     let says = format!(

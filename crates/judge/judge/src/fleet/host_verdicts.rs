@@ -1,8 +1,8 @@
-//! Combines the hosts' own verdicts: claims that all hosts support, each limit on the host with the
-//! smallest margin, findings, and declarations.
+//! Combines the hosts' own verdicts: their claims, limits, findings and declarations. A claim must
+//! be supported on all hosts. Each limit is shown for the host with the smallest margin.
 //!
-//! A sum proves no more than its weakest part: the support of a claim is that of the host with the
-//! weakest support. Claims are supported only if a fleet rule confirms that the total is the sum
+//! A sum proves no more than its weakest part, so the host with the weakest evidence determines the
+//! support of a claim. Claims are supported only if a fleet rule confirms that the total is the sum
 //! over the hosts.
 
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ fn worse(a: ClaimStatus, b: ClaimStatus) -> ClaimStatus {
     if rank(b) > rank(a) { b } else { a }
 }
 
-/// Returns one check for each limit: that of the host with the smallest margin.
+/// Returns one check for each limit. It is the check of the host with the smallest margin.
 fn checks(reported: &[(&str, &Verdict)]) -> Vec<Check> {
     let mut worst: Vec<(&str, Check)> = Vec::new();
     for (host, verdict) in reported {
@@ -101,8 +101,8 @@ fn checks(reported: &[(&str, &Verdict)]) -> Vec<Check> {
     worst.into_iter().map(noted).collect()
 }
 
-/// Returns true if `check` is worse than `known`: failed before undecided before met; if both are
-/// equal, the check that is closer to its limit is worse.
+/// Returns true if `check` is worse than `known`. A failed check is worst, then an undecided check,
+/// then a check that is met. Of two equal checks, the one closer to its limit is worse.
 fn is_nearer(check: &Check, known: &Check) -> bool {
     let rank = |check: &Check| match check.ok {
         Some(false) => 0,
@@ -174,7 +174,7 @@ fn findings(reported: &[(&str, &Verdict)]) -> Vec<Finding> {
     groups.into_iter().map(said).collect()
 }
 
-/// Returns the names of the hosts, or only some of the names if there are many hosts.
+/// Returns the names of the hosts. If there are many hosts, only some of the names are returned.
 fn places(hosts: &[&str], of: usize) -> String {
     const NAMED_MAX: usize = 4;
     match hosts {

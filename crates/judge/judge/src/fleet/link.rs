@@ -1,10 +1,10 @@
 //! Detects a network link that is the bottleneck of one host, by comparing its speed, utilisation
 //! and losses with those of the other hosts.
 //!
-//! The thresholds are our choice, for the following reason. A loss of 0.1 % slows TCP down:
-//! according to the formula of Mathis et al. (The macroscopic behavior of the TCP congestion
-//! avoidance algorithm, 1997), a connection with segments of 1,460 bytes and a round trip of 1 ms
-//! then transfers at most 56 MB/s.
+//! We chose the thresholds for the following reason. A loss of 0.1 % slows TCP down: according to
+//! the formula of Mathis et al. (The macroscopic behavior of the TCP congestion avoidance
+//! algorithm, 1997), a connection with segments of 1,460 bytes and a round trip of 1 ms then
+//! transfers at most 56 MB/s.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
@@ -13,11 +13,11 @@ use super::TIMES_MIN;
 use crate::links::{self, FULL_SHARE, Speed, active_interfaces, bytes, rate, seconds};
 use crate::rules::evidence;
 
-/// Minimum utilisation at which a slower link counts as a cause. Below it, the link adds less than
-/// a tenth to an I/O's time and reduces the rate by less than a tenth.
+/// Minimum utilisation at which a slower link counts as a cause. At a lower utilisation, the link
+/// adds less than a tenth to an I/O's time and reduces the rate by less than a tenth.
 const SLOWED_SHARE_MIN: f64 = 0.1;
-/// Minimum share of lost packets or segments. There must also be at least one loss per second, so
-/// that a few losses are ignored.
+/// Minimum share of lost packets or segments. There must also be at least one loss per second.
+/// Rarer losses are ignored.
 const LOST_SHARE_MIN: f64 = 0.001;
 const LOST_PER_S_MIN: f64 = 1.0;
 /// After one lost segment, the later segments of its window are out of order, often several tens of
@@ -55,7 +55,7 @@ const LOSSES: [Loss; 4] = [
     },
 ];
 
-/// Returns causes on the host's link that do not exist on the other hosts.
+/// Returns possible causes on the slow host's link that do not exist on the other hosts.
 pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
     let found = LOSSES.iter().filter_map(|loss| describe_loss(loss, slow, others));
     speed(slow, others)
@@ -107,7 +107,7 @@ fn describe_loss(loss: &Loss, slow: &Bundle, others: &[&Bundle]) -> Option<Strin
     stands_out.then(|| {
         let percent = |share: f64| format!("{:.2} %", share * 100.0);
         format!(
-            "{} {lost} of {all} ({}), on the other hosts at most {}",
+            "{} {lost} of {all} ({}), but at most {} on the other hosts",
             loss.says,
             percent(own),
             percent(most)
@@ -123,8 +123,8 @@ fn speed(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let (names, used) = (links::names(observed(slow)?), evidence::percent(share));
     if own as f64 * TIMES_MIN <= least as f64 && share >= SLOWED_SHARE_MIN {
         return Some(format!(
-            "its link ({names}) has {} and was used to {used} of that speed, while the links of \
-             the other hosts have at least {}",
+            "its link ({names}) has a speed of {} and was used to {used} of it, while the links \
+             of the other hosts have at least {}",
             rate(own),
             rate(least)
         ));
@@ -132,8 +132,8 @@ fn speed(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     (share >= FULL_SHARE && most < FULL_SHARE).then(|| {
         let (own, most) = (rate(own), evidence::percent(most));
         format!(
-            "its link ({names}, {own}) was used to {used} of its speed, on the other hosts at \
-            most to {most}"
+            "its link ({names}, {own}) was used to {used} of its speed, but the links of the \
+             other hosts at most to {most}"
         )
     })
 }
@@ -166,8 +166,12 @@ fn flaps(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     };
     let own = changes(slow)?;
     let most = others.iter().filter_map(|other| changes(other)).max()?;
-    (own > 0 && most == 0)
-        .then(|| format!("its link went down or came up {own} times, but never on the other hosts"))
+    (own > 0 && most == 0).then(|| {
+        format!(
+            "its link went down or came up {own} times, but the links of the other \
+         hosts never did"
+        )
+    })
 }
 
 #[cfg(test)]

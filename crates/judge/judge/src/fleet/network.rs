@@ -1,10 +1,10 @@
 //! Compares the hosts' reads and writes with the network traffic. If the kernel is the network
-//! client, the traffic is counted at the network mounts; if Plimsoll is the client, at the
-//! interfaces. Counters that several agents on one machine share are included only once.
+//! client, the network mounts count the traffic. If Plimsoll is the client, the interfaces count
+//! it. If several agents on one machine share a counter, it is included only once.
 //!
 //! If agents on one machine share a mount or an interface, its counters include the bytes of all
-//! these agents. Each agent then seems to have transferred its own bytes, even if the traffic
-//! belongs to another agent. The sum over all agents reveals this.
+//! these agents. Each agent then seems to have transferred its own bytes over the network, even if
+//! this traffic belongs to another agent. The sum over all agents reveals this.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::finding::{Finding, Outcome};
 use crate::rules::balance::{SHARE_MIN, wire};
 use crate::rules::evidence;
 
-/// Minimum number of bytes for the comparison: metadata and read-ahead can be this large.
+/// Minimum number of bytes for the comparison. Metadata and read-ahead alone can reach this number.
 const REQUESTED_MIN: u64 = 8 << 20;
 
 /// Source of the network traffic.
@@ -41,7 +41,7 @@ fn traffic_source(bundle: &Bundle) -> Option<TrafficSource> {
 #[derive(Clone, Copy, Debug, Default)]
 struct DirectionTraffic {
     requested: u64,
-    /// Minimum number of these bytes that the network counters must show.
+    /// Minimum number of the requested bytes that the network counters must show.
     least: u64,
     /// Bytes that the hosts sent or received over the network.
     wire: u64,
@@ -88,12 +88,13 @@ pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Optio
             "the bytes that all hosts requested crossed the network",
         ),
         (false, false) => {
-            let says = format!("{}: the hosts' caches answered the rest", short.join("; "));
+            let says = format!("{}: the hosts' caches served the other bytes", short.join("; "));
             Finding::new(NETWORK, Outcome::Warn, says)
                 .advise("use direct I/O, or data much larger than the hosts' memory")
         }
         (false, true) => {
-            let says = format!("{}: it is unknown how the rest was transferred", short.join("; "));
+            let says =
+                format!("{}: it is unknown how the other bytes were transferred", short.join("; "));
             Finding::new(NETWORK, Outcome::Warn, says).advise(
                 "let the hosts use their kernels' network connections, without a library that \
                  bypasses the kernel",
@@ -122,8 +123,8 @@ fn side(bundles: &BTreeMap<String, &Bundle>, is_read: bool, wire: u64) -> Direct
 }
 
 /// Returns the traffic of the mounts and interfaces. If several agents on one machine share a mount
-/// or an interface, the largest of their counts is used. That count also includes the bytes of the
-/// other agents, except for the time in which only one agent measured.
+/// or an interface, the largest of their counts is used. This count includes the bytes of the other
+/// agents, except for bytes at times when only one agent measured.
 fn network_bytes(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes {
     let mut all: BTreeMap<(&str, &str, &str), IoBytes> = BTreeMap::new();
     let mut note = |key, moved: IoBytes| {
@@ -145,7 +146,7 @@ fn network_bytes(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes 
         if traffic_source(bundle) == Some(TrafficSource::Interfaces)
             && let Some(moved) = wire::interface_bytes(bundle)
         {
-            // Agents in separate namespaces have separate interfaces.
+            // Agents in separate network namespaces have separate interfaces.
             let namespace = bundle.observed.links.as_ref().and_then(|l| l.namespace.as_deref());
             let key = match namespace {
                 Some(namespace) => (machine.as_str(), namespace, ""),

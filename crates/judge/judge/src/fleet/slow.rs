@@ -9,15 +9,15 @@ use crate::figures::{NS_PER_S, Pick, measured, totals};
 use crate::rules::balance::wire;
 use crate::rules::evidence;
 
-/// A host's CPU frequency counts as low below this share of the other hosts' lowest frequency.
-/// `cpu-frequency` uses the same share within one run.
+/// A host's CPU frequency counts as low if it is below this share of the other hosts' lowest
+/// frequency. The rule `cpu-frequency` uses the same share within one run.
 const FREQUENCY_SHARE_MIN: f64 = 0.8;
 
 const OTHERS: &str = "other programs moved bytes to and from its storage:";
 
 /// Possible cause of a slow host.
 struct Cause {
-    /// Text before the value.
+    /// Text that precedes the value in the report.
     says: &'static str,
     /// Minimum value that counts as a cause.
     least: f64,
@@ -26,8 +26,8 @@ struct Cause {
     of: fn(&Bundle) -> Option<f64>,
 }
 
-/// Causes, in the order of the report. The minimum values are those of the run rules (`cpu-steal`,
-/// `generator-limit`, `memory-pressure`).
+/// Causes, in the order of the report. The minimum values are the same as in the rules `cpu-steal`,
+/// `generator-limit` and `memory-pressure`.
 const CAUSES: [Cause; 9] = [
     Cause {
         says: "a CPU quota withheld CPU time:",
@@ -103,13 +103,13 @@ fn device_ns(bundle: &Bundle) -> Option<f64> {
         |of: fn(&DeviceTotals) -> u64| -> u64 { devices.iter().map(|device| of(device)).sum() };
     let ios = sum(|device| device.reads + device.writes);
     let ns = sum(|device| device.read_ns + device.write_ns);
-    // Some devices do not measure the time of I/Os.
+    // Some devices do not measure how long I/Os take.
     (ios > 0 && ns > 0).then(|| ns as f64 / ios as f64)
 }
 
-/// Returns causes in the slow host's evidence that do not exist on the other hosts. For each value,
-/// hosts without this value are ignored; if no other host has it, it is not compared. `is_alone` is
-/// true if no other agent runs on the machine. Otherwise other programs are not a cause, because
+/// Returns causes in the slow host's evidence that do not exist on the other hosts. If no other
+/// host recorded a value, this value is not compared. `is_alone` is true if no other agent runs on
+/// the machine. If another agent runs there, other programs are not reported as a cause, because
 /// that agent is one of them.
 pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<String> {
     let mut found: Vec<String> = CAUSES
@@ -120,7 +120,8 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
             let most = largest(others, cause.of)?;
             let stands_out = own >= cause.least && own > 0.0 && stands_out(cause, own, most);
             let (own, most) = ((cause.show)(own), (cause.show)(most));
-            stands_out.then(|| format!("{} {own}, on the other hosts at most {most}", cause.says))
+            stands_out
+                .then(|| format!("{} {own}, but at most {most} on the other hosts", cause.says))
         })
         .collect();
     let lowest = |bundle: &Bundle| bundle.observed.cpu.frequency_hz_min;
@@ -130,7 +131,7 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
     {
         let ghz = |hz: u64| hz as f64 / 1e9;
         found.push(format!(
-            "its CPUs fell to {:.2} GHz, on the other hosts to no less than {:.2} GHz",
+            "its CPUs fell to {:.2} GHz, but those of the other hosts never below {:.2} GHz",
             ghz(own),
             ghz(least)
         ));
@@ -163,7 +164,8 @@ fn io_limit_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     })
 }
 
-/// A share cannot exceed one, so it is enough if the other hosts' shares are below the minimum.
+/// A share cannot exceed one, and so cannot be a multiple of another large share. It is enough if
+/// the other hosts' shares are below the minimum.
 fn stands_out(cause: &Cause, own: f64, most: f64) -> bool {
     own >= most * TIMES_MIN || cause.least == 0.9 && most < cause.least
 }
@@ -172,16 +174,16 @@ fn largest(others: &[&Bundle], of: impl Fn(&Bundle) -> Option<f64>) -> Option<f6
     others.iter().filter_map(|other| of(other)).reduce(f64::max)
 }
 
-/// Returns the network path as the cause. Used if no value of the host is unusual: the additional
-/// time of the I/Os was then probably spent on the network.
+/// Returns the network path as the cause. This cause is used only if no value of the host is
+/// unusual. The additional time of its I/Os was then probably spent on the network.
 fn network_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let latency_ns =
         |bundle: &Bundle| totals(bundle, Pick::Transactional).mean_ns().map(|n| n as f64);
     let (own, most) = (latency_ns(slow)?, largest(others, latency_ns)?);
     (wire::crosses_network(slow) && own >= most * TIMES_MIN).then(|| {
         format!(
-            "its I/Os took {}, on the other hosts at most {}, and no counter of the host explains \
-             this: check its link to the storage{}",
+            "its I/Os took {}, but at most {} on the other hosts, and no counter of the host \
+             explains this: check its link to the storage{}",
             ms(own),
             ms(most),
             link::says(slow).map_or(String::new(), |says| format!(" ({says})"))
@@ -199,7 +201,8 @@ mod tests {
     use super::*;
     use crate::rules::fixtures::{self, SECOND_NS, SECONDS};
 
-    /// Returns the causes for a host with changed evidence, compared with an unchanged host.
+    /// Changes the evidence of one host, and returns the causes in comparison with an unchanged
+    /// host.
     fn found(change: impl Fn(&mut Bundle)) -> Vec<String> {
         let mut other = fixtures::reads();
         other.observed.pressure.memory_some_share = Some(0.0);

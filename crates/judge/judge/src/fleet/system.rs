@@ -1,8 +1,8 @@
 //! Compares the hosts' I/O with the storage system's own counters.
 //!
 //! A host's cache, a server in between, or a wrongly mounted share can answer I/O that never
-//! reaches the storage system. The hosts cannot detect this. The system's own counters show it, if
-//! the plan names them.
+//! reaches the storage system. The hosts cannot detect this. The storage system's own counters show
+//! such I/O, if the plan names these counters.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use super::SYSTEM;
 use crate::finding::{Finding, Outcome};
 use crate::rules::evidence;
 
-/// Tolerance for the counters, in addition to the I/O between two readings.
+/// Tolerance for the counters. The I/O between two readings of the counters is tolerated in
+/// addition.
 const SLACK: f64 = 0.1;
 /// Minimum number of I/Os for the comparison. The system's internal I/O can reach this number.
 const COUNT_MIN: u64 = 100;
@@ -24,13 +25,13 @@ struct DirectionTotals {
     word: &'static str,
     count: u64,
     bytes: u64,
-    /// Value of the system's counters; `None` if the plan names none.
+    /// Value of the storage system's counters. `None` if the plan names no such counters.
     counted: Option<f64>,
 }
 
 enum CounterAgreement {
     Agrees,
-    /// Share that the system counted, and its unit in words.
+    /// Share of the hosts' I/O that the storage system counted, and the unit of the I/O in words.
     Less(f64, String),
     More(f64, String),
 }
@@ -49,7 +50,7 @@ pub(super) fn check(
             return None;
         }
         let says = "the plan names the storage system's own counters, but the evidence does not \
-                    contain them";
+         contain their values";
         let finding = Finding::new(SYSTEM, Outcome::Unknown, says);
         return Some(
             finding.advise("run again with a version of Plimsoll that reads these counters"),
@@ -86,7 +87,7 @@ fn summarise(
     if let Some((word, share, of)) = less {
         let says = format!(
             "the storage system counted only {} of {of} that all hosts {word}: a cache in front \
-             of it answered the rest, or its counters omit a part{}",
+             of it served the other I/O, or its counters omit a part{}",
             evidence::percent(share),
             match system.unknown.is_empty() {
                 true => String::new(),
@@ -118,7 +119,7 @@ fn summarise(
     }
     if agreements.is_empty() {
         let says = format!(
-            "the storage system's counters do not include the load of all hosts during {:.1} s",
+            "for {:.1} s, the storage system's counters do not include the load of all hosts",
             window.duration_ns as f64 / 1e9
         );
         return Finding::new(SYSTEM, Outcome::Warn, says)
@@ -149,8 +150,8 @@ fn sides(fleet: &Fleet, system: &System) -> [DirectionTotals; 2] {
     ]
 }
 
-/// Compares one direction. The counters count I/Os or bytes; the function uses the unit whose total
-/// is closer.
+/// Compares one direction. The plan does not state whether the counters count I/Os or bytes. The
+/// function uses the unit whose total is closer to the counters.
 fn compare_counters(side: &DirectionTotals, slack: f64) -> Option<CounterAgreement> {
     let counted = side.counted?;
     let ratio = |requested: u64| counted / requested.max(1) as f64;

@@ -217,7 +217,7 @@ fn hosts_that_did_not_measure_together_are_told_by_the_last_ones_name() {
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
     assert_eq!(judged.verdict, VerdictKind::Pass);
     assert_eq!(found(&judged, TOGETHER).outcome, Outcome::Warn);
-    assert!(found(&judged, TOGETHER).says.contains("the last to start was b"));
+    assert!(found(&judged, TOGETHER).says.contains("the last host to start was b"));
 
     let window = apart.window.as_mut().unwrap();
     (window.cut, window.duration_ns) = (true, 9_400_000_000);
@@ -227,7 +227,7 @@ fn hosts_that_did_not_measure_together_are_told_by_the_last_ones_name() {
     apart.window.as_mut().unwrap().duration_ns = 5 * SECOND;
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
     assert_eq!(judged.verdict, VerdictKind::Invalid);
-    assert!(judged.reason.contains("the last to start was b"), "{}", judged.reason);
+    assert!(judged.reason.contains("the last host to start was b"), "{}", judged.reason);
 
     apart.window = None;
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
@@ -363,7 +363,7 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
         (Outcome::Warn, &requested.into())
     );
     assert!(
-        finding.says.contains("unknown how the rest was transferred"),
+        finding.says.contains("unknown how the other bytes were transferred"),
         "no cache is accused: {}",
         finding.says
     );

@@ -18,7 +18,7 @@ pub(super) fn claims_of(bundle: &Bundle) -> Vec<Claim> {
     claimed
 }
 
-/// Returns the declarations behind a claim, from all rules that affect it.
+/// Returns the user's declarations on which a claim relies, from all rules that affect the claim.
 fn declarations_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = &String> {
     let bears = move |finding: &&Finding| {
         rules::find(&finding.rule).is_some_and(|rule| rule.bears_on(claim))
@@ -26,7 +26,7 @@ fn declarations_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = 
     findings.iter().filter(bears).flat_map(|finding| &finding.declared)
 }
 
-/// Returns the declarations behind all claims, without duplicates.
+/// Returns the user's declarations on which any claim relies, without duplicates.
 pub(super) fn declarations(findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
     let mut declared: Vec<String> =
         claimed.iter().flat_map(|&claim| declarations_for(findings, claim)).cloned().collect();
@@ -91,9 +91,9 @@ pub(super) fn claim_statuses(
         .collect()
 }
 
-/// Returns the rules that are specific to a claim; at least one of them must pass. Rules that only
-/// detect errors do not prove a claim. The result is empty for claims that need no specific rule,
-/// such as the requirement.
+/// Returns the rules that are specific to a claim. At least one of these rules must pass, because
+/// rules that only detect errors do not prove a claim. The result is empty if the claim needs no
+/// specific rule, such as the requirement.
 pub(super) fn specific_rules(claim: Claim) -> &'static [&'static str] {
     match claim {
         Claim::Requirement | Claim::Comparative => &[],

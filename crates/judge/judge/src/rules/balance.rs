@@ -1,21 +1,20 @@
 //! Balance of bytes: compares the bytes that the load requested with the bytes that devices moved
-//! for this process. Devices do not move bytes that a cache, a hole or a compressing layer
-//! supplied.
+//! for this process. If a cache, a hole or a compressing layer supplied some of the bytes, the
+//! devices did not move these.
 //!
 //! The balance compares the process with the devices under the target's file system. The rule then
-//! compares each layer with the next lower layer, down to the disks. Other processes' I/O must
-//! never count as ours:
+//! compares each layer with the next lower layer, down to the disks. I/O of other processes must
+//! never count as I/O of this process:
 //!
-//! - At the top, the process's own counters (`/proc/PID/io`) distinguish its I/O from that of
-//!   others. The kernel counts reads when it submits them to a block device. It counts a write if
-//!   the write bypasses the page cache or makes a page dirty, but not if the page is dirty already.
-//!   The counter minus the bytes that are still dirty is therefore a lower bound of the bytes that
-//!   reached the device.
+//! - At the top, the process's own counters (`/proc/PID/io`) distinguish its I/O from the I/O of
+//!   other processes. The kernel counts reads when it submits them to a block device. It counts a
+//!   write if the write bypasses the page cache or makes a clean page dirty. The counter minus the
+//!   bytes that are still dirty is therefore a lower bound of the bytes that reached the device.
 //! - If this process is itself the client of the network protocol, the interfaces' counters are
 //!   used (`wire`).
-//! - At lower layers, traffic from other partitions and volumes is subtracted. Under a loop device,
-//!   the load's I/O is identified with the counters of the kernel threads that do the loop device's
-//!   work, and with those of other processes.
+//! - At lower layers, traffic from other partitions and volumes is subtracted. Below a loop device,
+//!   two counters identify the load's I/O: those of the kernel threads that work for the loop
+//!   device, and those of other processes.
 
 mod in_flight;
 mod layers;
@@ -31,35 +30,38 @@ use plimsoll_plan::{DirectIo, Stream, SyncKind, Workload};
 use super::evidence;
 use crate::figures::{self, NS_PER_S, Pick, measured};
 
-/// Minimum ratio of bytes moved by devices to requested bytes; a smaller ratio means that a cache
-/// answered. Measured: 0.001 with a warm page cache, 0.87 with a cold one, 1.00 with direct I/O.
+/// Minimum ratio of bytes moved by devices to requested bytes. A smaller ratio means that a cache
+/// served some of the I/O. Measured ratios are 0.001 with a warm page cache, 0.87 with a cold page
+/// cache and 1.00 with direct I/O.
 pub const SHARE_MIN: f64 = 0.8;
-/// Maximum ratio of device bytes to requested bytes at which all device bytes are attributed to the
-/// job. A result file alone does not show which process caused these bytes.
+/// If the ratio of device bytes to requested bytes is at most this value, all device bytes are
+/// attributed to the job. A result file alone does not show which process caused these bytes.
 const ALONE_MAX: f64 = 1.25;
-/// Maximum credible data reduction, declared or not. Array makers guarantee 3:1 to 5:1 for mixed
-/// data.
+/// Maximum credible data reduction. A larger declared reduction is not believed. Array makers
+/// guarantee 3:1 to 5:1 for mixed data.
 pub const REDUCTION_MAX: f64 = 5.0;
-/// Minimum number of requested bytes for a finding against a target: a file system's metadata can
-/// be this large.
+/// Minimum number of requested bytes for a finding against a target. A file system's metadata alone
+/// can reach this size.
 const REQUESTED_MIN: u64 = 1 << 20;
 /// Minimum measured time for a finding against a target. The counters are first read some
-/// milliseconds after the start of the measurement. On a busy host, a quarter of the bytes written
-/// in 49 ms preceded that reading (measured).
+/// milliseconds after the start of the measurement. In a run of 49 ms on a busy host, a quarter of
+/// the bytes were written before that reading (measured).
 const MEASURED_NS_MIN: u64 = 250_000_000;
 /// Maximum delay of the first counter reading, as a fraction of the measurement. It is also the
-/// maximum fraction of the bytes that may have moved before that reading. It is half of the margin
-/// of [`SHARE_MIN`], because load is uneven.
+/// maximum fraction of the bytes that may have moved before that reading. The value is half of the
+/// margin of [`SHARE_MIN`], because the load is uneven.
 const LATE_SHARE: f64 = 0.1;
 /// Block-device file systems that submit I/O in the context of the requesting process.
 const ON_DEVICES: [&str; 10] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "jfs", "overlay"];
 
 /// Allowed difference between counters and operations, as a fraction of all bytes. I/O that
-/// completes near the start or end of the measurement is in only one of the two.
+/// completes near the start or the end of the measurement may be included in only one of the two
+/// figures.
 const TIMING_SLACK: f64 = 0.02;
 
-/// Requested bytes of one direction: buffered (through the page cache) and direct.
+/// Requested bytes of one direction, separately for buffered I/O (through the page cache) and
+/// direct I/O.
 #[derive(Clone, Copy, Debug, Default)]
 struct StreamBytes {
     buffered_bytes: u64,
@@ -70,9 +72,9 @@ struct StreamBytes {
 pub(crate) enum BalanceResult {
     /// The devices moved the requested bytes.
     Moved,
-    /// The devices moved too little, for all processes together.
+    /// The devices moved too few bytes. The text describes this.
     Short(String),
-    /// The evidence is not sufficient for a decision.
+    /// The evidence does not permit a decision. The text gives the reason.
     Open(String),
 }
 
@@ -82,7 +84,7 @@ pub(crate) struct DirectionBalance {
     pub(crate) word: &'static str,
     /// Requested bytes.
     pub(crate) requested: u64,
-    /// Bytes that the process itself submitted to the storage; `None` if unknown.
+    /// Bytes that the process itself submitted to the storage. `None` if unknown.
     pub(crate) own: Option<u64>,
     /// Bytes that the devices under the target's file system moved, for all processes.
     pub(crate) top: Option<u64>,
@@ -92,7 +94,7 @@ pub(crate) struct DirectionBalance {
     pub(crate) result: BalanceResult,
 }
 
-/// Returns the balance of each direction that has requested bytes.
+/// Returns one balance for each direction in which bytes were requested.
 pub(crate) fn sides(bundle: &Bundle) -> Vec<DirectionBalance> {
     [true, false].into_iter().filter_map(|is_read| side(bundle, is_read)).collect()
 }
@@ -122,23 +124,23 @@ pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
     Some(1.0 - (moved as f64 / scale.requested as f64).min(1.0))
 }
 
-/// Returns the minimum number of the requested bytes that the process must itself have submitted.
-/// `None` if no bytes were requested, or if the process's counters do not include these bytes.
+/// Returns the minimum number of bytes that the process itself must have submitted. `None` if no
+/// bytes were requested, or if the process's counters do not include these bytes.
 pub(crate) fn least_own(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let scale = Scale::of(bundle, is_read)?;
     let counts = scale.counts_own() && scale.late_ns().is_none();
     (counts && scale.requested >= REQUESTED_MIN).then(|| scale.without_in_flight().least)
 }
 
-/// Returns the bytes that devices may have moved before the counters were first read: the bytes of
-/// operations that had completed or were in flight by then.
+/// Returns the bytes that devices may have moved before the first reading of the counters. These
+/// are the bytes of operations that had completed or were in flight at that time.
 pub(crate) fn uncounted_bytes_max(bundle: &Bundle, is_read: bool) -> u64 {
     let Some(scale) = Scale::of(bundle, is_read) else { return 0 };
     scale.early_bytes().saturating_add(scale.in_flight_bytes())
 }
 
-/// Returns the time of the first counter reading, if that reading was so late that much of the load
-/// preceded it.
+/// Returns the time of the first counter reading, if that reading was so late that a large part of
+/// the load had already run.
 pub(super) fn counted_late_from_ns(bundle: &Bundle, is_read: bool) -> Option<u64> {
     Scale::of(bundle, is_read)?.late_ns().and(bundle.observed.counted_from_ns)
 }
@@ -148,7 +150,7 @@ struct Scale<'a> {
     bundle: &'a Bundle,
     is_read: bool,
     requested: u64,
-    /// Minimum bytes that must be moved.
+    /// Minimum number of bytes that devices must have moved.
     least: u64,
 }
 
@@ -182,7 +184,8 @@ impl<'a> Scale<'a> {
             return Some(most);
         }
         let dirty = self.bundle.observed.memory.dirty_bytes_after;
-        // The target cannot have more dirty bytes than its files have cached bytes.
+        // The number of dirty bytes of a target cannot exceed the number of cached bytes of its
+        // files.
         let held = match (self.bundle.observed.page_cache.resident_bytes_after, dirty) {
             (Some(resident), Some(dirty)) => resident.min(dirty),
             (one, other) => one.or(other)?,
@@ -220,7 +223,7 @@ impl<'a> Scale<'a> {
         (!reported.is_empty()).then(|| reported.iter().map(|device| self.totals(device)).sum())
     }
 
-    /// Returns true if the process's counters count bytes that reached a block device.
+    /// Returns true if the process's own counters include only bytes that reached a block device.
     fn counts_own(&self) -> bool {
         let environment = &self.bundle.environment;
         let known = |mount: &&Mount| match mount.file_system.as_deref() {
@@ -292,7 +295,7 @@ impl<'a> Scale<'a> {
     fn late_ns(&self) -> Option<u64> {
         let (phase, from_ns) = (measured(self.bundle)?, self.bundle.observed.counted_from_ns?);
         let late_ns = from_ns.saturating_sub(phase.start_ns);
-        // A load that is fast at its start may move much of its data before this reading.
+        // If a load starts fast, it may move a large part of its data before this reading.
         let is_late = late_ns as f64 > phase.duration_ns as f64 * LATE_SHARE
             || self.early_bytes() as f64 > self.requested as f64 * LATE_SHARE;
         is_late.then_some(late_ns)
@@ -305,8 +308,8 @@ impl<'a> Scale<'a> {
         figures::bytes_before(self.bundle, pick, from_ns) as u64
     }
 
-    /// Returns the bytes that buffered and direct streams requested in this direction. `None`
-    /// unless there are streams of both kinds.
+    /// Returns the bytes that buffered streams and direct streams requested in this direction.
+    /// `None` unless both kinds of streams exist.
     fn stream_bytes(&self) -> Option<StreamBytes> {
         let streams = evidence::streams(self.bundle);
         let classes = self.bundle.run.classes.iter();
@@ -323,9 +326,9 @@ impl<'a> Scale<'a> {
             .then_some(streams_bytes)
     }
 
-    /// Judges buffered streams that run together with direct streams. All bytes that no device
-    /// moved are attributed to the buffered streams. Otherwise a large direct stream would hide a
-    /// small buffered one.
+    /// Judges buffered streams that run at the same time as direct streams. All bytes that no
+    /// device moved are attributed to the buffered streams. Otherwise a large direct stream could
+    /// hide that a small buffered stream was cached.
     fn judge_buffered_streams(&self, own: Option<u64>) -> Option<BalanceResult> {
         let streams_bytes = self.stream_bytes()?;
         let reduction = self.bundle.plan.observe.data_reduction.unwrap_or(1.0);
@@ -342,16 +345,16 @@ impl<'a> Scale<'a> {
             return None;
         }
         // The host's dirty bytes may belong to another process. They do not include bytes that
-        // moved before the counters were first read. Both amounts are small, but so is the number
-        // of buffered bytes.
+        // moved before the counters were first read. Both amounts are small, but they matter,
+        // because the number of buffered bytes may be small too.
         let slack = (self.requested as f64 * TIMING_SLACK) as u64;
         let uncounted = slack.max(self.in_flight_bytes()).saturating_add(self.early_bytes());
         let most = moved.max(of_buffered(self.own_at_most())?).saturating_add(uncounted);
         let (asked, verb) = (self.size(streams_bytes.buffered_bytes), self.verb());
         Some(if (most as f64) < least {
             BalanceResult::Short(format!(
-                "of {asked} {verb} by buffered streams, at most {} reached a device: the rest \
-                 stayed in the page cache",
+                "of {asked} {verb} by buffered streams, at most {} reached a device: the other \
+                 bytes stayed in the page cache",
                 self.size(most)
             ))
         } else {
@@ -377,7 +380,7 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns the bytes of the load's own writes that may not have been flushed yet, if they can
-    /// explain the missing bytes. This occurs with few writes on a slow device.
+    /// explain the missing bytes. This occurs if a load makes only a few writes on a slow device.
     fn unflushed_bytes(&self) -> Option<u64> {
         let unflushed = unflushed_bytes_max(self.bundle).filter(|_| !self.is_read)?;
         let flushed = self.requested.saturating_sub(unflushed);
@@ -420,13 +423,14 @@ impl<'a> Scale<'a> {
                 ));
             }
             // Cached bytes of directly written files need not be dirty, and the host's dirty pages
-            // may belong to another process. They prove nothing against the target.
+            // may belong to another process. Neither of them proves that the target's data is
+            // dirty.
             let direct = evidence::buffered_paths(self.bundle).is_empty();
             if !self.is_read && direct && self.own_at_most() >= Some(self.least) {
                 return self.judge_by_devices();
             }
-            // The load flushed its own writes, or these may have been direct writes. The host's
-            // dirty pages may then belong to another process.
+            // If the load flushed its writes, or wrote directly, the host's dirty pages may belong
+            // to another process.
             let is_buffered =
                 |stream: &Stream| evidence::is_buffered(self.bundle, stream) == Some(true);
             let unflushed = unflushed_bytes_of(self.bundle, is_buffered).filter(|_| !self.is_read);
@@ -435,7 +439,8 @@ impl<'a> Scale<'a> {
             {
                 return self.judge_by_devices();
             }
-            // A flush may write the data only to the journal; the file's pages then remain dirty.
+            // A flush may write the data only to the journal. The pages of the file then remain
+            // dirty.
             if self.is_read || !(self.journals_data() && flushes(self.bundle)) {
                 return BalanceResult::Short(self.describe_own(own));
             }
@@ -447,16 +452,19 @@ impl<'a> Scale<'a> {
         let (requested, moved) = (self.size(self.requested), self.size(own));
         let direct = evidence::buffered_paths(self.bundle).is_empty();
         let why = match (direct, self.is_read) {
-            (true, _) => "although I/O was direct, the page cache answered the rest",
-            (false, true) => "the page cache answered the rest",
-            (false, false) => "the rest remained in the page cache, or was overwritten there",
+            (true, _) => "although I/O was direct, the page cache served the other bytes",
+            (false, true) => "the page cache served the other bytes",
+            (false, false) => {
+                "the other bytes remained in the page cache, or were overwritten \
+             there"
+            }
         };
         let cause = if self.is_read { "read from" } else { "brought to" };
         format!("of {requested} {}, this process had {moved} {cause} a device: {why}", self.verb())
     }
 
-    /// Judges by the devices' counters, minus the bytes that other processes may have moved. Used
-    /// if the process's own counters are not sufficient.
+    /// Judges according to the devices' counters, minus the bytes that other processes may have
+    /// moved. Used if the process's own counters do not permit a decision.
     fn judge_by_devices(&self) -> BalanceResult {
         let Some(top) = self.top() else {
             let why = evidence::storage_unseen(self.bundle).map_or("no device shows", |u| &u.why);
@@ -497,7 +505,7 @@ impl<'a> Scale<'a> {
         bytes.filter(|_| others.is_whole())
     }
 
-    /// Judges by a network mount's own counters of bytes sent and received.
+    /// Judges according to a network mount's own counters of bytes sent and received.
     fn judge_by_network_mounts(&self) -> Option<BalanceResult> {
         let mounts = &self.bundle.observed.network_mounts;
         if mounts.is_empty() {
@@ -511,7 +519,7 @@ impl<'a> Scale<'a> {
         Some(if wire < self.least {
             let says = format!(
                 "of {requested} {}, only {} crossed the network: this host's caches supplied the \
-                 rest",
+                 other bytes",
                 self.verb(),
                 self.size(wire)
             );
@@ -521,8 +529,8 @@ impl<'a> Scale<'a> {
         })
     }
 
-    /// Returns true if an underlying file system accepts the flag for direct I/O but buffers
-    /// anyway.
+    /// Returns true if an underlying file system accepts the flag for direct I/O, but uses the page
+    /// cache anyway.
     fn journals_data(&self) -> bool {
         let mounts = &self.bundle.environment.mounts;
         let systems = &self.bundle.observed.file_systems;
@@ -538,9 +546,9 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// Returns the maximum number of the load's own bytes that may be dirty at the end: the bytes that
-/// each client wrote after its last flush. `None` if some writes are never flushed, or if a client
-/// writes to several files, because a flush applies to one file.
+/// Returns the maximum number of the load's own bytes that may be dirty at the end. These are the
+/// bytes that each client wrote after its last flush. `None` if some writes are never flushed. Also
+/// `None` if a client writes to several files, because a flush applies to only one file.
 pub fn unflushed_bytes_max(bundle: &Bundle) -> Option<u64> {
     unflushed_bytes_of(bundle, |stream| stream.direct != DirectIo::Required)
 }

@@ -1,4 +1,4 @@
-//! Warns if a run is one of many with the same question.
+//! Warns if a run is one of many runs that tested the same question.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{LedgerPosition, Tier};
@@ -7,7 +7,8 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum number of earlier runs with the same question at which a figure counts as one of many.
+/// A figure counts as one of many after at least this number of earlier runs that tested the same
+/// question.
 const EARLIER_MIN: u64 = 5;
 /// Minimum age of the ledger at the start of a run. About a hundred runs of ten minutes fit into a
 /// day.
@@ -15,19 +16,19 @@ const AGE_NS_MIN: u64 = 86_400_000_000_000;
 
 pub const RULE: Rule = Rule {
     id: "best-of-many",
-    asks: "how many earlier runs on this system had the same question, and how many of them were \
-        aborted?",
+    asks: "how many earlier runs on this system tested the same question, and how many of them \
+     were aborted?",
     explains: "In one test, the best of seven runs was 40 % above their median. Every run, even \
-        an aborted one, gets a line in an append-only ledger whose lines are chained by hash. The \
-        bundle records this line. Two runs are alike if they have the same kind of workload, with \
-        numbers that differ by at most 10 %, on the same file system or device and with the same \
-        requirement. The plan's name, the directory and size differences of a few KiB are \
-        ignored. If there is a requirement, the load is ignored too. The rule warns if there were \
-        five earlier runs alike, or one that was aborted. It also warns if the same workload ran \
-        earlier with a different requirement, because the requirement may have been changed after \
-        a look at the result. Publish all of these runs (`plimsoll runs`), not only this one. If \
-        the ledger is less than a day old, or lacks runs whose bundles are in the catalogue, \
-        earlier attempts are unknown.",
+     an aborted run, adds a line to an append-only ledger. A hash chains each line to the previous \
+     line. The bundle records this line. Two runs are alike if they have the same kind of \
+     workload, with numbers that differ by at most 10 %, on the same file system or device and \
+     with the same requirement. The plan's name, the directory and size differences of a few KiB \
+     are ignored. If there is a requirement, the load is ignored too. The rule warns if there were \
+     five earlier runs of this kind, or if one of them was aborted. It also warns if the same \
+     workload ran earlier with a different requirement, because the requirement may have been \
+     changed after a look at the result. Publish all of these runs (`plimsoll runs`), not only \
+     this one. If the ledger is less than a day old, or lacks runs whose bundles are in the \
+     catalogue, earlier attempts are unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };
@@ -38,8 +39,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return (bundle.run.tier == Tier::T1 && bundle.seal_sha256.is_some())
             .then(|| Finding::new(RULE.id, Outcome::Unknown, says).advise(SHOW));
     };
-    // Older bundles count only runs of the same plan. Repeats of a plan do not count as earlier
-    // runs, because they are reported together.
+    // Older bundles contain only the number of earlier runs of the same plan. The repeats that a
+    // plan requests do not count as earlier runs, because they are reported together.
     let repeats = u64::from(bundle.plan.repeat.runs.max(1)) - 1;
     let of_plan = ledger.earlier_runs_of_plan.saturating_sub(repeats);
     let earlier = ledger.earlier_runs_alike.unwrap_or(of_plan);
@@ -55,7 +56,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         n => format!("this machine's ledger has {n} earlier runs {alike}"),
     };
     let finding = if earlier >= EARLIER_MIN || given_up > 0 {
-        let says = format!("{came}, {given_up} of them not completed");
+        let says = format!("{came}, of which {given_up} did not complete");
         Finding::new(RULE.id, Outcome::Warn, says).advise(SHOW)
     } else if otherwise > 0 {
         let runs = if otherwise == 1 { "1 run" } else { &format!("{otherwise} runs") };
@@ -63,7 +64,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             "{runs} of the same workload had a different requirement: the requirement may have \
              been changed after a look at the result"
         );
-        let advice = "state the requirement before the first run, or show those runs too";
+        let advice = "state the requirement before the first run, or publish those runs too";
         Finding::new(RULE.id, Outcome::Warn, says).advise(advice)
     } else if let Some(says) = unknown_before(bundle, ledger) {
         Finding::new(RULE.id, Outcome::Unknown, says).advise(SHOW)

@@ -1,4 +1,5 @@
-//! Detects a fall from one steady rate to a lower steady rate, typical of exhausted burst credit.
+//! Detects a fall from one steady rate to a lower steady rate. Such a fall is typical of exhausted
+//! burst credit.
 
 use plimsoll_evidence::Bundle;
 
@@ -12,35 +13,37 @@ use crate::stats::{Segment, moments, segments};
 /// Minimum fall, as a fraction of the first rate. Volumes with burst credit start at several times
 /// their base rate.
 const FALL_MIN: f64 = 1.5;
-/// Maximum variation of a capped level. Measured: 0.0 % on a volume with a limit in the kernel, 10
-/// % and more on a shared disk. The value is the limit of `rate-capped` plus a margin, because the
-/// ticks of a cap may not coincide with the intervals.
+/// Maximum variation of a capped level. The measured variation was 0.0 % on a volume with a limit
+/// in the kernel, and 10 % or more on a shared disk. The value is the limit of `rate-capped` plus a
+/// margin, because the ticks of a cap may not coincide with the intervals.
 const HELD_MAX: f64 = 0.01;
-/// Maximum variation of a capped level on a busy host, which catches up with late operations.
-/// Measured: 4 % between seconds, 50 % between tenths of a second.
+/// Maximum variation of a capped level on a busy host, which issues late operations in the next
+/// intervals. The measured variation was 4 % between seconds and 50 % between tenths of a second.
 const CAUGHT_UP_MAX: f64 = 0.05;
-/// Intervals per batch.
+/// Number of intervals in each batch.
 const TEN: usize = 10;
 /// Maximum ratio of the variance of batch means to a tenth of the variance of single intervals. The
-/// ratio is 1 for independent intervals and higher on a shared device. Under a cap it was 0.1
-/// (measured). By chance it is below 0.25 in 1.3 % of cases (chi-square, 9 degrees of freedom).
+/// ratio is 1 for independent intervals and higher on a shared device. The ratio measured under a
+/// cap was 0.1. By chance, the ratio is below 0.25 in 1.3 % of cases (chi-square, 9 degrees of
+/// freedom).
 const VARIANCE_RATIO_MAX: f64 = 0.25;
 /// Minimum duration of one level of the rate, as a fraction of the phase.
 const PLATEAU_MIN: f64 = 0.1;
-/// Ratio of device bytes to application bytes above which another process used the device.
+/// If the ratio of device bytes to application bytes exceeds this value, another process used the
+/// device.
 const NEIGHBOUR_RATIO: f64 = 1.05;
 
 pub const RULE: Rule = Rule {
     id: "burst-credit",
     asks: "did the rate fall to a lower level, as when burst credit runs out?",
     explains: "Cloud volumes and arrays with quality-of-service limits run above their base rate \
-        until a credit is used up. Write caches do so until they are full. The rule splits the \
-        measured phase wherever the rate changes in a step. It fails if the rate fell by a third \
-        or more to a steady level. A level is steady if it varies by less than 1 %, or by less \
-        than 5 % if the load catches up on missed operations. Only a limit makes a rate that \
-        constant. The mean then depends on the credit, and only the lower level is sustained. The \
-        outcome is unknown if the lower level varies more than that, or if the device moved more \
-        bytes than this run requested: another process may have started, or a cache may be full.",
+     until a credit is used up. Write caches run faster than their media until they are full. The \
+     rule splits the measured phase wherever the rate changes in a step. It fails if the rate fell \
+     by a third or more to a steady level. A level is steady if it varies by less than 1 %, or by \
+     less than 5 % if the load issues missed operations later. Only a limit makes a rate so \
+     constant. The mean rate then depends on the credit, and only the lower level is sustained. \
+     The outcome is unknown if the lower level varies more, or if the device moved more bytes than \
+     this run requested: another process may have started, or a cache may be full.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -54,7 +57,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let rates = rates(bundle);
-    // There are too few intervals to find levels in: `not-steady` reports this.
+    // There are too few intervals to detect levels. The rule `not-steady` reports this.
     if rates.len() < 40 {
         return None;
     }
@@ -83,11 +86,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .with("before_per_s", high.mean)
             .with("after_per_s", low.mean)
             .with("after_variation", variation(of(low)))
-            .advise("measure until well after the fall, and judge by the lower rate"),
+            .advise("measure for a long time after the fall, and use only the lower rate"),
     )
 }
 
-/// Returns the two levels if the rate rose by half or more from a capped level.
+/// Returns the two levels if the rate rose from a capped level by half of it or more.
 pub(super) fn lifted(rates: &[f64]) -> Option<[Segment; 2]> {
     let long = ((rates.len() as f64 * PLATEAU_MIN) as usize).max(TEN);
     let plateaus = segments(rates);
@@ -97,15 +100,15 @@ pub(super) fn lifted(rates: &[f64]) -> Option<[Segment; 2]> {
     Some([*pair[0], *pair[1]])
 }
 
-/// Returns true if the device moved more than this run requested.
+/// Returns true if the device moved more bytes than this run requested.
 fn neighbour_on_device(bundle: &Bundle) -> bool {
     let ratios = [evidence::read_ratio(bundle), evidence::write_ratio(bundle)];
     ratios.into_iter().flatten().any(|ratio| ratio > NEIGHBOUR_RATIO)
 }
 
 /// Returns the rates of a level without its first and last interval, because the step and the end
-/// of the phase fall within them. One such partial interval among a hundred raised the variation to
-/// 1.4 %.
+/// of the phase fall within them. In one run, a single partial interval among a hundred raised the
+/// variation to 1.4 %.
 fn inner_rates<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     let all = &rates[plateau.start..plateau.end];
     match all {
@@ -152,7 +155,7 @@ mod tests {
     use super::*;
 
     /// Returns a run whose rate falls to `low` after 25 s. The rate of each later second differs
-    /// from `low` by up to `wobble` hundredths of it.
+    /// from `low` by up to `wobble` percent.
     fn falls_to(low: u64, wobble: u64) -> Bundle {
         let mut bundle = fixtures::reads();
         let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;
@@ -198,7 +201,8 @@ mod tests {
         // % have a variation of 1.3 %.
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 2)), Some(Outcome::Fail));
         assert_eq!(fixtures::outcome(&RULE, &falls_to(1000, 4)), Some(Outcome::Unknown));
-        // On a busy host, later intervals catch up, but not with deviations above 5 %.
+        // On a busy host, later intervals issue the missed operations, but a deviation above 5 % is
+        // too large.
         let jitter = |bundle: &mut Bundle, low: u64, wobble: u64| {
             let late = move |t: u64| if t.is_multiple_of(2) { low / 2 } else { 0 };
             let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;

@@ -19,10 +19,10 @@ pub const RULE: Rule = Rule {
     id: "cache-state",
     asks: "were the caches in the declared state when the load began?",
     explains: "`phases.cache` is cold (the page cache of the files and, as root, the system's \
-        caches are dropped), warm-metadata (data dropped, metadata read) or warm (everything read \
-        once). Before the measurement, `mincore` shows whether the page cache is in that state. \
-        The state of caches outside the host is unknown: an array's own caches, and all caches if \
-        I/O bypasses the page cache. Do not compare a cold system with a warm one.",
+     caches are dropped), warm-metadata (data dropped, metadata read) or warm (everything read \
+     once). Before the measurement, Plimsoll uses `mincore` to check whether the page cache is in \
+     the declared state. The state of caches outside the host is unknown: an array's own caches, \
+     and all caches if I/O bypasses the page cache. Do not compare a cold system with a warm one.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::MediaRead, Weight::Advisory)],
     check,
 };
@@ -61,7 +61,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         CacheState::Cold if cache.system_dropped == Some(true) => {
             let says = format!(
                 "cold on this host: {percent:.1} % of the data was in the page cache, and the \
-                 system's caches had been dropped; caches inside the storage are not visible"
+                 system's caches had been dropped; the state of caches inside the storage is \
+                 unknown"
             );
             Finding::new(RULE.id, Outcome::Pass, says)
         }

@@ -1,4 +1,4 @@
-//! If the plan claims cached reads, checks that a cache answered the reads.
+//! Checks that a cache served the reads, if the plan claims cached reads.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,16 +7,16 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::rules::balance;
 
-/// Minimum share of the reads that must have been answered by a cache.
+/// Minimum share of the reads that a cache must have served.
 const CACHE_SHARE_MIN: f64 = 0.95;
 
 pub const RULE: Rule = Rule {
     id: "cached-read-shown",
-    asks: "did a cache answer the reads, as `cached-read` claims?",
-    explains: "`cached-read` claims openly that a cache answered the reads; the report names this \
-        cache. The claim is proven if the page cache answered so many reads that the device moved \
-        almost nothing. It is also proven if the storage system's own counters attribute 95 % of \
-        the reads to its cache.",
+    asks: "did a cache serve the reads, as `cached-read` claims?",
+    explains: "The claim `cached-read` openly states that a cache served the reads. The report \
+     names this cache. The claim is proven if the page cache served so many reads that the device \
+     moved almost nothing. It is also proven if the storage system's own counters attribute 95 % \
+     of the reads to its cache.",
     bears_on: &[(Claim::CachedRead, Weight::Mandatory)],
     check,
 };
@@ -27,10 +27,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let by_host = balance::read_from_cache(bundle);
     if let Some(share) = by_host.filter(|share| *share >= CACHE_SHARE_MIN) {
-        let says = format!(
-            "the page cache answered {} of the reads, as claimed",
-            evidence::percent(share)
-        );
+        let says =
+            format!("the page cache served {} of the reads, as claimed", evidence::percent(share));
         return Some(Finding::new(RULE.id, Outcome::Pass, says).with("cache_share", share));
     }
     let from = &bundle.observed.sources.reads_from;
@@ -43,19 +41,19 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(match (by_array, by_host, unsure) {
         (Some(share), ..) if share >= CACHE_SHARE_MIN => {
             let says = format!(
-                "the storage system's cache answered {} of the reads, as claimed",
+                "the storage system's cache served {} of the reads, as claimed",
                 evidence::percent(share)
             );
             let finding = Finding::new(RULE.id, Outcome::Pass, says).with("cache_share", share);
             if evidence::is_real(bundle) { finding.as_declared(evidence::METRICS) } else { finding }
         }
         (Some(share), ..) | (None, Some(share), None) => {
-            let says = format!("caches answered only {} of the reads", evidence::percent(share));
+            let says = format!("caches served only {} of the reads", evidence::percent(share));
             Finding::new(RULE.id, Outcome::Fail, says).with("cache_share", share).advise(advice)
         }
         (None, _, Some(unsure)) => Finding::new(RULE.id, Outcome::Unknown, unsure).advise(
-            "in the plan's metrics, name only counters of this volume, one for every \
-                source of its reads",
+            "in the plan's metrics, name only counters of this volume, with one counter for every \
+             source of its reads",
         ),
         (None, None, None) => {
             Finding::new(RULE.id, Outcome::Unknown, "the source of the reads cannot be observed")

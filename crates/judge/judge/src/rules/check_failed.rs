@@ -12,14 +12,13 @@ pub const RULE: Rule = Rule {
     id: "check-failed",
     asks: "did every read return the data that had been written?",
     explains: "Blocks and pages contain their position, generation and checksum. A mail store \
-        checks each page that it reads. A matrix workload tracks one block in 256: it checks that \
-        block at every read, and at the end it reads back the tracked blocks that were written. \
-        With `verify_reads`, it checks every read. With `phases.verify`, all data is read and \
-        checked at the end. Data that is corrupt, torn, lost, stale, misdirected or never written \
-        makes the run INVALID: fast answers are worth nothing if they are wrong. Unchecked data \
-        does not count as correct. If a mail store had no final check, or if no block of another \
-        load was checked, the requirement is undecided, unless the plan accepts `unknown` from \
-        this rule.",
+     checks each page that it reads. A matrix workload tracks one block in 256: it checks that \
+     block at every read, and at the end it reads back the tracked blocks that were written. With \
+     `verify_reads`, it checks every read. With `phases.verify`, all data is read and checked at \
+     the end. Data that is corrupt, torn, lost, stale, misdirected or never written makes the run \
+     INVALID, because fast reads of wrong data are worth nothing. Unchecked data does not count as \
+     correct. If a mail store had no final check, or if no block of another load was checked, the \
+     requirement is undecided, unless the plan accepts `unknown` from this rule.",
     bears_on: ALL_OF_STORAGE,
     check,
 };
@@ -33,20 +32,20 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let checks = &bundle.run.checks;
     let finding = if checks.errors > 0 || bundle.run.end.kind == EndKind::Corruption {
         let first = checks.damage.first().map_or("", |damage| damage.says.as_str());
-        let says = format!("{} data checks failed; the first: {first}", checks.errors);
+        let says = format!("{} data checks failed; the first failure: {first}", checks.errors);
         Finding::new(RULE.id, Outcome::Fail, says).advise(
             "do not trust this storage with data; `plimsoll verify` lists every damaged page",
         )
     } else if bundle.run.driver == Driver::Foreign {
         let says = "the result does not show whether reads returned the written data";
         let finding = Finding::new(RULE.id, Outcome::Warn, says);
-        return Some(finding.advise("run it with plimsoll, which checks data"));
+        return Some(finding.advise("run this load with plimsoll, which checks data"));
     } else if let Some(pages) = checks.pages_checked.filter(|pages| *pages > 0) {
         Finding::new(RULE.id, Outcome::Pass, format!("{pages} pages read and checked at the end"))
             .with("pages_checked", pages)
     } else if bundle.plan.phases.verify {
         let says = match checks.pages_checked {
-            Some(_) => "the final check of all data found nothing to check",
+            Some(_) => "the final check of all data found no data to check",
             None => "the final check of all data did not run",
         };
         Finding::new(RULE.id, Outcome::Unknown, says).advise("let the run finish")
@@ -75,11 +74,11 @@ fn judge_without_final_check(bundle: &Bundle) -> Finding {
         if writes_read_back > 0 {
             parts.push(format!("{writes_read_back} writes read back ({blocks_read_back} blocks)"));
         }
-        format!("a sample was checked and is intact: {}", parts.join(" and "))
+        format!("only a sample of the data was checked, and it is intact: {}", parts.join(" and "))
     } else {
         "no data was checked".to_owned()
     };
-    // A mail store requires a check of all data, other loads a sample.
+    // A mail store requires a check of all data. For other loads, a sample is sufficient.
     let moved = evidence::operations(bundle, true) + evidence::operations(bundle, false) > 0;
     let open = is_store || moved && sampled.blocks + sampled.blocks_read_back == 0;
     let outcome = match bundle.plan.requirement {
@@ -116,7 +115,7 @@ mod tests {
         // Operations on file names and directories transfer no data.
         bundle.run.classes.iter_mut().for_each(|class| class.count = 0);
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));
-        // A run without a requirement gets only a warning.
+        // In a run without a requirement, the rule only warns.
         let mut bundle = fixtures::reads();
         bundle.run.checks.sampled = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Warn));

@@ -1,4 +1,4 @@
-//! Compares the run's clock with the kernel's.
+//! Compares the run's clock with the kernel's clock.
 
 use plimsoll_evidence::Bundle;
 
@@ -7,20 +7,19 @@ use crate::claim::Claim;
 use crate::figures::NS_PER_S;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum relative difference. Real clocks agree within hundredths of a second.
+/// Maximum relative difference of the two clocks. Real clocks agree within hundredths of a second.
 const SHARE_MAX: f64 = 0.01;
-/// Maximum delay between the two readings on a busy host.
+/// Maximum delay between the readings of the two clocks on a busy host.
 const READING_NS: u64 = 200_000_000;
 
 pub const RULE: Rule = Rule {
     id: "clock-rate",
-    asks: "did the run's clock advance as fast as the kernel's?",
+    asks: "did the run's clock advance as fast as the kernel's clock?",
     explains: "Rates and latencies are only as accurate as the clock. The rule compares the \
-        length of the measurement on the run's clock with its length on the kernel's clock \
-        (/proc/uptime), minus any suspension. Normally, the two lengths differ by hundredths of a \
-        second at most. A difference above 1 % and 0.2 s is a failure: something intercepts the \
-        clock (libfaketime or a similar library, a tracer), and a clock at half speed doubles \
-        every rate.",
+     length of the measurement on the run's clock with its length on the kernel's clock \
+     (/proc/uptime), minus any suspension. Normally, the two lengths differ by hundredths of a \
+     second at most. A difference above 1 % and 0.2 s is a failure: a library such as libfaketime, \
+     or a tracer, intercepts the clock. A clock at half speed doubles every rate.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::MediaRead, Weight::Refuting),
@@ -39,21 +38,27 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !evidence::is_real(bundle) {
         return None;
     }
-    // Only the kernel counts time in suspension, and `was-stopped` reports this time.
+    // Only the kernel's clock includes time in suspension. The rule `was-stopped` reports this
+    // time.
     let stopped = clock.stopped_ns.unwrap_or(0);
     let slack = READING_NS.saturating_add((kernel as f64 * SHARE_MAX) as u64);
     let slow = kernel.saturating_sub(own) > slack.saturating_add(stopped);
     let fast = own.saturating_sub(kernel) > slack;
     let finding = if slow || fast {
         let says = format!(
-            "the run's clock measured {:.1} s, but the kernel's measured {:.1} s",
+            "the run's clock measured {:.1} s, but the kernel's clock measured {:.1} s",
             own as f64 / NS_PER_S,
             kernel as f64 / NS_PER_S
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("run without libraries or tracers that intercept the clock (see LD_PRELOAD)")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "the clock advanced as fast as the kernel's")
+        Finding::new(
+            RULE.id,
+            Outcome::Pass,
+            "the run's clock advanced as fast as the kernel's \
+         clock",
+        )
     };
     Some(finding.with("own_ns", own).with("kernel_ns", kernel))
 }

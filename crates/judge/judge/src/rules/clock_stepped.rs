@@ -6,8 +6,8 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum jump of the wall clock. Smaller jumps can be caused by slewing (at most 500 ppm) and the
-/// time between reading two clocks.
+/// Minimum jump of the wall clock. Slewing (at most 500 ppm) and the delay between the readings of
+/// two clocks can cause smaller jumps.
 const STEP_NS_MIN: u64 = 100_000_000;
 
 pub const RULE: Rule = Rule {

@@ -10,21 +10,22 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::location;
 
-/// Minimum writes before the measurement, in multiples of the working set (SNIA SSS PTS 2.0.2).
+/// Minimum number of bytes written before the measurement, in multiples of the working set (SNIA
+/// SSS PTS 2.0.2).
 const TIMES_WRITTEN_MIN: f64 = 2.0;
 
 pub const RULE: Rule = Rule {
     id: "conditioned",
     asks: "was enough data written before the measurement for the storage to reach its long-term \
         state?",
-    explains: "Fresh flash writes several times faster than full flash, and an empty pool has \
-        nothing to relocate. SNIA SSS PTS 2.0.2 writes twice the capacity before it measures. A \
-        test that only waits for a steady rate accepts fresh flash too early (measured: a rate 88 \
-        % too high). The rule compares the size of the working set with the bytes that this run \
-        wrote to it, including preparation and conditioning. `phases.condition = \"fill-twice\"` \
-        writes the working set twice. Rotating disks (`observe.media = \"hdd\"`) have no such \
-        state. Plimsoll knows only the working set, not the whole device: the device can use free \
-        space outside the working set as spare area.",
+    explains: "Fresh flash writes several times faster than full flash, and an empty pool has no \
+     data to relocate. SNIA SSS PTS 2.0.2 requires writes of twice the capacity before the \
+     measurement. A test that only waits for a steady rate accepts fresh flash too early \
+     (measured: a rate 88 % too high). The rule compares the size of the working set with the \
+     bytes that this run wrote to it before the measurement, including preparation and \
+     conditioning. `phases.condition = \"fill-twice\"` writes the working set twice. Rotating \
+     disks (`observe.media = \"hdd\"`) have no such state. Plimsoll knows only the working set, \
+     not the whole device: the device can use free space outside the working set as spare area.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::BurstWrite, Weight::Advisory),
@@ -66,7 +67,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         );
     };
     let times = written as f64 / size.max(1) as f64;
-    // Rounded down, so that 1.96 times do not read as twice.
+    // The factor is rounded down, so that 1.96 times is not shown as 2.0 times.
     let shown = (times * 10.0).floor() / 10.0;
     let text = format!("{shown:.1} times the working set was written before the measurement");
     let reached = !requested || carried_out.is_some_and(|phase| phase.reached);
@@ -91,7 +92,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("times_written", times))
 }
 
-/// Returns the bytes of the data that the run works on.
+/// Returns the size of the data that the run reads and writes, in bytes.
 fn data_bytes(bundle: &Bundle) -> Option<u64> {
     let files = bundle.observed.extents.as_ref().map(|extents| extents.size_bytes);
     let databases: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();

@@ -10,7 +10,8 @@ use crate::finding::{Finding, Outcome};
 use crate::stats::omission::{Bin, corrected, quantile};
 use crate::stats::percentile_gate;
 
-/// Maximum ratio of the corrected p99 to the recorded one (measured: 0.28 ms recorded, 1.8 s true).
+/// Maximum ratio of the corrected p99 to the recorded p99. In one test, the recorded p99 was 0.28
+/// ms and the true p99 1.8 s.
 const TIMES_MAX: f64 = 2.0;
 const P: f64 = 0.99;
 
@@ -18,14 +19,13 @@ pub const RULE: Rule = Rule {
     id: "coordinated-omission",
     asks: "do the percentiles of a closed loop hide stalls?",
     explains: "A client that waits for a slow operation does not issue the operations that are \
-        due during the wait. Their waiting time is missing from the record (measured: after a \
-        stall of 2 s at 1,000/s, the recorded p99 was 0.28 ms, the true p99 1.8 s). The rule adds \
-        the missing operations (Gil Tene's correction), one per mean interval of a client, and \
-        computes the p99 again. If the corrected p99 is more than twice the recorded p99, the \
-        rule warns; if the load had a rate, this refutes `tail-latency`. A percentile limit in a \
-        requirement is judged including the missing operations, and the check states this. An \
-        open loop (`arrival = \"poisson\"`) measures latency from the intended start and needs no \
-        correction.",
+     due during the wait. Their waiting time is missing from the record. In a test with a stall of \
+     2 s at 1,000/s, the recorded p99 was 0.28 ms, but the true p99 was 1.8 s. The rule adds the \
+     missing operations (Gil Tene's correction), one per mean interval of a client, and computes \
+     the p99 again. If the corrected p99 is more than twice the recorded p99, the rule warns; if \
+     the load had a rate, this refutes `tail-latency`. If a requirement limits a percentile, its \
+     check includes the missing operations and says so. An open loop (`arrival = \"poisson\"`) \
+     measures latency from the intended start and needs no correction.",
     bears_on: &[
         (Claim::TailLatency, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),
@@ -86,7 +86,8 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     )
 }
 
-/// Returns advice on how to turn this workload into an open loop; it names the field of the plan.
+/// Returns advice on how to turn this workload into an open loop. The advice contains the name of
+/// the plan's field.
 fn open_loop(bundle: &Bundle) -> &'static str {
     if foreign(bundle) {
         return "let the tool issue operations at a fixed rate, independent of completions";
@@ -97,14 +98,14 @@ fn open_loop(bundle: &Bundle) -> &'static str {
     }
 }
 
-/// Returns true if the load had a rate, so that delayed operations were due.
+/// Returns true if the load had a target rate, so that operations were due during a stall.
 fn is_rate_limited(bundle: &Bundle) -> bool {
     evidence::streams(bundle).iter().any(|stream| {
         stream.arrival.is_open() || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
     })
 }
 
-/// Returns the mean time between two operations of one slot of the queue.
+/// Returns the mean time between two consecutive operations in one slot of the queue.
 fn interval_ns(bundle: &Bundle, operations: u64) -> Option<u64> {
     let places = match littles_law::outstanding(bundle) {
         Some(places) => places,
@@ -154,7 +155,8 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
     }
 
-    /// `arrival` is a field of streams. Plimsoll rejects a mail store's plan that has it.
+    /// `arrival` is a field of streams. Plimsoll rejects a mail store's plan that contains this
+    /// field.
     #[test]
     fn the_advice_fits_the_workload() {
         let mut bundle = fixtures::reads_with("queue_depth = 8", "queue_depth = 1");

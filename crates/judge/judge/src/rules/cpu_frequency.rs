@@ -6,16 +6,17 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum ratio of the lowest to the highest sample. Below it, the host throttled or saved power.
+/// Minimum ratio of the lowest to the highest sample. If the ratio is lower, the CPUs throttled or
+/// saved power.
 const SHARE_MIN: f64 = 0.8;
 
 pub const RULE: Rule = Rule {
     id: "cpu-frequency",
     asks: "did the CPU frequency change during the measurement?",
     explains: "The rule samples the mean frequency over all CPUs, if the kernel shows it. It \
-        warns if the lowest sample is below 80 % of the highest: the load generator did not run \
-        at a constant speed. Set the governor to `performance` and check the temperature. Most \
-        virtual machines show no frequency; the rule is then silent.",
+     warns if the lowest sample is below 80 % of the highest: the load generator did not run at a \
+     constant speed. Set the governor to `performance` and check the temperature. Most virtual \
+     machines show no frequency. The rule then makes no finding.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };

@@ -8,8 +8,8 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Limits on the share of stolen CPU time, chosen by this project. On an idle virtual machine, the
-/// share was 0.06 % (measured).
+/// Limits on the share of stolen CPU time. They are our choice. The share measured on an idle
+/// virtual machine was 0.06 %.
 const STEAL_FAIL: f64 = 0.10;
 const STEAL_WARN: f64 = 0.02;
 /// Limit on the share of time throttled by a CPU quota.
@@ -19,9 +19,9 @@ pub const RULE: Rule = Rule {
     id: "cpu-steal",
     asks: "did the hypervisor steal CPU time, or did a quota withhold it?",
     explains: "While the hypervisor does not run a virtual CPU, completions wait, so latencies \
-        include this delay. The rule warns from 2 % of stolen CPU time. From 10 %, it fails for \
-        percentiles and comparisons. It also warns if the control group was throttled. Run on a \
-        dedicated host, or when the host is idle.",
+     include this delay. The rule warns if more than 2 % of the CPU time is stolen. If more than \
+     10 % is stolen, the rule fails for percentiles and comparisons. It also warns if the control \
+     group was throttled. Run on a dedicated host, or when the host is idle.",
     bears_on: &[
         (Claim::TailLatency, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),

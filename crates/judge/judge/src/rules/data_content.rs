@@ -9,14 +9,14 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum factor by which the measured compression may exceed the declared compression. Samples of
-/// 512 generated blocks differ by less than 5 %. LZ4 compresses generated content to within 10 % of
-/// the declared ratio.
+/// Maximum factor by which the measured compression may exceed the declared compression.
+/// Compression ratios of samples of 512 generated blocks differ by less than 5 %. LZ4 compresses
+/// generated content to within 10 % of the declared ratio.
 const MORE_REDUCIBLE_MAX: f64 = 0.15;
 /// Minimum share of directly written bytes that must reach the device. The value equals the limit
 /// for reads from the page cache.
 const ARRIVED_MIN: f64 = 0.8;
-/// Allowed excess of the share of duplicates over the declared share, because sampled reads may
+/// The share of duplicates may exceed the declared share by this amount, because sampled reads may
 /// overlap.
 const DUPLICATES_SLACK: f64 = 0.05;
 
@@ -24,14 +24,14 @@ pub const RULE: Rule = Rule {
     id: "data-content",
     asks: "were the compressibility and the share of duplicates as declared in the plan?",
     explains: "By default, pages of the mail store and blocks of a matrix are incompressible, and \
-        no 4 KiB block occurs twice. Compression and deduplication then gain nothing. Plimsoll \
-        reads back a sample of the data, compresses it with LZ4 and counts duplicate blocks. It \
-        compresses pieces of 64 KiB. If a tool writes one buffer repeatedly, single blocks look \
-        random, but together they compress to 0.27 of their size. The rule fails if the data is \
-        more reducible than declared. A plan may declare compressible data; the report then \
-        states this next to every figure. A result of another tool does not show whether its data \
-        is reducible: for example, fio's JSON does not state whether buffers were refilled. The \
-        rule then fails only if the device received fewer bytes than were written.",
+     no 4 KiB block occurs twice. Compression and deduplication then gain nothing. Plimsoll reads \
+     back a sample of the data, compresses it with LZ4 and counts duplicate blocks. It compresses \
+     pieces of 64 KiB. If a tool writes the same buffer repeatedly, single blocks look random, but \
+     pieces of 64 KiB compress to 0.27 of their size. The rule fails if the data is more reducible \
+     than declared. A plan may declare compressible data; the report then states this next to \
+     every figure. A result of another tool does not show whether its data is reducible: for \
+     example, fio's JSON does not state whether buffers were refilled. In that case, the rule \
+     fails only if the device received fewer bytes than were written.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -110,21 +110,22 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
     )
 }
 
-/// Judges data that was not sampled. The content of our engine's data is known. For another tool,
-/// the data is known to be reducible only if the device received fewer bytes than were written.
+/// Judges data that was not sampled. The content of data from Plimsoll's engine is known. For
+/// another tool, the data is known to be reducible only if the device received fewer bytes than
+/// were written.
 fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
     if bundle.run.driver == Driver::Real {
         return declared(ratio, duplicates);
     }
     let zeros = bundle.run.counters.get(foreign::ZERO_BUFFERS).is_some_and(|count| *count > 0);
-    // Buffered writes may still be in flight: `bytes-balance` judges them.
+    // Buffered writes may not have reached the device yet. The rule `bytes-balance` judges them.
     let direct = evidence::buffered_paths(bundle).is_empty();
     match evidence::write_ratio(bundle).filter(|_| direct) {
         Some(arrived) if arrived < ARRIVED_MIN => {
             let what = if zeros { "zeroes" } else { "data" };
             let says = format!(
                 "the device received only {1} of the {0} of {what} written with direct I/O: the \
-                 rest was removed by data reduction or never arrived",
+                 other bytes were removed by data reduction or never arrived",
                 evidence::size(evidence::written_bytes(bundle)),
                 evidence::percent(arrived)
             );
@@ -137,7 +138,8 @@ fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
             Finding::new(RULE.id, Outcome::Warn, says)
                 .with("device_over_application", arrived)
                 .advise(
-                    "let the tool fill its buffers with data: a device may not store zeroes at all",
+                    "let the tool fill its buffers with data, because some devices do not store \
+                     zeroes at all",
                 )
         }
         _ => {
@@ -190,7 +192,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Pass);
         bundle.run.driver = Driver::Foreign;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
-        // Older bundles lack the counter of refilled buffers; its absence shows nothing.
+        // Older bundles lack the counter of refilled buffers, so a missing counter proves nothing.
         bundle.run.counters.insert("buffers_reused".into(), 1);
         bundle.observed.devices.clear();
         assert_eq!(outcome(&bundle), Outcome::Unknown);

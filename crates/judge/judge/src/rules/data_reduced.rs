@@ -8,7 +8,7 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::rules::balance::REDUCTION_MAX;
 
-/// Compression ratio below which data counts as incompressible.
+/// Data counts as incompressible if its compression ratio is below this value.
 const REDUCTION_MIN: f64 = 1.1;
 
 pub const RULE: Rule = Rule {
@@ -98,8 +98,8 @@ fn judge(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     finding.with("reduction", ratio)
 }
 
-/// Returns the fraction of its size to which our engine's data compresses. Used if no data was read
-/// back.
+/// Returns the fraction of its size to which data from Plimsoll's engine compresses. Used if no
+/// data was read back.
 fn declared_share(bundle: &Bundle) -> Option<f64> {
     if bundle.run.driver != plimsoll_evidence::run::Driver::Real {
         return None;

@@ -9,21 +9,21 @@ use crate::events::recovery::{P99_FACTOR, RATE_SHARE};
 use crate::events::{Windows, window_figures};
 use crate::finding::{Finding, Outcome};
 
-/// Minimum ratio of the maximum latency during the event to the maximum before it that counts as an
-/// effect. The value is our choice: even similar windows have different maxima.
+/// The largest latency during the event counts as an effect if it is at least this multiple of the
+/// largest latency before the event. The value is our choice: even similar windows have different
+/// maxima.
 const LARGEST_FACTOR: u64 = 2;
 
 pub const RULE: Rule = Rule {
     id: "event-without-effect",
     asks: "does any figure show an effect of the events?",
     explains: "A system may absorb a failure completely. A command that does nothing, or acts on \
-        another system, looks the same: its exit code is 0, and the figures after it equal those \
-        before it. The rule warns if no effect is visible. That means: the rate and the p99 stay \
-        within the limits of a recovery, every interval has completions, no I/O fails, and no I/O \
-        takes twice as long as the slowest I/O before the event. Check the state of the storage \
-        system during the event: its counters, its log, or the command's output. The rule does \
-        not check events that start streams or stop hosts of a fleet, because these change the \
-        load themselves.",
+     a different system, looks the same: its exit code is 0, and the figures do not change. The \
+     rule warns if no effect is visible. In this case, the rate and the p99 stay within the limits \
+     of a recovery, every interval has completions, no I/O fails, and no I/O takes twice as long \
+     as the slowest I/O before the event. Check the state of the storage system during the event: \
+     its counters, its log, or the command's output. The rule does not check events that start \
+     streams or stop hosts of a fleet, because these change the load themselves.",
     bears_on: &[(Claim::Requirement, Weight::Advisory)],
     check,
 };

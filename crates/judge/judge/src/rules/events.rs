@@ -61,7 +61,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         if !ran(&event.run, record.command.as_ref().map(|command| &command.argv))
             || !ran(&event.undo, record.undo.as_ref().map(|undo| &undo.argv))
         {
-            let says = format!("event \"{}\" ran a different command from the plan's", event.name);
+            let says = format!(
+                "event \"{}\" ran a different command from the command in the plan",
+                event.name
+            );
             return Some(fail(says));
         }
         if !in_measurement.contains(&at_ns) {

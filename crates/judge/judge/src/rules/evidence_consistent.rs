@@ -41,7 +41,7 @@ struct CrossChecks {
 }
 
 impl CrossChecks {
-    /// Records a contradiction unless `holds`.
+    /// Records a contradiction unless `holds` is true.
     fn require(&mut self, holds: bool, says: impl FnOnce() -> String) {
         self.checks += 1;
         if !holds {
@@ -56,7 +56,7 @@ impl CrossChecks {
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    // A bundle that was never written to disk cannot have been changed.
+    // If a bundle was never written to disk, no one can have changed it.
     bundle.seal_sha256.as_ref().map(|_| run_cross_checks(bundle))
 }
 
@@ -64,7 +64,7 @@ fn run_cross_checks(bundle: &Bundle) -> Finding {
     let mut cross_checks = CrossChecks::default();
     words::check(bundle, &mut cross_checks);
     if bundle.run.end.kind == EndKind::Defect && cross_checks.wrong.is_empty() {
-        // `not-completed` fails the run.
+        // The rule `not-completed` fails in this case.
         return Finding::new(
             RULE.id,
             Outcome::Unknown,
@@ -102,8 +102,8 @@ fn run_cross_checks(bundle: &Bundle) -> Finding {
     finding.with("cross_checks", checks)
 }
 
-/// Returns true if Plimsoll's own driver produced the figures, regardless of what the bundle
-/// states.
+/// Returns true if Plimsoll's own driver produced the figures, even if the bundle states a
+/// different source.
 fn is_ours(bundle: &Bundle) -> bool {
     bundle.run.driver != Driver::Foreign
         || bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }))

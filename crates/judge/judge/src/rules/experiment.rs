@@ -12,7 +12,7 @@ pub mod plan_changed;
 pub mod spread;
 pub mod working_set_grows;
 
-/// A rule that judges several runs together.
+/// Rule that judges several runs together.
 #[derive(Clone, Copy)]
 pub struct ExperimentRule {
     /// Identifier.
@@ -23,7 +23,7 @@ pub struct ExperimentRule {
     pub explains: &'static str,
     /// Claims that the rule affects.
     pub bears_on: &'static [(Claim, Weight)],
-    /// Checks the runs; `None` if the rule does not apply.
+    /// Function that checks the runs. It returns `None` if the rule does not apply.
     pub check: fn(&[&Bundle]) -> Option<Finding>,
 }
 
@@ -31,7 +31,7 @@ pub struct ExperimentRule {
 pub const ALL: &[ExperimentRule] =
     &[plan_changed::RULE, copied::RULE, working_set_grows::RULE, few_runs::RULE, spread::RULE];
 
-/// Returns the findings on these runs, worst first.
+/// Returns the findings on these runs, with the worst first.
 pub fn findings(runs: &[&Bundle]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = ALL.iter().filter_map(|rule| (rule.check)(runs)).collect();
     findings.sort_by_key(|finding| finding.outcome);

@@ -30,12 +30,12 @@ pub(crate) const PLAN: &str = "version = 1\nname = \"made-up\"\n[target]\npath =
     [workload.matrix]\nfile_size = \"1GiB\"\nreads = 100\nqueue_depth = 8\n[phases]\n\
     warm_up = \"5s\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
 
-/// Returns a run of random 4 KiB reads with direct I/O, all answered by the device.
+/// Returns a run of random 4 KiB reads with direct I/O. The device serves all of them.
 pub(crate) fn reads() -> Bundle {
     bundle(PLAN, "matrix.read", true)
 }
 
-/// Returns a run of random 4 KiB writes with direct I/O, which all reach the device.
+/// Returns a run of random 4 KiB writes with direct I/O. All of them reach the device.
 pub(crate) fn writes() -> Bundle {
     bundle(&PLAN.replace("reads = 100", "reads = 0"), "matrix.write", false)
 }

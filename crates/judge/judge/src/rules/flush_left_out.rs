@@ -9,18 +9,17 @@ use crate::claim::Claim;
 use crate::figures;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum additional latency of a flush that gives a finding, as a fraction of the write's
-/// latency.
+/// A flush causes a finding if it adds at least this fraction to the latency of the write.
 const ADDED_MIN: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
     id: "flush-left-out",
     asks: "does the write latency exclude the flushes that made the writes durable?",
     explains: "If fsync or fdatasync follows the writes, the latency of a write alone is not the \
-        time until it is durable (measured: median 63 us for the write, 127 us with its flush). \
-        If each write was timed until the end of its flush, the rule uses that latency. For older \
-        evidence, it adds the total time of the flushes to that of the writes, and divides by the \
-        number of writes.",
+     time until it is durable. In one test, the median was 63 us for the write alone, and 127 us \
+     including its flush. If each write was timed until the end of its flush, the rule uses that \
+     latency. For older evidence, it adds the total time of the flushes to the total time of the \
+     writes, and divides the sum by the number of writes.",
     bears_on: &[(Claim::DurableWrite, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -54,7 +53,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             together / 1e6
         );
         Finding::new(RULE.id, Outcome::Warn, says)
-            .advise("report the time that includes the flush, or use `sync = \"dsync\"`")
+            .advise("report the latency that includes the flush, or use `sync = \"dsync\"`")
     } else {
         Finding::new(RULE.id, Outcome::Pass, "flushes add little to the write latency")
     };

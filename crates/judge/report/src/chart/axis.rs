@@ -10,16 +10,16 @@ pub enum AxisScale {
     Log,
     /// Logarithmic, with marks at powers of two.
     Log2,
-    /// A position for each name; values are indices of names.
+    /// One position for each name. A value is the index of a name.
     Names(Vec<String>),
 }
 
 /// An axis of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Quantity, without the unit.
+    /// Name of the quantity, without its unit.
     pub title: String,
-    /// Kind of numbers.
+    /// Kind of the numbers, which determines how marks are labelled.
     pub unit: Unit,
     pub scale: AxisScale,
     /// Lower end. If `None`, the axis starts at zero or, on a logarithmic scale, at the smallest
@@ -51,7 +51,7 @@ impl Axis {
         self
     }
 
-    /// Returns true if the axis cannot show zero or negative values.
+    /// Returns true if the axis is logarithmic and thus cannot show zero or negative values.
     pub fn is_log(&self) -> bool {
         matches!(self.scale, AxisScale::Log | AxisScale::Log2)
     }
@@ -94,7 +94,7 @@ impl Axis {
             let largest = largest.max(least * 1.001);
             let (low, high) = match self.scale {
                 AxisScale::Log => ticks::loose_decades(least, largest),
-                // Half a step of margin on both sides, so that points are not on the frame.
+                // A margin of half a step at both ends keeps points off the frame.
                 _ => (least / 1.3, largest * 1.3),
             };
             let high = if high <= low { low * 10.0 } else { high };
@@ -166,11 +166,13 @@ fn step_label(value: f64, step: f64) -> String {
     crate::number::group_thousands(&format!("{value:.*}", places + more))
 }
 
-/// Formats elapsed time as on a clock (`0:30`, `1:00:00`), on short axes in fractions of a second.
+/// Formats elapsed time as on a clock (`0:30`, `1:00:00`). Short axes show fractions of a second
+/// instead.
 fn clock_label(ns: f64, high_ns: f64) -> String {
     if high_ns < ticks::PARTS_BELOW_NS {
         let shown = significant(ns / 1e9, 3);
-        // Trim zeroes only after a decimal point: the first mark is 0.
+        // Only zeroes after a decimal point are removed, because the label of the first mark is
+        // `0`.
         return match shown.contains('.') {
             true => format!("{} s", shown.trim_end_matches('0').trim_end_matches('.')),
             false => format!("{shown} s"),

@@ -17,15 +17,15 @@ pub const CSS: &str = include_str!("chart.css");
 /// without it.
 pub const JS: &str = include_str!("chart.js");
 
-/// Maximum number of points that the script gets of a series. Longer series are reduced to their
-/// extremes, and the script says so.
+/// Maximum number of points of one series in the script's data. Longer series are reduced to their
+/// extremes, and the script shows that they were reduced.
 const SCRIPT_POINTS_MAX: usize = 10_000;
 
 /// Width of the narrow drawing for phones: 390 px minus the page's margins.
 const NARROW_PX: f64 = 360.0;
 /// Minimum height of the narrow drawing, so that marks do not overlap.
 const NARROW_HIGH_PX: f64 = 240.0;
-/// Height of the line with a row's name, which is above the row.
+/// Height of the line of text above a row, which shows the row's name.
 const NAME_ABOVE_PX: f64 = 16.0;
 
 impl Plot {

@@ -49,8 +49,8 @@ impl Scale {
     }
 }
 
-/// Draws the cells. Neighbouring cells of a row with the same colour become one rectangle, and all
-/// rectangles of a colour one path. A map of two hours with forty rows thus stays small.
+/// Draws the cells. Neighbouring cells of the same colour in a row are merged into one rectangle.
+/// All rectangles of one colour are one path. A map of two hours with forty rows thus stays small.
 pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
     let Some(scale) = Scale::of(map) else { return };
     let columns = map.x_edges.len().saturating_sub(1);
@@ -101,8 +101,8 @@ pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
     }
 }
 
-/// Returns true if every value fits into its cell. A narrow drawing without values relies on the
-/// table.
+/// Returns true if every value fits into its cell. If not, a narrow drawing omits the values, and
+/// the report has them in a table.
 fn values_fit(map: &HeatMap, columns: usize, frame: &Frame) -> bool {
     let narrowest = map.x_edges.windows(2).map(|edges| frame.x_px(edges[1]) - frame.x_px(edges[0]));
     let room = narrowest.take(columns).fold(f64::INFINITY, f64::min) - 4.0;
@@ -164,7 +164,7 @@ pub(super) fn legend(map: &HeatMap, frame: &Frame, out: &mut String) {
             px(x0 + step_px * step as f64)
         );
     }
-    // The title of the axis is at the left of the same line.
+    // The title of the y axis is on the same line, at the left.
     let room = x0 - 6.0 - 4.0 - 1.1 * text_px(&frame.y.title) - 12.0;
     let title = match format!("{}: ", map.title) {
         title if !map.title.is_empty() && text_px(&title) + text_px(&low) <= room => title,
@@ -199,7 +199,7 @@ mod tests {
         let scale = Scale::of(&map(&[0.9, 4.0])).unwrap();
         assert_eq!((scale.low, scale.high), (0.25, 4.0));
         assert_eq!((scale.step(0.99), scale.step(1.01)), (STEPS / 2 - 1, STEPS / 2));
-        // If all values are on one side, the middle of the scale does not move.
+        // If all values are less than 1, the middle of the scale is still 1.
         let below = Scale::of(&map(&[0.5, 0.8])).unwrap();
         assert_eq!((below.low, below.high), (0.5, 2.0));
     }

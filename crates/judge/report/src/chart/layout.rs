@@ -224,8 +224,8 @@ impl Frame {
         out.push_str("</g>");
     }
 
-    /// Returns true if labels of horizontal lines belong at the left, because the left is empty and
-    /// a load line or data is at the right.
+    /// Returns true if labels of horizontal lines are placed at the left: the chart has a load
+    /// line, or data is only at the right.
     fn labels_at_left(&self, rules: &[Rule], marks: &[Mark], wide_px: f64) -> bool {
         if rules.iter().any(|rule| rule.kind == RuleKind::LoadLine) {
             return true;
@@ -309,7 +309,8 @@ impl Frame {
                     px(if rule.kind == RuleKind::LoadLine {
                         self.bottom() - 8.0
                     } else if self.names_above {
-                        // The name of the first row is at this position inside the frame.
+                        // The label is above the frame, because the name of the first row is at the
+                        // top of the frame.
                         self.top - 2.0
                     } else {
                         self.top + 12.0
@@ -390,7 +391,7 @@ fn entry_px(name: &str) -> f64 {
 fn legend_rows(plot: &Plot) -> Vec<Vec<(String, u8)>> {
     let mut rows: Vec<Vec<(String, u8)>> = Vec::new();
     let mut used = f64::INFINITY;
-    // The first row shares its line with the title of the y axis.
+    // The first row of the legend is on the same line as the title of the y axis.
     let room = plot.width_px - 60.0 - text_px(&plot.y.title) * 1.6;
     for (name, colour) in plot.marks.iter().filter_map(Mark::legend) {
         if used + entry_px(name) > room {

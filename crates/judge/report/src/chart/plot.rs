@@ -15,16 +15,16 @@ pub struct Series {
     pub points: Vec<(f64, Option<f64>)>,
 }
 
-/// A point that represents a whole measurement, with intervals.
+/// A point that represents a whole measurement, with its confidence intervals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dot {
     pub x: f64,
     pub y: f64,
-    /// 95 % interval of x.
+    /// 95 % confidence interval of x.
     pub x_range: Option<(f64, f64)>,
-    /// 95 % interval of y.
+    /// 95 % confidence interval of y.
     pub y_range: Option<(f64, f64)>,
-    /// Label; may be empty.
+    /// Label of the point; may be empty.
     pub label: String,
 }
 
@@ -123,12 +123,12 @@ pub struct Band {
     pub clear: bool,
 }
 
-/// Meaning of a line.
+/// Meaning of a straight line across the chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
     /// A limit that must not be crossed.
     Limit,
-    /// A minimum that is required.
+    /// A required minimum.
     Target,
     LoadLine,
     Note,
@@ -137,7 +137,7 @@ pub enum RuleKind {
 /// A horizontal or vertical line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// True: horizontal, at a y value. False: vertical, at an x value.
+    /// True if the line is horizontal, at a y value. False if it is vertical, at an x value.
     pub level: bool,
     /// Position.
     pub at: f64,
@@ -188,7 +188,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Returns a heat map whose axes are names as a table, for output without charts.
+    /// Converts a heat map with names on both axes to a table, for output without charts.
     #[must_use]
     pub fn grid(&self) -> Option<Table> {
         let (AxisScale::Names(columns), AxisScale::Names(rows)) = (&self.x.scale, &self.y.scale)

@@ -1,8 +1,8 @@
 //! Positions of tick marks.
 //!
-//! Linear axes: P. Heckbert, "Nice Numbers for Graph Labels", Graphics Gems (1990), with 2.5 added
-//! to 1, 2 and 5. Time axes: the divisions of a clock. Logarithmic axes: decades, with marks at 2
-//! and 5 between them if there is space, or powers of two for sizes.
+//! Linear axes: P. Heckbert, "Nice Numbers for Graph Labels", Graphics Gems (1990), with steps of
+//! 2.5 in addition to 1, 2 and 5. Time axes: the divisions of a clock. Logarithmic axes: decades,
+//! with marks at 2 and 5 between them if there is space, or powers of two for sizes.
 
 /// Returns the step that divides `span` into at most `count` parts. It is 1, 2, 2.5 or 5 times a
 /// power of ten.
@@ -27,7 +27,7 @@ pub fn loose(low: f64, high: f64, count: usize) -> (f64, f64) {
     ((low / step + 1e-9).floor() * step, (high / step - 1e-9).ceil() * step)
 }
 
-/// Steps of a clock, in nanoseconds.
+/// Steps between the marks of a time axis, in nanoseconds.
 const CLOCK_NS: [f64; 21] = [
     1e6, 1e7, 1e8, 5e8, 1e9, 2e9, 5e9, 1e10, 1.5e10, 3e10, 6e10, 1.2e11, 3e11, 6e11, 9e11, 1.8e12,
     3.6e12, 7.2e12, 2.16e13, 4.32e13, 8.64e13,
@@ -43,7 +43,7 @@ pub fn clock(low: f64, high: f64, count: usize) -> Vec<f64> {
     let day = CLOCK_NS[CLOCK_NS.len() - 1];
     let step = CLOCK_NS
         .into_iter()
-        // Ranges longer than a few seconds have labels without fractions.
+        // If the range is longer than a few seconds, labels have no fractions.
         .find(|step| *step >= raw && (high < PARTS_BELOW_NS || *step >= 1e9))
         .unwrap_or_else(|| nice_step((high - low) / day, count) * day);
     multiples(low, high, step)

@@ -1,5 +1,6 @@
-//! Exports as JUnit XML. A run has a test case for the verdict, for each check, and for each rule
-//! of the audit. The gate of a comparison has a test case for the gate and for each figure.
+//! Exports as JUnit XML. The export of a run has one test case for the verdict, one for each check,
+//! and one for each rule of the audit. The export of a comparison's gate has one test case for the
+//! gate and one for each figure.
 //!
 //! An undecided check is `skipped`, never passed. An INCONCLUSIVE verdict is an `error`, because
 //! the run decided nothing.
@@ -27,7 +28,7 @@ struct Case {
     says: String,
 }
 
-/// Returns the verdict as JUnit XML. Ends with a line feed.
+/// Returns the verdict as JUnit XML, with a line feed at the end.
 pub fn xml(bundle: &Bundle, verdict: &Verdict) -> String {
     let mut cases = vec![Case {
         class: "verdict",
@@ -70,10 +71,10 @@ pub fn xml(bundle: &Bundle, verdict: &Verdict) -> String {
     suite.xml(&cases)
 }
 
-/// Returns the gate of a comparison as JUnit XML. Ends with a line feed.
+/// Returns the gate of a comparison as JUnit XML, with a line feed at the end.
 ///
-/// An undecided gate is an `error`. An undecided figure is `skipped`, and so are all figures of
-/// runs that cannot be compared.
+/// An undecided gate is an `error`. An undecided figure is `skipped`. If the runs cannot be
+/// compared, all figures are `skipped`.
 pub fn gate_xml(gate: &Gate) -> String {
     let [base, new] = &gate.sides;
     let mut cases = vec![Case {
@@ -124,7 +125,7 @@ fn of_check(check: &Check) -> Case {
     Case { class: "check", name: check.name.clone(), end, says }
 }
 
-/// Head of a test suite.
+/// Name, duration and properties of a test suite.
 struct Suite<'a> {
     name: &'a str,
     seconds: f64,

@@ -1,5 +1,5 @@
-//! The result in Prometheus' text format (0.0.4), for node_exporter's textfile collector. Base
-//! units: seconds, bytes, ratios. Unknown values have no line.
+//! The result in Prometheus' text format (0.0.4), for node_exporter's textfile collector. Values
+//! are in base units: seconds, bytes, ratios. A metric whose value is unknown is omitted.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
@@ -9,7 +9,7 @@ use plimsoll_judge::finding::Outcome;
 use crate::run::distribution::{QUANTILES, percentile_ns};
 use crate::run::kinds::Operation;
 
-/// Text under construction. It consists of families of metrics.
+/// The text that is being built. It consists of families of metrics.
 #[derive(Debug, Default)]
 pub struct Families(String);
 
@@ -26,7 +26,7 @@ impl Families {
         self.0.push_str(&format!("plimsoll_{name}{{{}}} {value}\n", labels.join(",")));
     }
 
-    /// Returns the text. Ends with a line feed.
+    /// Returns the text, with a line feed at the end.
     #[must_use]
     pub fn text(self) -> String {
         self.0
@@ -43,7 +43,12 @@ pub fn text(bundle: &Bundle, verdict: &Verdict) -> String {
     let run = &bundle.run;
     let plan = run.name.as_str();
     let mut all = Families::default();
-    all.family("run_info", "gauge", "Run and verdict, as labels; the value is always 1.");
+    all.family(
+        "run_info",
+        "gauge",
+        "The labels identify the run and its verdict; the value is \
+     always 1.",
+    );
     let of = [
         ("plan", plan),
         ("run_id", &run.run_id),
@@ -68,7 +73,7 @@ pub fn text(bundle: &Bundle, verdict: &Verdict) -> String {
             }
         }
     }
-    all.family("rules", "gauge", "Number of the audit's rules with each outcome.");
+    all.family("rules", "gauge", "Number of audit rules by outcome.");
     let found = |outcome| verdict.findings.iter().filter(|f| f.outcome == outcome).count();
     for (word, count) in [
         ("fail", found(Outcome::Fail)),

@@ -34,7 +34,7 @@ fn align(align: Align) -> &'static str {
     }
 }
 
-/// Converts a sentence, and marks text in backticks as code.
+/// Escapes a sentence for HTML, and marks text in backticks as code.
 pub(super) fn prose(text: &str) -> Value {
     Value::from_safe_string(escape::html_prose(text))
 }
@@ -64,7 +64,8 @@ fn fact(fact: &Fact) -> Value {
     }
 }
 
-/// Converts a section, without tables that have no rows and without blocks for the terminal.
+/// Converts a section for the template. Tables without rows and blocks for the terminal are
+/// omitted.
 pub(super) fn section(section: &Section) -> Value {
     context! {
         id => section.id.as_str(),
@@ -73,7 +74,8 @@ pub(super) fn section(section: &Section) -> Value {
     }
 }
 
-/// Findings that are visible without a click: the worst findings, which decide the verdict.
+/// Number of findings that are visible without a click. They are the worst findings, which decide
+/// the verdict.
 const FINDINGS_OPEN: usize = 3;
 
 fn block(block: &Block) -> Option<Value> {
@@ -127,7 +129,7 @@ fn table(table: &Table) -> Value {
             context! { title => column.title.as_str(), align => align(column.align), unit }
         })
         .collect();
-    // Title of a cell if its row is shown without headings.
+    // Titles that are shown inside the cells when a row is shown without the table's headings.
     let titles: Vec<String> = table
         .columns
         .iter()
@@ -163,8 +165,8 @@ fn table(table: &Table) -> Value {
     }
 }
 
-/// Returns the headings that neighbouring columns share, each with its number of columns; empty if
-/// no columns share a heading.
+/// Returns the headings that neighbouring columns share, each with its number of columns. The list
+/// is empty if no columns share a heading.
 fn groups(table: &Table) -> Vec<Value> {
     if table.columns.iter().all(|column| column.group.is_empty()) {
         return Vec::new();

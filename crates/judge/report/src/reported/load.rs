@@ -1,23 +1,23 @@
-//! Load that a result was measured with, for tables: block size, mix and depth.
+//! Load with which a result was measured (block size, mix and queue depth), for tables.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Pattern, ToolResult};
 
 use crate::number::{Letters, Unit};
 use crate::table::Cell;
 
-/// Maximum relative difference of sizes that are shown as a single size.
+/// Sizes are shown as a single size if their relative difference is at most this.
 const ONE_SIZE: f64 = 0.01;
 
-/// Load of a result: as the result states it, or derived from its figures.
+/// Load of a result. The result states it, or it is derived from the result's figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TestedLoad {
     /// Smallest and largest size of an operation, in bytes.
     pub size_bytes: Option<(f64, f64)>,
     /// Percentage of reads among reads and writes.
     pub read_percent: Option<f64>,
-    /// Access pattern, if all parts have the same pattern.
+    /// Access pattern; `None` if parts of the result have different patterns.
     pub pattern: Option<Pattern>,
-    /// Operations in flight, all parts together.
+    /// Number of operations in flight, summed over all parts of the result.
     pub outstanding: Option<f64>,
 }
 
@@ -25,7 +25,7 @@ impl TestedLoad {
     /// Derives the load of a result.
     pub fn of(result: &ToolResult) -> Self {
         let parts: Vec<&Part> = result.parts.iter().filter(|part| !part.is_total).collect();
-        // A result that contains only totals has no other parts.
+        // If a result contains only totals, the totals are its only part.
         let parts = if parts.is_empty() { result.parts.iter().collect() } else { parts };
         let moves = |operation: &&Operation| match operation.kind {
             Kind::Read | Kind::Write => true,
@@ -56,7 +56,7 @@ impl TestedLoad {
         }
     }
 
-    /// Returns the mix, such as `random, 70 % reads`.
+    /// Returns access pattern and mix, such as `random 70 % reads`.
     pub fn mix_cell(&self) -> Cell {
         let pattern = self.pattern.map(|pattern| match pattern {
             Pattern::Random => "random".to_owned(),
@@ -85,8 +85,8 @@ fn size(operation: &Operation) -> Option<f64> {
         .or_else(|| quotient(&operation.bandwidth_per_s, &operation.rate_per_s))
 }
 
-/// Returns the measured share of reads. If the figures are not divided into reads and writes,
-/// returns the stated share.
+/// Returns the measured share of reads. If the result has no separate figures for reads and writes,
+/// returns the share that it states.
 fn read_percent(parts: &[&Part]) -> Option<f64> {
     let operations = || parts.iter().flat_map(|part| &part.operations);
     let amount = |kind: Kind, of: fn(&Operation) -> Option<f64>| -> Option<f64> {
@@ -102,14 +102,14 @@ fn read_percent(parts: &[&Part]) -> Option<f64> {
         .or_else(|| same(parts.iter().map(|p| p.setting.read_percent.as_ref().map(|f| f.value))))
 }
 
-/// Returns the sum over all parts; `None` if a part does not have this number.
+/// Returns the sum of a number over all parts; `None` if the number is missing for one of them.
 fn outstanding(parts: &[&Part]) -> Option<f64> {
     let of = |part: &&Part| part.setting.outstanding.as_ref().map(|o| o.most.value);
     let known: Option<Vec<f64>> = parts.iter().map(of).collect();
     known.filter(|depths| !depths.is_empty()).map(|depths| depths.iter().sum())
 }
 
-/// Returns the value that all elements have, if it is the same.
+/// Returns the common value of all elements; `None` if they differ.
 fn same<T: PartialEq + Copy>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
     let first = values.next()??;
     values.all(|value| value == Some(first)).then_some(first)

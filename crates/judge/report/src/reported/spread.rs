@@ -1,4 +1,4 @@
-//! Repeated results: their spread, and comparison of two sides.
+//! Spread of repeated results, and comparison of the results of two sides.
 
 use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_judge::conservation::Audit;
@@ -11,7 +11,7 @@ use crate::table::{Cell, Column, Table, Tone};
 
 /// Maximum number of groups of repeats that a terminal shows. The page and CSV contain all groups.
 const GROUPS_MAX: usize = 30;
-/// Spread of repeats above which the cell is highlighted.
+/// A cell is highlighted if the spread of the repeats is greater than this.
 const SPREAD_WARN: f64 = 0.10;
 
 fn unit(kind: FigureKind) -> Unit {
@@ -30,7 +30,7 @@ fn word(kind: FigureKind) -> &'static str {
     }
 }
 
-/// Returns the spread of repeated results; `None` if no result was repeated.
+/// Returns a section with the spread of repeated results; `None` if no result was repeated.
 pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     let columns = vec![
         Column::words("repeats of", "repeats_of"),
@@ -72,17 +72,15 @@ pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     if rows.is_empty() {
         return None;
     }
-    // The widest spread first.
+    // Groups are sorted by spread, the largest first.
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     let more = rows.len().saturating_sub(GROUPS_MAX);
     table.rows = rows.into_iter().take(GROUPS_MAX).map(|(_, row)| row).collect();
     let title = "Repeats, sorted by spread: (maximum − minimum) / mean";
     let mut section = Section::brief("repeats", title).with(Block::Table(table));
     if more > 0 {
-        section = section.with(Block::Words(format!(
-            "and {more} more groups of repeats with less \
-            spread"
-        )));
+        section = section
+            .with(Block::Words(format!("and {more} more groups of repeats with a smaller spread")));
     }
     Some(section)
 }
@@ -113,7 +111,7 @@ pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
     if !sides.alone.is_empty() {
         let list = sides.alone.iter().map(|(side, label)| format!("{}: {label}", names[*side]));
         sections.push(
-            Section::brief("alone", "Workloads that only one side has")
+            Section::brief("alone", "Workloads that were measured on only one side")
                 .with(Block::List(list.collect())),
         );
     }
@@ -137,7 +135,7 @@ fn cells(label: &str, pair: &Pair, second: &str) -> Vec<Cell> {
         Difference::Worse => (format!("{second} is worse"), Tone::Bad),
         Difference::NotShown => ("within the spread of the runs".to_owned(), Tone::Plain),
         Difference::TooFew => {
-            ("too few runs: at least four per side are required".to_owned(), Tone::Warn)
+            ("too few runs: each side needs at least four".to_owned(), Tone::Warn)
         }
         Difference::Impossible => {
             ("not computed: the figures of a result are impossible".to_owned(), Tone::Bad)
@@ -177,7 +175,8 @@ fn headline(names: [&str; 2], sides: &Sides) -> Headline {
     let reason = match all {
         0 => "no workload was measured on both sides".to_owned(),
         _ => format!(
-            "{} is better in {better} and worse in {worse} of {all} figures, beyond the spread of the runs",
+            "{} is better in {better} and worse in {worse} of {all} figures, by more than the \
+             spread of the runs",
             names[1]
         ),
     };

@@ -1,5 +1,5 @@
-//! Section of a quickstart: number of mailboxes that rate and space allow, its uncertainty, and the
-//! next command.
+//! Section of a quickstart: the number of mailboxes that the storage's rate and space allow, the
+//! uncertainty of this number, and the next command.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
@@ -24,8 +24,7 @@ pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     section = match (&capacity.next, capacity.promised) {
         (Some(next), Some(mailboxes)) => section.with(Block::Listing {
             caption: format!(
-                "Next, run a two-hour test with {mailboxes} heavy mailboxes, as these figures \
-                 suggest"
+                "Next, check these figures with a two-hour test of {mailboxes} heavy mailboxes"
             ),
             text: next.clone(),
         }),
@@ -80,14 +79,15 @@ fn words(capacity: &MailboxEstimate) -> Vec<String> {
     }
     all.push(format!(
         "Rate: {rate} transactional I/Os from four sessions. The 95 % intervals describe only \
-         this half minute. They do not apply to data that exceeds the caches, or to storage that \
-         is full or was written to for hours."
+         this half minute. They do not apply if the data is larger than the caches, if the storage \
+         is full, or after hours of writes."
     ));
     all.push(format!("Space: {free}."));
     if !capacity.limits_broken.is_empty() {
         let broken: Vec<String> = capacity.limits_broken.iter().map(|name| label(name)).collect();
         all.push(format!(
-            "At this rate a limit was exceeded ({}), so the storage sustains less than this rate.",
+            "At this rate, measurements exceeded a limit ({}), so the storage sustains only a \
+             lower rate.",
             broken.join("; ")
         ));
     }

@@ -11,7 +11,8 @@ use crate::chart::{Axis, Mark, Plot, Series};
 use crate::document::{Block, Section};
 use crate::number::{Letters, Unit};
 
-/// Returns the bandwidth over time; empty without conditioning.
+/// Returns a section with a chart of bandwidth over time. It is empty if the run had no
+/// conditioning.
 pub(super) fn section(bundle: &Bundle) -> Section {
     let phases = bundle.run.phases.iter().enumerate();
     let condition: Vec<(usize, &Phase)> =
@@ -38,7 +39,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     let total: u64 = condition.iter().map(|(_, phase)| phase.written_bytes).sum();
     let lasted = last.start_ns + last.duration_ns - first.start_ns;
     let mut says = format!(
-        "{} were written in {} before the measurement.",
+        "Before the measurement, {} were written in {}.",
         Unit::Size.show(total as f64, Letters::Unicode),
         Unit::Elapsed.show(lasted as f64, Letters::Unicode)
     );

@@ -55,9 +55,9 @@ pub(crate) fn percentiles(bundle: &Bundle) -> Table {
             }
         }
     }
-    table.note = "From merged histograms of three significant digits; n/a if fewer than ten I/Os \
-        are above the percentile. Latency is measured from the intended start, service time from \
-        just before submission."
+    table.note = "Computed from merged histograms of three significant digits. A percentile is \
+     n/a if fewer than ten I/Os are above it. Latency is measured from the intended start, service \
+     time from just before submission."
         .to_owned();
     drop_empty_percentiles(&mut table);
     table
@@ -125,13 +125,13 @@ fn chart(bundle: &Bundle) -> Option<Plot> {
     (!plot.marks.is_empty()).then_some(plot)
 }
 
-/// Returns a chart of the share of I/Os above each latency.
+/// Returns a chart that shows, for each latency, the share of I/Os that took longer.
 fn tail_chart(bundle: &Bundle) -> Option<Plot> {
     let mut plot = Plot::new(
         "latency-beyond",
-        "Share of I/Os above a latency",
+        "Share of I/Os that took longer than a latency",
         Axis::log("latency", Unit::Latency),
-        Axis::log("share of the I/Os that took longer", Unit::Share),
+        Axis::log("share of I/Os that took longer", Unit::Share),
     )
     .size(860.0, 240.0)
     .says(
@@ -148,7 +148,7 @@ fn tail_chart(bundle: &Bundle) -> Option<Plot> {
     (!plot.marks.is_empty()).then_some(plot)
 }
 
-/// Returns the I/Os of the measured load with their histograms.
+/// Returns the kinds of I/O to which limits apply, with their latency histograms.
 fn drawn(bundle: &Bundle) -> impl Iterator<Item = (Kind, Histogram<u64>)> {
     kinds(bundle).into_iter().filter(Kind::is_judged).filter_map(|kind| {
         let histogram = kind.histogram(bundle, false)?;
@@ -156,7 +156,7 @@ fn drawn(bundle: &Bundle) -> impl Iterator<Item = (Kind, Histogram<u64>)> {
     })
 }
 
-/// Returns shares in bins of equal width on a logarithmic axis.
+/// Returns the share of I/Os in each bin. On a logarithmic axis all bins are equally wide.
 fn bins(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     let (first, counts) = counts(histogram);
     let total = histogram.len() as f64;
@@ -168,8 +168,8 @@ fn bins(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     points
 }
 
-/// Returns the share of values above each edge of the bins, up to the last edge that has enough
-/// values above it.
+/// Returns, for each edge between bins, the share of values above this edge. It stops before the
+/// first edge with too few values above it.
 fn beyond(histogram: &Histogram<u64>) -> Vec<(f64, Option<f64>)> {
     let (first, counts) = counts(histogram);
     let mut left = histogram.len();
@@ -189,7 +189,7 @@ fn edge(bin: i64) -> f64 {
     10f64.powf(bin as f64 / BINS_PER_DECADE)
 }
 
-/// Returns the number of the first bin, and the counts of this bin and all later bins.
+/// Returns the number of the first bin, and the number of values in this bin and in each later bin.
 fn counts(histogram: &Histogram<u64>) -> (i64, Vec<u64>) {
     let bin_of = |ns: u64| ((ns.max(1) as f64).log10() * BINS_PER_DECADE).floor() as i64;
     // A logarithmic axis has no zero, so zero counts as 1 ns. Values below the clock's resolution

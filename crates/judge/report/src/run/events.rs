@@ -87,8 +87,8 @@ fn row(figures: &WindowFigures) -> Vec<Cell> {
 
 fn describe_recovery(windows: &Windows) -> String {
     let level = format!(
-        "\"Recovered\" means that the rate stays at or above {:.0} % of the rate before the \
-         event, and the p99 at or below {P99_FACTOR} times the p99 before the event.",
+        "\"Recovered\" means that from then on, the rate is at least {:.0} % of the rate before \
+         the event, and the p99 is at most {P99_FACTOR} times the p99 before the event.",
         RATE_SHARE * 100.0
     );
     let action = &windows.action;
@@ -100,7 +100,7 @@ fn describe_recovery(windows: &Windows) -> String {
             elapsed(*after_ns as f64)
         ),
         Err(NoRecovery::NotWithinRun(rest_ns)) => format!(
-            "Not recovered within the run, which ended {} after \"{action}\".",
+            "Not recovered before the run ended, {} after \"{action}\".",
             elapsed(*rest_ns as f64)
         ),
         Err(NoRecovery::Unknown(reason)) => format!("The recovery is unknown: {reason}."),
@@ -108,9 +108,10 @@ fn describe_recovery(windows: &Windows) -> String {
     format!("{says} {level}")
 }
 
-/// For a modelled system: names the stations whose utilisation rose during the event.
+/// Describes which station of a modelled system became busier during the event.
 fn describe_stations(stations: &[StationWindows]) -> Option<String> {
-    // Small shares have a decimal, so that a rise from 0.3 to 0.4 % is not printed as 0 to 0 %.
+    // Shares below 10 % are printed with a decimal. Otherwise a rise from 0.3 to 0.4 % would be
+    // printed as 0 to 0 %.
     let percent = |share: f64| match share < 0.1 {
         true => format!("{:.1} %", share * 100.0),
         false => format!("{:.0} %", share * 100.0),
@@ -141,7 +142,7 @@ fn describe_stations(stations: &[StationWindows]) -> Option<String> {
     Some(format!("{says}."))
 }
 
-/// Maximum number of rows of stations; the rows with the largest increases are shown.
+/// Maximum number of rows in the table of stations. The rows with the largest increases are shown.
 const STATIONS_MAX: usize = 6;
 
 fn table_of_stations(stations: Vec<StationWindows>) -> Table {

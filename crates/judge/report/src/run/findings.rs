@@ -1,4 +1,4 @@
-//! Findings, the worst first, and the claims with the rules of each claim.
+//! Sections about findings (the worst first) and about claims with their rules.
 
 use plimsoll_judge::claim::{Claim, ClaimStatus};
 use plimsoll_judge::finding::{Finding, Outcome};
@@ -25,7 +25,8 @@ pub(super) fn section(verdict: &Verdict) -> Section {
     section.with(Block::Findings(lines.collect()))
 }
 
-/// Names the claims that a failed rule refutes, if the run makes none of these claims.
+/// Lists the claims that a failed rule refutes. A run that makes one of these claims is INVALID;
+/// for such a run, `None` is returned.
 fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     let stands = !matches!(verdict.verdict, VerdictKind::Invalid | VerdictKind::Inconclusive);
     if finding.outcome != Outcome::Fail || !stands {
@@ -86,8 +87,8 @@ pub(crate) fn claims_line(verdict: &Verdict) -> Section {
     Section::terminal("claims-line", title).with(Block::Facts(facts))
 }
 
-/// Returns the facts on which the verdict relies without a check: declarations of the plan, and
-/// rules whose unknown outcome the plan accepts.
+/// Returns the facts on which the verdict relies without a check: what the plan declares, and rules
+/// that the plan allows to remain unknown.
 fn qualifications(verdict: &Verdict) -> impl Iterator<Item = (&'static str, &[String])> {
     [
         ("declared by the plan, not measured", verdict.declared.as_slice()),
@@ -114,8 +115,8 @@ pub(crate) fn line(finding: &Finding) -> FindingLine {
     }
 }
 
-/// Formats a number of the evidence in the unit at the end of its name. Returns the name in words,
-/// and the number.
+/// Formats a number of the evidence. The end of the number's name determines the unit. Returns the
+/// name in words, and the formatted number.
 fn shown((name, value): (&String, &serde_json::Value)) -> (String, String) {
     let (unit, words) = Unit::of_name(name);
     let value = match (value, value.as_f64()) {
@@ -171,7 +172,10 @@ fn meaning(claim: &str) -> &'static str {
         "sustained-write" => "writes can continue at this rate indefinitely",
         "durable-write" => "acknowledged writes survive a loss of power",
         "tail-latency" => "users would see the high percentiles of latency that were measured",
-        "trace-replay" => "the load had the operations, the order and the times of the trace",
+        "trace-replay" => {
+            "the operations were those of the trace, in the same order and at the \
+         same times"
+        }
         "in-memory" => "the target is this host's memory, as the plan states",
         "comparative" => "one system is faster or slower than another",
         _ => "",

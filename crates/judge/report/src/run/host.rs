@@ -19,7 +19,7 @@ pub(super) fn performance(bundle: &Bundle) -> Section {
         .with(Block::Facts(footprint(bundle)))
         .with(Block::Table(devices(bundle)))
         .with(Block::Table(links::table(bundle)))
-        .with(Block::Table(unknown("What could not be observed", &bundle.observed.unknown)))
+        .with(Block::Table(unknown("Facts that could not be observed", &bundle.observed.unknown)))
 }
 
 fn cpu(bundle: &Bundle) -> Table {
@@ -65,7 +65,7 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
         Fact::new("generator, user CPU", time(generator.user_ns)),
         Fact::new("generator, system CPU", time(generator.system_ns)),
         Fact::new("generator, polling", time(spun_ns))
-            .note("part of the generator's CPU time, spent while no operation was ready"),
+            .note("included in the generator's CPU time; spent while no operation was ready"),
         Fact::new("generator, memory", size(generator.resident_bytes_max))
             .note("maximum resident size"),
         Fact::new("read from storage", size(generator.storage_read_bytes))
@@ -104,7 +104,8 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
     facts
 }
 
-/// Lists the CPUs of the generator's threads with the reasons, grouped by reason.
+/// Lists the CPUs on which the generator's threads ran, grouped by the reason for which these CPUs
+/// were chosen.
 fn threads(generator: &Generator) -> Vec<Fact> {
     let mut reasons: Vec<(&str, u32, Vec<u32>)> = Vec::new();
     for thread in &generator.threads {
@@ -127,7 +128,8 @@ fn threads(generator: &Generator) -> Vec<Fact> {
     reasons.into_iter().map(fact).collect()
 }
 
-/// Describes delays of operations: in the generator itself, and because all slots were busy.
+/// Describes how long operations were delayed by the generator itself, and by the lack of a free
+/// slot.
 fn lateness(bundle: &Bundle) -> Vec<Fact> {
     let counters = &bundle.run.counters;
     let about = [
@@ -216,7 +218,7 @@ pub(super) fn environment(bundle: &Bundle) -> Section {
         .with(Block::Table(mounts("File systems of the target", &environment.mounts)))
         .with(Block::Table(mounts("Underlying file systems", &environment.below)))
         .with(Block::Table(block_devices(&environment.devices)))
-        .with(Block::Table(unknown("What could not be read", &environment.unknown)))
+        .with(Block::Table(unknown("Settings that could not be read", &environment.unknown)))
 }
 
 fn words(text: &Option<String>) -> Cell {

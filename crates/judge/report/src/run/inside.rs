@@ -14,10 +14,10 @@ use crate::document::{Block, Depth, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Maximum number of rows of stations. Similar stations share a row, so this is enough for a whole
-/// system.
+/// Maximum number of rows of stations. Similar stations share a row, so this is enough for all
+/// stations of a system.
 const STATIONS_MAX: usize = 40;
-/// Utilisation above which a station has long queues in any open network.
+/// In every open queueing network, a station with a higher utilisation has long queues.
 const BUSY: f64 = 0.75;
 
 /// Returns the sentence for the terminal's summary.
@@ -29,8 +29,8 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
         .with(Block::List(errors(bundle, inside)))
 }
 
-/// Describes the model's errors relative to published systems, and the conditions under which the
-/// model was never checked.
+/// Describes how far the model's figures differ from published ones, and in which conditions the
+/// model was never compared with published systems.
 fn errors(bundle: &Bundle, inside: &ModelStatistics) -> Vec<String> {
     let Some(record) = &inside.record else {
         return vec![
@@ -56,7 +56,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     explain(bundle, Depth::Full)
 }
 
-/// Returns the complete section, for the outputs that `depth` selects.
+/// Returns the complete section. `depth` selects the outputs that show it.
 pub fn explain(bundle: &Bundle, depth: Depth) -> Section {
     let Some((inside, window_ns)) = known(bundle) else { return empty_section() };
     let title = format!("Inside the model {}", inside.model);
@@ -83,7 +83,8 @@ fn limit(most: &Stations) -> String {
     if utilisation <= 0.0 {
         return "No station was busy.".to_owned();
     }
-    // Utilisation law: the station is saturated at 1 / utilisation times this load.
+    // Utilisation law: at a utilisation of 0.25, the station would be saturated at 4 times this
+    // load.
     format!(
         "The bottleneck is {}: it would be saturated at {:.2} times this load with the same mix.",
         most.busiest,
@@ -158,7 +159,8 @@ fn path_table(path: &plimsoll_evidence::model_statistics::Path) -> Table {
         ]);
     }
     table.note = format!(
-        "mean latency {}, from the critical paths of {} operations; parts below 0.5 % are left out",
+        "mean latency {}, from the critical paths of {} operations; stations with a share below \
+         0.5 % are omitted",
         Unit::Latency.show(mean_ns, Default::default()),
         path.traced
     );
@@ -206,7 +208,7 @@ fn station_table(inside: &ModelStatistics, window_ns: u64) -> Table {
     table
 }
 
-/// Returns the model's internal figures as JSON; `null` for other runs.
+/// Returns the model's internal figures as JSON; `null` if the run did not use a model.
 pub fn explained_json(evidence: &Bundle) -> Value {
     let Some(inside) = &evidence.observed.inside else { return Value::Null };
     let window_ns = evidence.run.measure().map_or(0, |phase| phase.duration_ns);

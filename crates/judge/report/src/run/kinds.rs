@@ -1,4 +1,4 @@
-//! Kinds of I/O: the classes of a run, grouped for reports.
+//! Kinds of I/O. A kind combines several classes of a run for reports.
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
@@ -11,13 +11,13 @@ use plimsoll_plan::Workload;
 pub(crate) enum Operation {
     Read,
     Write,
-    /// Makes earlier writes durable; transfers no data.
+    /// A flush, which makes earlier writes durable and transfers no data.
     Flush,
 }
 
 impl Operation {
-    /// Returns the operation of a class. Flushes are recorded as writes of no bytes with a special
-    /// name.
+    /// Returns the operation of a class. Flushes are recorded as writes of 0 bytes, and their class
+    /// has a special name.
     pub fn of(class: &ClassTotals) -> Self {
         match class.is_read {
             true => Self::Read,
@@ -26,7 +26,7 @@ impl Operation {
         }
     }
 
-    /// Returns the name in reports, in the plural.
+    /// Returns the name that reports use, in the plural.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Read => "reads",
@@ -35,7 +35,7 @@ impl Operation {
         }
     }
 
-    /// Returns the name in CSV keys.
+    /// Returns the name that CSV keys use.
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -45,7 +45,7 @@ impl Operation {
     }
 }
 
-/// Returns true if a class of this name makes earlier writes durable.
+/// Returns true if operations of the class with this name make earlier writes durable.
 fn flushes(name: &str) -> bool {
     name.ends_with("flush") || name.ends_with(".sync")
 }
@@ -61,7 +61,7 @@ pub(crate) struct Kind {
     pub key: String,
 }
 
-/// Order of groups.
+/// Order in which reports list the groups.
 const ORDER: [&str; 8] = [
     "transactional",
     "durable",
@@ -124,7 +124,7 @@ impl Kind {
         class.group == self.group && Operation::of(class) == self.operation
     }
 
-    /// Returns the colour, the same in every chart.
+    /// Returns the colour of this kind, which is the same in every chart.
     pub fn colour(&self) -> u8 {
         match (self.group.as_str(), self.operation) {
             ("transactional", Operation::Read) => 0,
@@ -161,12 +161,12 @@ impl Kind {
     }
 }
 
-/// Totals of some classes over the measured phase.
+/// Totals of a group of classes over the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub sums: Sums,
     pub latency_ns_max: u64,
-    /// I/Os that have a service time.
+    /// Number of I/Os with a measured service time.
     pub served: u64,
     pub service_ns_sum: u64,
     pub service_ns_max: u64,
@@ -185,7 +185,7 @@ impl Totals {
         self.service_ns_max = self.service_ns_max.max(class.service_ns_max);
     }
 
-    /// Returns the rate; `None` without a measured phase.
+    /// Returns the rate; `None` if the run has no measured phase.
     pub fn rate_per_s(&self, bundle: &Bundle) -> Option<f64> {
         per_second(bundle, self.sums.count_within())
     }
@@ -195,7 +195,7 @@ impl Totals {
         mean(self.sums.latency_ns, self.sums.count).filter(|ns| *ns > 0.0)
     }
 
-    /// Returns the mean service time; `None` without I/Os.
+    /// Returns the mean service time; `None` if no I/O has a measured service time.
     pub fn service_ns_avg(&self) -> Option<f64> {
         mean(self.service_ns_sum, self.served)
     }

@@ -32,8 +32,8 @@ pub(crate) fn table_of_hosts<'a>(hosts: impl Iterator<Item = (&'a str, &'a Bundl
     table
 }
 
-const PROGRAMS: &str = "The counts include traffic of other programs. Bytes that pass through several interfaces are \
-     counted at each.";
+const PROGRAMS: &str = "The counts include traffic of other programs. Bytes that pass through \
+ several interfaces are counted at each of them.";
 
 fn columns() -> [Column; 7] {
     [
@@ -47,7 +47,7 @@ fn columns() -> [Column; 7] {
     ]
 }
 
-/// An interface without traffic is omitted.
+/// Returns true if the table shows the interface. Interfaces without traffic are omitted.
 fn is_shown(one: &Interface) -> bool {
     one.counters.is_none_or(|counters| counters.received_bytes > 0 || counters.sent_bytes > 0)
 }

@@ -1,4 +1,4 @@
-//! Section about method, terms and the run's ledger entry.
+//! Sections about the method, the terms, and the run's line in the ledger.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, LedgerPosition};
@@ -23,10 +23,10 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
     notes.push(match (run.driver, engine.closed_loop) {
         (Driver::Foreign, _) => "Another tool measured; Plimsoll judged its results.".to_owned(),
         (_, true) => format!(
-            "Closed loop of {}: an operation starts when the previous one has ended. A stall of \
-             the storage therefore delays the load too, and the operations that were not issued \
-             are missing from the percentiles (coordinated omission). Latency is measured from \
-             the time at which the operation was due to start.",
+            "Closed loop of {}: an operation starts when the previous one has ended. While the \
+             storage stalls, no new operations start. The percentiles do not include the \
+             operations that would have started during the stall (coordinated omission). Latency \
+             is measured from the time at which the operation was due to start.",
             super::threads(engine.sessions)
         ),
         (_, false) => "Open loop: operations start at their scheduled times whether or not \
@@ -36,9 +36,9 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
     });
     if run.driver != Driver::Model {
         notes.push(
-            "Evidence has one of three tiers. T1: Plimsoll's own engine measured. T2: another tool \
-             measured while Plimsoll observed the underlying system. T3: a result file alone, \
-             which never shows the source of the data or whether writes are durable."
+            "Evidence has one of three tiers. T1: Plimsoll's own engine measured. T2: another \
+             tool measured while Plimsoll observed the underlying system. T3: only a result file \
+             exists, which never shows where the data came from or whether writes are durable."
                 .to_owned(),
         );
     }
@@ -67,8 +67,8 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
              percentiles are never averaged. A percentile is shown if at least ten I/Os are above \
              it.",
             "A 95 % interval is computed from the means of ten batches of the measured phase. It \
-             is left out if the samples are too strongly correlated. A mean passes if its \
-             interval, or each of the ten batch means, is within the limit.",
+             is omitted if the samples are too strongly correlated. A mean passes if its interval \
+             is within the limit, or if each of the ten batch means is.",
             "Unknown means not observed. It never counts as zero or as passed. A claim that is not \
              shown may still be true; this evidence does not prove it.",
         ]
@@ -81,7 +81,10 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
         engine.threads
     ));
     if !engine.ring_features.is_empty() {
-        notes.push(format!("Features of the ring: {}.", engine.ring_features.join(", ")));
+        notes.push(format!(
+            "Features of the io_uring instance: {}.",
+            engine.ring_features.join(", ")
+        ));
     }
     if !engine.ring_refusals.is_empty() {
         notes.push(format!("The kernel did not provide {}.", engine.ring_refusals.join("; ")));
@@ -98,7 +101,7 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
     let clock = &engine.clock;
     if !clock.source.is_empty() {
         notes.push(format!(
-            "Clock: {}, with a resolution of {} and {:.1} ns per reading.",
+            "Clock: {}, with a resolution of {}. Reading it takes {:.1} ns.",
             clock.source,
             Unit::Latency.show(clock.resolution_ns as f64, Letters::Unicode),
             clock.cost_ps as f64 / 1e3
@@ -161,8 +164,7 @@ pub(super) fn ledger(bundle: &Bundle) -> Section {
     Section::full("ledger", "Ledger").with(words).with(Block::Facts(facts))
 }
 
-/// Describes the time of the ledger's first line. The ledger does not contain runs before this
-/// time.
+/// Describes the time of the ledger's first line. Runs before this time are not in the ledger.
 fn began(bundle: &Bundle, ledger: &LedgerPosition, unix_ns: u64) -> String {
     let before = bundle.run.started_unix_ns.saturating_sub(unix_ns);
     match (ledger.position, before / 86_400_000_000_000) {

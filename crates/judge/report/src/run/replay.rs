@@ -1,4 +1,5 @@
-//! Section about a replayed trace: file, mapping to the target, delays, and omitted operations.
+//! Section about a replayed trace: its file, how its addresses are mapped to the target, delays,
+//! and omitted operations.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Replay, TraceBegun};
@@ -81,7 +82,7 @@ fn places(replay: &Replay) -> Fact {
     let mut note =
         format!("{:.1} % of the operations were moved to another offset", share(mapping.moved));
     for (n, what) in [
-        (mapping.folded, "share their offset with other addresses of the trace"),
+        (mapping.folded, "have an offset to which several addresses of the trace are mapped"),
         (mapping.rounded, "were rounded to the block size"),
     ] {
         if n > 0 {
@@ -89,7 +90,7 @@ fn places(replay: &Replay) -> Fact {
         }
     }
     let text = format!(
-        "{}: {} of addresses, of which at most {} were accessed, on a target of {}",
+        "{}: the trace's addresses span {}, of which it accesses at most {}; the target has {}",
         mapping.rule,
         size(mapping.extent_bytes),
         size(mapping.touched_bytes.min(mapping.extent_bytes)),
@@ -106,7 +107,10 @@ fn began(replay: &Replay, begun: &TraceBegun) -> Vec<Fact> {
     let took = begun.took_ns.map_or(String::new(), |ns| format!(" in {}", elapsed(ns as f64)));
     let order = match (begun.threads, replay.trace.out_of_order) {
         (0 | 1, 0) => "in the order of the trace".to_owned(),
-        (0 | 1, n) => format!("in the order of time; {n} were recorded out of order"),
+        (0 | 1, n) => format!(
+            "in the order of their recorded times; {n} were out of order in the \
+         trace"
+        ),
         (n, _) => format!("by {n} threads, so the order is not preserved"),
     };
     let all = if replay.due.flushes > 0 { "operations and flushes" } else { "operations" };
@@ -121,10 +125,10 @@ fn began(replay: &Replay, begun: &TraceBegun) -> Vec<Fact> {
             latency(lag.wait_ns_p99),
             latency(lag.wait_ns_max)
         );
-        facts.push(Fact::new("lag", Cell::text(text)).note(
-            "delay of the starts after their times \
-                in the trace",
-        ));
+        facts.push(
+            Fact::new("lag", Cell::text(text))
+                .note("delay between the time in the trace and the actual start"),
+        );
     }
     facts
 }

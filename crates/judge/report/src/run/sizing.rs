@@ -1,4 +1,4 @@
-//! Test summary, sizing and throughput, parameters and databases.
+//! Sections about the test summary, sizing and throughput, parameters, and databases.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -146,7 +146,7 @@ fn ratios(bundle: &Bundle) -> Vec<Fact> {
         show(
             "database reads to writes",
             ratio(reads.sums.count, writes.sums.count),
-            "to 1; published ratios: 1.5 to 2",
+            "to 1; published ratios: 1.5 to 2 reads per write",
         ),
         show(
             "database to log I/Os",

@@ -17,10 +17,11 @@ use crate::number::{Letters, Unit};
 
 /// Maximum number of points that are drawn as steps. More points are drawn as a plain line.
 const STEPS_MAX: usize = 150;
-/// Maximum number of added idle intervals. Beyond it, each gap is one interval.
+/// Maximum number of idle intervals that are added. Once it is reached, each further gap becomes a
+/// single interval.
 const IDLE_MAX: u64 = 100_000;
-/// If the measurement is a smaller fraction of the run, charts show only the measurement and the
-/// warm-up.
+/// If the measurement is less than this fraction of the run, charts show only the measurement and
+/// the warm-up.
 const SHARE_OF_RUN_MIN: f64 = 0.3;
 
 /// One interval of one kind of I/O.
@@ -42,7 +43,7 @@ pub(crate) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
         let slots = slots(bundle, window, |class| kind.includes(class));
         KindTimeline { kind, slots }
     };
-    // Upkeep has few I/Os; they are only in the tables.
+    // Upkeep consists of few I/Os, so only the tables show it.
     let shown = |kind: &Kind| kind.group != "upkeep" && kind.group != "phase";
     let all: Vec<KindTimeline> = kinds(bundle).into_iter().filter(shown).map(timed).collect();
     if all.iter().all(|timed| timed.slots.is_empty()) {
@@ -58,8 +59,8 @@ pub(crate) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
         .with(Block::Chart(Box::new(largest)))
 }
 
-/// Adds up the rows of the classes for each interval of the shown time. The final flush of a
-/// closing store is excluded, because it would dominate the scale.
+/// For each interval of the shown time, adds up the rows of the selected classes. The close phase
+/// is excluded, because its flush would dominate the scale.
 fn slots(
     bundle: &Bundle,
     (low, high): (f64, f64),
@@ -91,7 +92,7 @@ fn slots(
         slot.max_ns = slot.max_ns.max(max_ns);
     }
     let mut slots = merge_short(with_idle(bundle, slots.into_values().collect()));
-    // The last interval includes I/Os that were still running at the end of the measurement.
+    // I/Os that were still running at the end of the measurement count in its last interval.
     for row in &bundle.series {
         if let (Some(class), Data::Class { max_ns, .. }) = (drained_class(&row.name), row.data)
             && names.contains(&class)
@@ -103,8 +104,8 @@ fn slots(
     slots
 }
 
-/// Adds the intervals in which no I/O completed: a run of Plimsoll records no rows for them. Other
-/// tools may have lost their rows, so what is missing there is unknown.
+/// Adds intervals in which no I/O completed, because Plimsoll records no rows for them. In results
+/// of other tools a missing row may have been lost, so nothing is added.
 fn with_idle(bundle: &Bundle, slots: Vec<Slot>) -> Vec<Slot> {
     if bundle.run.driver == Driver::Foreign {
         return slots;
@@ -144,8 +145,8 @@ fn with_idle(bundle: &Bundle, slots: Vec<Slot>) -> Vec<Slot> {
     all
 }
 
-/// Merges an interval shorter than half of the previous one into it: a rate over a few milliseconds
-/// is meaningless.
+/// Merges an interval into the previous one if it is less than half as long. A rate over a few
+/// milliseconds would be meaningless.
 fn merge_short(slots: Vec<Slot>) -> Vec<Slot> {
     let mut merged: Vec<Slot> = Vec::with_capacity(slots.len());
     for slot in slots {
@@ -163,9 +164,9 @@ fn merge_short(slots: Vec<Slot>) -> Vec<Slot> {
     merged
 }
 
-/// A limit on a maximum applies to the largest mean of an interval. Returns the length of this
-/// interval if the measurement has enough such intervals. Otherwise returns 0, which selects the
-/// recorded intervals.
+/// A limit on a maximum applies to the largest of the means over intervals. Returns the length of
+/// these intervals if the measurement contains enough of them. Otherwise returns 0, which selects
+/// the recorded intervals.
 fn judged_width_ns(bundle: &Bundle) -> u64 {
     const MEANS_MIN: u64 = 30;
     let (Some(requirement), Some(measure)) = (&bundle.plan.requirement, bundle.run.measure())
@@ -176,8 +177,8 @@ fn judged_width_ns(bundle: &Bundle) -> u64 {
     if width_ns > 0 && measure.duration_ns / width_ns >= MEANS_MIN { width_ns } else { 0 }
 }
 
-/// Combines neighbouring intervals of a phase into intervals of this length, from the start of the
-/// phase.
+/// Combines neighbouring intervals of a phase into intervals of this length. The first of them
+/// begins at the start of the phase.
 fn widen(slots: &[Slot], width_ns: u64) -> Vec<Slot> {
     if width_ns == 0 {
         return slots.to_vec();
@@ -306,8 +307,8 @@ fn rate_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis, verdict: &Verdic
         let slots = slots(bundle, window, |class| class.group == "transactional");
         plot = plot.mark(mark("transactional, reads and writes", 6, &slots, per_second));
     }
-    // These classes count no additional I/Os: a durable write is already one of the writes, and a
-    // first byte belongs to a read.
+    // These classes are not drawn, because their I/Os are already counted: a durable write is also
+    // a write, and a first byte belongs to a read.
     let counted = |group: &str| matches!(group, "durable" | "first_byte");
     for timed in all.iter().filter(|timed| !counted(&timed.kind.group)) {
         plot = plot.mark(timed.mark(per_second));
@@ -316,7 +317,7 @@ fn rate_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis, verdict: &Verdic
         let shown = Unit::Rate.show_round(required, Letters::Unicode);
         plot = plot.rule(Rule::target(required, format!("required, transactional: {shown}")));
     }
-    plot.says("I/Os completed in each interval.")
+    plot.says("Rate of the I/Os that completed in each interval.")
 }
 
 fn latency_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis) -> Plot {
@@ -368,7 +369,7 @@ fn largest_plot(all: &[KindTimeline], time: Axis) -> Plot {
     let largest = |slot: &Slot| (slot.count > 0).then_some(slot.max_ns as f64);
     let mut plot = Plot::new(
         "largest-time",
-        "Largest single I/O of each interval",
+        "Latency of the slowest I/O in each interval",
         time,
         Axis::log("latency", Unit::Latency),
     );

@@ -14,7 +14,7 @@ use crate::table::{Cell, Column, Table, Tone};
 /// Maximum number of sides that the headline shows.
 const FIGURES_MAX: usize = 4;
 
-/// A comparison whose figures are drawn.
+/// Chart and table of a comparison's figures.
 pub struct ComparisonDrawing<'a>(pub &'a Comparison);
 
 impl ComparisonDrawing<'_> {
@@ -35,8 +35,8 @@ impl ComparisonDrawing<'_> {
         )
         .size(860.0, height.max(140.0))
         .says(format!(
-            "Each point is the ratio of a mean to the mean of {}. If its interval crosses the \
-             line, no difference is shown.",
+            "Each point is the ratio of a mean to the mean of {}. If the interval of a point \
+             crosses the line, the runs show no difference.",
             self.0.names.first().map_or("the first", String::as_str)
         ));
         for (at, name) in self.0.names.iter().enumerate().skip(1) {
@@ -44,7 +44,7 @@ impl ComparisonDrawing<'_> {
                 .zip(self.0.metrics.iter().rev())
                 .filter_map(|(row, metric)| {
                     let side = metric.sides.get(at)?;
-                    // Several experiments in one row are offset slightly.
+                    // The points of several experiments in one row are drawn slightly apart.
                     let apart = (at as f64 - self.0.names.len() as f64 / 2.0) * 0.18;
                     let y = f64::from(row) - apart;
                     Some(Dot {
@@ -67,7 +67,8 @@ impl ComparisonDrawing<'_> {
         ratios.filter(|ratio| *ratio > 0.0).any(|ratio| !(0.25..=4.0).contains(&ratio))
     }
 
-    /// Returns the lower end of the axis: a little below the smallest ratio, and below 1.
+    /// Returns the lower end of the axis, which is a little below the smallest ratio and always
+    /// below 1.
     fn least(&self) -> Option<f64> {
         let ends = self
             .0
@@ -79,14 +80,15 @@ impl ComparisonDrawing<'_> {
         Some(((least - 0.05) * 20.0).floor() / 20.0)
     }
 
-    /// Returns the text that is the same for all metrics. It is shown once below the table.
+    /// Returns the text of the metrics if it is the same for all of them. It is then shown once,
+    /// after the table.
     fn common_text(&self) -> Option<&str> {
         let (first, more) = self.0.metrics.split_first()?;
         let alike = !more.is_empty() && more.iter().all(|metric| metric.says == first.says);
         alike.then_some(first.says.as_str())
     }
 
-    /// Returns the table: two sides as columns, more sides as rows.
+    /// Returns the table. Two sides are columns; three or more sides are rows.
     pub fn table(&self) -> Table {
         let common = self.common_text();
         let mut table = if self.0.names.len() > 2 {
@@ -100,7 +102,7 @@ impl ComparisonDrawing<'_> {
         table
     }
 
-    /// `common`: true if every metric has the same text, which is then shown below the table.
+    /// `common` is true if every metric has the same text, which is then shown after the table.
     fn wide_table(&self, common: bool) -> Table {
         let mut columns = vec![Column::words("metric", "metric")];
         for (at, name) in self.0.names.iter().enumerate() {
@@ -239,8 +241,9 @@ fn letter(at: usize) -> char {
     char::from(b'a' + (at % 26) as u8)
 }
 
-/// Formats values of a condition in the unit at the end of its name: `measure_ns` 600000000000 is
-/// 10 min. Different values that would look equal after formatting are not formatted.
+/// Formats the values of a condition. The end of the condition's name determines the unit:
+/// `measure_ns` 600000000000 is 10 min. If different values would look equal after formatting, they
+/// are not formatted.
 fn with_units(name: &str, values: &[String]) -> Vec<String> {
     let unit = match Unit::of_name(name).0 {
         Unit::Plain | Unit::Share => return values.to_vec(),
@@ -267,14 +270,15 @@ fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
     decides && metric.sides.iter().any(|side| side.significant == Some(true))
 }
 
-/// Returns the unit of the figure with this key. An estimate of a figure has the same unit.
+/// Returns the unit of the figure with this key. An estimate of a figure has the same unit as the
+/// figure.
 pub fn unit(key: &str) -> Unit {
     match figure(key).map(|figure| figure.unit) {
         Some(FigureUnit::PerSecond) => Unit::Rate,
         Some(FigureUnit::BytesPerSecond) => Unit::Bandwidth,
         Some(FigureUnit::Nanoseconds) => Unit::Latency,
         Some(FigureUnit::Share) => Unit::Share,
-        // The latency of a class over all hosts.
+        // The key is a latency of a class over all hosts.
         None if key.contains("latency_ns_") => Unit::Latency,
         None => Unit::Plain,
     }

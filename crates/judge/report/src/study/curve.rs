@@ -18,8 +18,8 @@ pub struct Curve<'a> {
     /// Display names of the latencies.
     latency_names: Vec<String>,
     steps: Vec<&'a TuneStep>,
-    /// Index of the step at the load line: the highest rate that was sustained within every
-    /// ceiling.
+    /// Index of the step at the load line: the step with the highest rate among those that met
+    /// every ceiling.
     load_line: Option<usize>,
     /// Index of the step with the lowest load that meets the requirement.
     fewest: Option<usize>,
@@ -30,8 +30,8 @@ impl<'a> Curve<'a> {
     pub fn of(tuning: &'a Tuning) -> Self {
         let mut steps: Vec<&TuneStep> = tuning.steps.iter().collect();
         steps.sort_by_key(|step| step.load);
-        // If a load was measured several times, the step whose rate is nearest to the mean of these
-        // steps represents the load.
+        // If a load was measured in several steps, the step whose rate is nearest to their mean
+        // represents the load.
         let nearest = |at: Option<MeasuredLoad>| {
             let at = at?;
             let off = |step: &TuneStep| {
@@ -45,7 +45,7 @@ impl<'a> Curve<'a> {
         Self { tuning, load_name: tuning.load_name(), latency_names, steps, load_line, fewest }
     }
 
-    /// Returns the chart: latency over rate, with ceilings and load line.
+    /// Returns the chart of latency over rate, with ceilings and load line.
     pub fn plot(&self) -> Plot {
         let mut plot = Plot::new(
             "curve",
@@ -55,7 +55,7 @@ impl<'a> Curve<'a> {
         )
         .size(860.0, 340.0)
         .says(format!(
-            "The labels show the load ({}). The bars are 95 % intervals.",
+            "The labels show the load ({}). The bars are 95 % confidence intervals.",
             self.load_name
         ));
         for (i, name) in self.latency_names.iter().enumerate() {
@@ -99,8 +99,8 @@ impl<'a> Curve<'a> {
         ]
     }
 
-    /// Returns a line through one step for each load, and unlabelled points for the other
-    /// measurements of a load.
+    /// Returns a line through the step that represents each load. Other measurements of the same
+    /// load become points without a label.
     fn marks(
         &self,
         name: &str,
@@ -154,7 +154,7 @@ impl<'a> Curve<'a> {
         Some(Dot { x, y, x_range, label, ..Dot::default() })
     }
 
-    /// Returns the table of steps.
+    /// Returns the table with a row for each step.
     pub fn table(&self) -> Table {
         let mut columns = vec![
             Column::numbers(&self.load_name, "load"),

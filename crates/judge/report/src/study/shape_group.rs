@@ -1,5 +1,5 @@
-//! Points of a sweep that have the same pattern and queue depth, as a map over I/O size and read
-//! share.
+//! Groups the points of a sweep that have the same pattern and queue depth. Each group is shown as
+//! a map over I/O size and read share.
 
 use plimsoll_judge::sweep::IoShape;
 
@@ -18,7 +18,7 @@ pub struct ShapeGroup<'a, P> {
 }
 
 impl<'a, P: AsRef<IoShape>> ShapeGroup<'a, P> {
-    /// Groups the points, in order of their first appearance.
+    /// Groups the points. The groups are in the order of their first points.
     pub fn all(points: &'a [P]) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for point in points {
@@ -47,7 +47,7 @@ impl<'a, P: AsRef<IoShape>> ShapeGroup<'a, P> {
         format!("{}, queue depth {}", self.shape.pattern, self.shape.queue_depth)
     }
 
-    /// Returns the identifier of a part of the group on a page.
+    /// Returns the id that a part of the group has on the page.
     pub fn id(&self, part: &str) -> String {
         let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let pattern: String = self.shape.pattern.chars().map(letter).collect();
@@ -63,8 +63,8 @@ impl<'a, P: AsRef<IoShape>> ShapeGroup<'a, P> {
         self.points.iter().find(here).copied()
     }
 
-    /// Returns a map of a figure over I/O size and read share, as colours and text. `scale`
-    /// contains the unit, the legend, and the value at the middle of the colours.
+    /// Returns a heat map of a figure over I/O size and read share. `scale` contains the unit, the
+    /// legend, and the value at the middle of the colour scale.
     pub fn map(
         &self,
         part: &str,

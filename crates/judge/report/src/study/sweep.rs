@@ -11,7 +11,7 @@ use crate::table::{Cell, Column, Table, Tone};
 
 use super::shape_group::{ShapeGroup, reads, size, sorted};
 
-/// A sweep whose points are drawn.
+/// Charts and tables of a sweep's points.
 pub struct SweepDrawing<'a>(pub &'a Sweep);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl PointFigure {
         }
     }
 
-    /// Returns a map of the figure over I/O size and read share.
+    /// Returns a heat map of the figure over I/O size and read share.
     fn map(self, group: &ShapeGroup<'_, SweepPoint>) -> Plot {
         let part = format!("map-{}", self.key());
         let scale = (self.unit(), self.title(), None);
@@ -66,7 +66,7 @@ impl PointFigure {
 }
 
 impl SweepDrawing<'_> {
-    /// Returns a chart of the figure over I/O size, with a line per read share.
+    /// Returns a chart of the figure over I/O size, with one line for each read share.
     fn lines(group: &ShapeGroup<'_, SweepPoint>, of: PointFigure) -> Plot {
         let x = Axis { scale: AxisScale::Log2, ..Axis::linear("I/O size", Unit::Size) };
         let y = match of {
@@ -84,7 +84,7 @@ impl SweepDrawing<'_> {
     }
 
     /// Returns charts of rate and latency over the queue depth for each pattern and size, with a
-    /// line for each read share. Returns no charts if the sweep has a single depth.
+    /// line for each read share. Returns no charts if all points have the same queue depth.
     pub fn depth_plots(&self) -> Vec<Plot> {
         let depths = sorted(self.0.points.iter().map(|point| point.shape.queue_depth).collect());
         if depths.len() < 2 {
@@ -119,7 +119,7 @@ impl SweepDrawing<'_> {
         plot_lines(plot, &points, of, |point| f64::from(point.shape.queue_depth))
     }
 
-    /// Returns a scatter plot of bandwidth and latency, with a colour per group.
+    /// Returns a scatter plot of bandwidth and latency, with one colour for each group of points.
     pub fn scatter(&self) -> Plot {
         let mut plot = Plot::new(
             "sweep-scatter",
@@ -174,7 +174,7 @@ impl SweepDrawing<'_> {
         table
     }
 
-    /// Returns the table without the columns that are empty for all points.
+    /// Removes columns that are empty for all points.
     fn shown_table(&self) -> Table {
         let mut table = self.table();
         let has_metadata =
@@ -197,13 +197,14 @@ impl SweepDrawing<'_> {
     /// Returns the report of a sweep.
     pub fn document(&self) -> Document {
         let measured = self.0.points.iter().filter(|point| point.rate_per_s.is_some()).count();
-        let reason = format!("{measured} of {} points have measured figures.", self.0.points.len());
+        let reason = format!("{measured} of {} points were measured.", self.0.points.len());
         let mut sections = Vec::new();
         let facts: Vec<Fact> = self.0.key_figures.iter().map(fact).collect();
         let (top, others): (Vec<Fact>, Vec<Fact>) =
             facts.iter().cloned().partition(|fact| fact.name.starts_with("top "));
         if !facts.is_empty() {
-            // The page shows the notes of the headline's figures, but the terminal does not.
+            // The terminal omits the notes of the headline's figures, so it needs this section. The
+            // page shows them.
             let section = if others.is_empty() { Section::terminal } else { Section::brief };
             sections.push(section("remember", "Key figures").with(Block::Facts(facts)));
         }
@@ -250,7 +251,7 @@ impl SweepDrawing<'_> {
     }
 }
 
-/// Adds a line per read share to a chart of `points`.
+/// Adds one line for each read share to a chart of `points`.
 fn plot_lines(
     mut plot: Plot,
     points: &[&SweepPoint],
@@ -310,14 +311,15 @@ fn row(point: &SweepPoint) -> Vec<Cell> {
 fn fact(kept: &KeyFigure) -> Fact {
     let rate = Cell::number(Unit::Rate, kept.rate_per_s);
     let bandwidth = Cell::number(Unit::Bandwidth, kept.bandwidth_bytes_per_s);
-    // The first figure is the one that the section is named after.
+    // The figure that the key figure is named after (bandwidth or rate) is shown first.
     let (cell, other) =
         if kept.name.contains("bandwidth") { (bandwidth, rate) } else { (rate, bandwidth) };
     let latency = kept.latency_ns_avg.map_or(String::new(), |ns| {
-        format!(", {} on average", Unit::Latency.show(ns as f64, Letters::Unicode))
+        format!(", mean latency {}", Unit::Latency.show(ns as f64, Letters::Unicode))
     });
     let other = other.show(None, Letters::Unicode);
-    // The name ends with the point of this figure in brackets, which is too long for a heading.
+    // The name of a key figure ends with its point in brackets. That is too long for a heading, so
+    // the point is moved to the note.
     let (name, point) = match kept.name.strip_suffix(')').and_then(|name| name.split_once(" (")) {
         Some((name, point)) => (name, format!("{point}: ")),
         None => (kept.name.as_str(), String::new()),

@@ -11,10 +11,11 @@ use crate::table::{Align, Cell, Table};
 const GAP: usize = 2;
 /// Space before the first column.
 const INDENT: usize = 2;
-/// Minimum width of a value next to its name in a list. With less space, the value is printed below
-/// the name.
+/// Minimum width of a value next to its name in a list. If there is less space, the value is
+/// printed on the next line.
 const RECORD_MIN: usize = 16;
-/// Text columns are wrapped to this width, or to the length of a slightly longer word.
+/// Text columns are wrapped to this width. A column is wider if one of its words is slightly
+/// longer.
 const FOLDED_MIN: usize = 14;
 /// Words longer than this (paths, hashes) are broken.
 const WORD_MAX: usize = 24;
@@ -37,7 +38,7 @@ pub fn grid(table: &Table, style: &Style) -> String {
             cells.draw(&widths, table, style, &mut out);
             break;
         }
-        // Drop the last of the columns with the highest rank.
+        // Of the columns with the highest rank, the last one is omitted.
         let least = shown.iter().copied().filter(|i| table.columns[*i].rank > 0);
         let Some(least) = least.max_by_key(|i| (table.columns[*i].rank, *i)) else {
             Cells::of(table, &(0..table.columns.len()).collect::<Vec<_>>(), style)
@@ -68,7 +69,7 @@ struct Cells {
     headings: Vec<String>,
     aligns: Vec<Align>,
     rows: Vec<Vec<(String, Colour)>>,
-    /// Remarks of each row.
+    /// Remarks of each row, which are printed after the row.
     below: Vec<Vec<String>>,
 }
 

@@ -17,7 +17,7 @@ pub enum Colour {
     Faint,
     /// A heading.
     Bold,
-    /// A verdict, in the reversed colour of its tone.
+    /// A verdict, printed in reverse video in the colour of its tone.
     Loud(Tone),
 }
 
@@ -54,7 +54,7 @@ impl Colour {
     }
 }
 
-/// Adds escape sequences to the text if `wanted` is true.
+/// Adds escape sequences to the text if `required` is true.
 pub fn paint(text: &str, colour: Colour, required: bool) -> String {
     let codes = colour.codes();
     if !required || codes.is_empty() || text.is_empty() {

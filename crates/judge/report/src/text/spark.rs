@@ -2,8 +2,8 @@
 
 use crate::number::Letters;
 
-/// Renders values in at most `columns` characters, on a scale from zero to the largest value. Each
-/// character shows the mean of its values; a gap is a space.
+/// Renders values in at most `columns` characters. The scale goes from zero to the largest value.
+/// Each character shows the mean of the values in its interval; a gap is a space.
 pub fn spark(values: &[Option<f64>], columns: usize, letters: Letters) -> String {
     let steps: Vec<char> = match letters {
         Letters::Unicode => "▁▂▃▄▅▆▇█".chars().collect(),

@@ -1,7 +1,8 @@
 //! Line wrapping.
 
-/// Returns the width of a text on a terminal. East Asian wide characters count as two columns and
-/// combining marks as none, by block of Unicode Standard Annex 11.
+/// Returns the width of a text on a terminal. East Asian wide characters count as two columns, and
+/// combining marks as none. The block of a character determines its width (Unicode Standard Annex
+/// 11).
 pub fn width(text: &str) -> usize {
     text.chars()
         .map(|c| match u32::from(c) {

@@ -5,11 +5,11 @@ use serde::Serialize;
 /// Result of verifying the evidence of one run or of several runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct EvidenceVerification {
-    /// True if all checks passed and there are no doubts.
+    /// True if all checks passed and nothing is in `doubts`.
     pub intact: bool,
     /// Result of each run.
     pub runs: Vec<RunVerification>,
-    /// Missing confirmations.
+    /// Facts that no check could confirm, as sentences.
     pub doubts: Vec<String>,
     /// Checks that were impossible on this host.
     pub not_checked: Vec<String>,
@@ -19,7 +19,7 @@ pub struct EvidenceVerification {
     pub lines: Vec<String>,
 }
 
-/// Result of a run.
+/// Result of verifying the evidence of one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunVerification {
     pub run_id: String,
@@ -33,19 +33,19 @@ pub struct RunVerification {
     pub verdict_json: &'static str,
     /// State of `report.html`.
     pub report_html: &'static str,
-    /// Public key of the signature, if known.
+    /// Public key with which the seal was signed; `None` if it is unknown.
     pub signed_by: Option<String>,
-    /// Line in the ledger.
+    /// Number of the run's line in the ledger; `None` if the ledger does not contain the run.
     pub ledger_position: Option<u64>,
     /// Time of the ledger's first line.
     pub ledger_began_unix_ns: Option<u64>,
-    /// Contradiction in the evidence, in words.
+    /// Description of a contradiction in the evidence.
     #[serde(skip)]
     pub contradiction: Option<String>,
-    /// Ledger entry, in words.
+    /// Description of the run's line in the ledger.
     #[serde(skip)]
     pub ledger: String,
-    /// Validity of the signature, in words.
+    /// Sentence that states whether the signature is valid.
     #[serde(skip)]
     pub signature: String,
 }
@@ -56,7 +56,7 @@ impl EvidenceVerification {
         let mut text = match self.intact {
             true => "INTACT: the evidence is unchanged since its run\n\n".to_owned(),
             false => {
-                "NOT CONFIRMED: a check failed, or could not be made on this host\n\n".to_owned()
+                "NOT CONFIRMED: a check failed, or was not possible on this host\n\n".to_owned()
             }
         };
         if let [run] = &self.runs[..] {

@@ -14,33 +14,34 @@ use super::{Input, SearchAnalysis};
 pub struct Question {
     pub text: String,
     pub arm: Option<String>,
-    /// Arm with which the question compares.
+    /// Arm with which the question compares its arm.
     pub over: Option<String>,
-    /// Figure of the question. If there is none, the answer is the arm's verdict and mechanism.
+    /// Figure about which the question asks. If there is none, the answer is the arm's verdict and
+    /// mechanism.
     pub figure: Option<String>,
     /// Arms to rank; empty to rank all arms.
     #[serde(default)]
     pub among: Vec<String>,
 }
 
-/// A published claim: one result is lower than another by a given share, but after a correction for
-/// the speed of their CPUs both are equal.
+/// A published claim about two results. It states that one result is lower than the other by a
+/// given share, but that both are equal after a correction for CPU speed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The published claim, as a sentence.
     pub text: String,
-    /// Stated relative difference of the result from the other arm's result.
+    /// Claimed share by which the result is below the other result.
     pub below: f64,
-    /// Stated relative difference of the other arm's CPU core.
+    /// Claimed share by which the other arm's CPU core is faster.
     pub cpu_faster: f64,
-    /// Stated maximum relative difference after the correction.
+    /// Claimed maximum relative difference after the correction.
     pub apart_max: f64,
-    /// Arm of the result. The figure of this arm is corrected in the same way.
+    /// Arm whose result the claim is about. The figure of this arm is corrected in the same way.
     pub arm: Option<String>,
 }
 
-/// A question with its answer.
+/// A question and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub question: String,
@@ -73,7 +74,7 @@ fn answer(
     let found = |name: &Option<String>| arms.iter().find(|arm| Some(&arm.name) == name.as_ref());
     let of_arm = found(&question.arm);
     let over = found(&question.over);
-    // If the arm is missing, the question has no answer.
+    // If its arm is missing, the question has no answer.
     if question.arm.is_some() != of_arm.is_some() || question.over.is_some() != over.is_some() {
         return None;
     }
@@ -96,7 +97,7 @@ fn figure_unit(key: &str) -> FigureUnit {
     metrics::all().find(|f| f.key == key).map_or(FigureUnit::PerSecond, |figure| figure.unit)
 }
 
-/// Formats a figure in words.
+/// Returns a figure with its unit, as text.
 fn value(key: &str, value: f64) -> String {
     match figure_unit(key) {
         FigureUnit::PerSecond => per_second(value),
@@ -118,7 +119,7 @@ fn shown(figure: &FigureAnalysis) -> String {
     format!("{}{interval}{published}", value(&figure.key, mean))
 }
 
-/// Describes the change of a figure. Changes of less than half a percent count as equal.
+/// Returns the change of a figure as text. Changes of less than half a percent count as no change.
 fn more_or_less(key: &str, ratio: f64) -> &'static str {
     let longer = matches!(figure_unit(key), FigureUnit::Nanoseconds);
     match (ratio, longer) {
@@ -176,7 +177,7 @@ fn named(arm: &ArmAnalysis) -> String {
     }
 }
 
-/// Returns verdict, headroom, and the first sentences of the mechanism.
+/// Returns the arm's verdict, its headroom, and the first sentences of its mechanism.
 fn stands(arm: &ArmAnalysis) -> String {
     let mut kinds: Vec<VerdictKind> = arm.verdicts.clone();
     kinds.sort();
@@ -243,12 +244,12 @@ fn searched(search: &SearchAnalysis, found: &Tuning) -> String {
     match (found.required_load, found.required_per_s) {
         (Some(fewest), Some(required)) => {
             let checked = if found.required_load_checked {
-                ", and smaller loads were tested and do not meet it"
+                ", and the tested smaller loads do not"
             } else {
                 ""
             };
             says.push(format!(
-                "{} is the smallest load found that meets the required {}: it sustains \
+                "{} is the smallest load found that meets the required rate of {}: it sustains \
                  {}{checked}.",
                 capital(&load(fewest.load)),
                 rate(required),
@@ -281,8 +282,8 @@ fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// Compares the figure of the arm with the published figure of the other run, corrected for the CPU
-/// of the arm.
+/// Compares the figure of the arm with the other run's published figure, after a correction for the
+/// CPU of the arm.
 fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     let arm = arms.iter().find(|arm| Some(&arm.name) == claim.arm.as_ref())?;
     let figure = arm.figure(RATE)?;
@@ -295,16 +296,15 @@ fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
         format!("{:.1}/s, and arm {} is {} {word} it", other, arm.name, percent2(off.abs()))
     };
     Some(format!(
-        " Arm {} sustains {mean:.1}/s. If the claim is taken literally, the other run would \
-         sustain {} on this CPU; in the second interpretation, it would sustain {}.",
+        "Arm {} sustains {mean:.1}/s. According to the literal meaning of the claim, the other \
+         run would sustain {} on this CPU; according to the second meaning, it would sustain {}.",
         arm.name,
         against(literal),
         against(turned)
     ))
 }
 
-/// Checks both meanings of "x % below": this figure is the other one reduced by x %, or the other
-/// one is this figure increased by x %.
+/// Checks both meanings of "A is x % below B": A is B reduced by x %, or B is A increased by x %.
 fn arithmetic(claim: &Claim) -> String {
     let literal = 1.0 / (1.0 - claim.below);
     let turned = 1.0 + claim.below;
@@ -314,15 +314,15 @@ fn arithmetic(claim: &Claim) -> String {
     let so = match (as_said <= claim.apart_max, reversed <= claim.apart_max) {
         (true, _) => "The arithmetic holds as stated.",
         (false, true) => {
-            "The arithmetic holds only if the other run was above this run by that share, which \
-             is not the same as this run being below the other by that share."
+            "The arithmetic holds only if the other run was above this run by that share. A run \
+             that is below the other by that share is a different statement."
         }
         (false, false) => "The arithmetic does not hold in either interpretation.",
     };
     format!(
         "If this run is {} below the other run, the other run is {literal:.4} times this run; \
-         corrected for a CPU that is {} faster, they differ by {} (the claim {}). If instead the \
-         other run is {} above this run, they differ by {} after this correction (the claim {}). \
+         corrected for a CPU that is {} faster, they differ by {} (the claim {}). If the other run \
+         is instead {} above this run, they differ by {} after this correction (the claim {}). \
          {so}",
         percent2(claim.below),
         percent2(claim.cpu_faster),

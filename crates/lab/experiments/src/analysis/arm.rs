@@ -1,4 +1,4 @@
-//! Analysis of one arm: its figures over all its runs, with the published figures.
+//! Analysis of one arm: the figures over all its runs, next to the published figures.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -21,19 +21,19 @@ pub(super) const RATE: &str = "achieved_iops_per_s";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureAnalysis {
     pub key: String,
-    /// One value per completed run.
+    /// Values of the completed runs.
     pub values: Vec<f64>,
-    /// Mean over the runs.
+    /// Mean of these values.
     pub mean: Option<f64>,
     /// 95 % interval of the mean by Student's t; `None` for fewer than two runs.
     pub interval: Option<[f64; 2]>,
     pub published: Option<f64>,
-    /// Role in the fit; `None` if no value was published.
+    /// Role of the published figure in the fit; `None` if no figure was published.
     pub role: Option<Role>,
-    /// Mean over published.
+    /// Mean divided by the published figure.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio. It includes only the variation between the runs, because the
-    /// error of the published figure is unknown.
+    /// 95 % interval of the ratio. The interval reflects only the variation between the runs,
+    /// because the error of the published figure is unknown.
     pub ratio_interval: Option<[f64; 2]>,
     /// Ratio of this figure to the same figure of the reference arm.
     pub over_reference: Option<f64>,
@@ -66,23 +66,23 @@ pub struct ArmAnalysis {
     /// Number of completed runs.
     pub completed: u32,
     pub run_ids: Vec<String>,
-    /// Verdicts of the runs, in their order.
+    /// Verdicts of the runs, in the order of the runs.
     pub verdicts: Vec<VerdictKind>,
-    /// Reason of the first run's verdict.
+    /// Reason for the first run's verdict.
     pub reason: String,
     /// Rules that failed in any of the runs.
     pub failed_rules: Vec<String>,
     pub expects: Option<VerdictKind>,
     /// Rules that must detect the arm's trick.
     pub caught_by: Vec<String>,
-    /// Minimum headroom over the requirement, over all runs.
+    /// Smallest headroom of any run above the requirement.
     pub headroom: Option<f64>,
     pub figures: Vec<FigureAnalysis>,
     /// Bottleneck and breakdown of latency, as sentences.
     pub mechanism: Vec<String>,
-    /// Front-end I/O, compared with drive I/O.
+    /// Front-end I/O and drive I/O of the arm.
     pub front: Option<Front>,
-    /// Each server of the first run; empty if there are fewer than two.
+    /// Figures of each server in the first run; empty if there are fewer than two servers.
     pub per_server: Vec<Server>,
     /// I/O size and read share, which are the position in the group's table.
     #[serde(default)]
@@ -90,7 +90,7 @@ pub struct ArmAnalysis {
     /// Number of threads of the mail stores of all servers together.
     #[serde(default)]
     pub threads: Option<u32>,
-    /// Failure of a node during the measurement.
+    /// Failure of a node during the measurement, if there was one.
     #[serde(default)]
     pub failure: Option<Failure>,
 }
@@ -103,8 +103,8 @@ impl ArmAnalysis {
     /// Returns true if every run has the expected verdict because of the expected rules.
     pub fn is_as_expected(&self) -> bool {
         let Some(expects) = self.expects else { return true };
-        // An arm without a trick may be undecided because of missing privileges, so only a failed
-        // rule is unexpected.
+        // Without privileges, some rules cannot decide. For an arm without a trick, only a failed
+        // rule is therefore unexpected.
         let verdict = |kind: &VerdictKind| match expects {
             VerdictKind::Invalid => *kind == VerdictKind::Invalid,
             _ => *kind != VerdictKind::Invalid,
@@ -157,7 +157,8 @@ pub(super) fn arm_analysis(input: &Input<'_>, arm: &Arm<'_>) -> ArmAnalysis {
     }
 }
 
-/// Returns the I/O shape of an arm, if its plan has a single stream with a single size.
+/// Returns the I/O size and read share of an arm, if its plan has a single stream with a single
+/// size.
 fn io_shape(bundle: &Bundle) -> Option<IoShape> {
     let [stream] = &bundle.plan.workload.matrix()?.streams[..] else { return None };
     (stream.sizes.len() == 1).then(|| IoShape::of(stream))
@@ -193,7 +194,8 @@ fn figures(input: &Input<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<Figur
     all.filter(|figure| !figure.values.is_empty() || figure.published.is_some()).collect()
 }
 
-/// Computes the ratios of the results, and of the published figures, to those of the reference arm.
+/// Computes the ratios of results to the reference arm's results, and the same ratios of the
+/// published figures.
 pub(super) fn form_ratios(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     let Some(reference) = input.reference.as_ref() else { return };
     let Some(at) = arms.iter().position(|arm| arm.name == *reference) else { return };

@@ -9,16 +9,16 @@ use super::arm::ArmAnalysis;
 use super::mechanism::{PATHS, called, path};
 use super::words::ms;
 
-/// Minimum change of a component of the latency that a sentence mentions, relative to the latency
-/// of the earlier arm.
+/// Minimum change of a latency component that a sentence mentions, relative to the whole latency of
+/// the earlier arm.
 const CHANGE_LEAST: f64 = 0.03;
 
-/// Returns the arm with which an arm is compared: the previous arm if the arms are cumulative
-/// steps, otherwise the arm that a question specifies, or the reference arm. Mail stores are not
-/// compared with streams.
+/// Returns the arm with which an arm is compared. This is the previous arm if the arms are
+/// cumulative steps. Otherwise it is the arm that a question specifies, or the reference arm. Mail
+/// stores are not compared with streams.
 fn base(input: &Input<'_>, at: usize) -> Option<usize> {
     let arms = &input.arms;
-    // Neither the points of a table nor inflated results are steps from the previous arm.
+    // Points of a table and inflated results are not steps from the previous arm.
     if arms[at].expects.is_some() || !arms[at].group.is_empty() {
         return None;
     }
@@ -57,7 +57,7 @@ pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     }
 }
 
-/// Lists how the latency of a read changed between two arms, station by station.
+/// Returns a sentence about the change of the read latency between two arms, station by station.
 fn of_a_read(before: &Bundle, now: &Bundle, before_name: &str) -> Option<String> {
     let read = |bundle: &Bundle| {
         let paths = &bundle.observed.inside.as_ref()?.paths;
@@ -93,7 +93,7 @@ fn of_a_read(before: &Bundle, now: &Bundle, before_name: &str) -> Option<String>
     ))
 }
 
-/// Returns true if two runs of a model had the same load.
+/// Returns true if two runs of a model executed the same I/Os.
 fn did_the_same(before: &Bundle, now: &Bundle) -> bool {
     match (&before.observed.inside, &now.observed.inside) {
         (Some(a), Some(b)) => (a.events, &a.paths, &a.nodes) == (b.events, &b.paths, &b.nodes),
@@ -101,7 +101,8 @@ fn did_the_same(before: &Bundle, now: &Bundle) -> bool {
     }
 }
 
-/// Replaces the breakdowns of operations whose latency did not change by a single sentence.
+/// For operations whose latency did not change, replaces the latency breakdowns by a single
+/// sentence.
 fn leave_out_alike(before: &Bundle, now: &Bundle, name: &str, mechanism: &mut Vec<String>) {
     let (Some(before), Some(now)) = (&before.observed.inside, &now.observed.inside) else { return };
     let mut alike: Vec<&str> = Vec::new();
@@ -125,7 +126,7 @@ fn leave_out_alike(before: &Bundle, now: &Bundle, name: &str, mechanism: &mut Ve
             Some((_, [])) | None => (*last).to_owned(),
             Some((last, rest)) => format!("{} and a {last}", rest.join(", a ")),
         };
-        mechanism.push(format!("A {all} {verb} as long as in arm {name}."));
+        mechanism.push(format!("A {all} {verb} the same time as in arm {name}."));
     }
 }
 

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{ms, per_second};
 
-/// Names of the model parameters for the time and the number of node failures.
+/// Names of the model parameters that set the time and the number of node failures.
 const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];
-/// Interval width of the charts.
+/// Length of an interval in the charts.
 const INTERVAL_NS: u64 = 5_000_000_000;
 
 /// A node failure during the measured phase, with rate and latency over time.
@@ -17,14 +17,14 @@ const INTERVAL_NS: u64 = 5_000_000_000;
 pub struct Failure {
     /// A sentence with the time and the cost of the failure.
     pub says: String,
-    /// Time of the failure, from the start of the measured phase.
+    /// Time from the start of the measured phase to the failure.
     pub at_ns: u64,
-    /// Interval width of the rates and latencies in the following fields.
+    /// Length of the intervals of the rates and latencies in the following fields.
     #[serde(alias = "stretch_ns")]
     pub interval_ns: u64,
-    /// Transactional I/Os per second of one server, interval by interval.
+    /// Transactional I/Os per second of one server, for each interval.
     pub rates_per_s: Vec<f64>,
-    /// Mean latency of database reads, interval by interval; `None` if there were no reads.
+    /// Mean latency of database reads for each interval; `None` if the interval had no reads.
     pub read_latency_ns: Vec<Option<f64>>,
 }
 

@@ -1,4 +1,5 @@
-//! Checks for every published figure whether it was matched, and whether it was an input.
+//! Checks for every published figure whether the result matched it, and whether it was an input of
+//! the fit.
 
 use super::arm::{ArmAnalysis, RATE};
 use super::{Ending, Input, Role};
@@ -13,7 +14,7 @@ pub(super) struct FigureCheck {
     figure: String,
     role: Role,
     published: f64,
-    /// Modelled or measured value; `None` if there is no value to compare.
+    /// Modelled or measured value; `None` if there is no such value.
     came: Option<f64>,
 }
 
@@ -46,8 +47,8 @@ pub(super) fn check_figures(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Figu
     input.given.iter().filter(|given| given.value > 0.0).filter_map(one).collect()
 }
 
-/// Returns the load line of a search, per server. The outer `None` means that no search has this
-/// name.
+/// Returns the load line of one server from a search. The outer `None` means that no search has
+/// this name.
 fn of_search(input: &Input<'_>, given: &super::PublishedFigure) -> Option<Option<f64>> {
     let search = input.searches.iter().find(|search| search.name == given.arm)?;
     let line = search.found.as_ref().and_then(|found| found.load_line.as_ref());
@@ -65,7 +66,7 @@ pub(super) fn ending(counted: &[FigureCheck], tolerance: f64, ordered: bool) -> 
     }
 }
 
-/// Returns a sentence that states how many inputs and how many predictions are matched, and the
+/// Returns a sentence with the number of matched inputs, the number of matched predictions, and the
 /// errors of the predictions.
 pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
     let (inputs, mut free): (Vec<&FigureCheck>, Vec<&FigureCheck>) =

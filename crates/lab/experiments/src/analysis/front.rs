@@ -1,6 +1,6 @@
-//! Compares front-end I/O with drive I/O. This exposes inflated results: front-end I/O without
-//! drive I/O, a front-end latency below that of the drives, a working set that fits into a cache,
-//! or reads served from memory or unwritten space.
+//! Compares front-end I/O with drive I/O. The comparison exposes inflated results. Their signs are
+//! front-end I/O without drive I/O, a front-end latency below that of the drives, a working set
+//! that fits into a cache, and reads from memory or unwritten space.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ModelStatistics, Station};
@@ -28,11 +28,12 @@ pub struct Front {
     /// Distinct bytes that were read. On a model, this is computed from the plan's access pattern;
     /// otherwise it was observed.
     pub read_set_bytes: Option<u64>,
-    /// Distinct bytes that were written, determined in the same way; 0 if there were no writes.
+    /// Distinct bytes that were written, determined like those that were read; 0 if there were no
+    /// writes.
     pub write_set_bytes: Option<u64>,
     /// Access pattern of the plan; empty for a mail store.
     pub pattern: String,
-    /// Sources of reads, with their shares; empty if not observed.
+    /// Sources of reads, with the share of each; empty if not observed.
     pub reads_from: Vec<(String, f64)>,
     /// Share of sequential reads.
     pub sequential_share: Option<f64>,
@@ -72,7 +73,7 @@ pub(super) fn front(bundle: &Bundle) -> Option<Front> {
     })
 }
 
-/// Returns the stream of a plan that has exactly one.
+/// Returns the plan's only stream; `None` if it has several streams or none.
 fn stream(bundle: &Bundle) -> Option<&plimsoll_plan::Stream> {
     match &bundle.plan.workload.matrix()?.streams[..] {
         [only] => Some(only),
@@ -80,7 +81,7 @@ fn stream(bundle: &Bundle) -> Option<&plimsoll_plan::Stream> {
     }
 }
 
-/// Returns the number of distinct bytes that I/Os of one pattern access in a set of files.
+/// Returns the number of distinct bytes that I/Os of one access pattern touch in a set of files.
 /// Sequential I/Os access each byte once. n random I/Os on b blocks access b (1 - e^(-n/b))
 /// distinct blocks, which is the occupancy of b urns by n balls.
 fn expected_set(bundle: &Bundle, pick: Pick) -> Option<u64> {

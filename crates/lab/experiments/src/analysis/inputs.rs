@@ -1,10 +1,10 @@
-//! Inputs of an analysis besides the published figures: parameters and loads that were fitted or
-//! chosen.
+//! Parameters and loads that were fitted or chosen. They are inputs of an analysis in addition to
+//! the published figures.
 
 use super::{Input, OwnParameter};
 
-/// Returns sentences that list fitted and chosen inputs, to be appended to the reason for the
-/// result; empty if there are no such inputs.
+/// Returns sentences that list fitted and chosen inputs; empty if there are no such inputs. They
+/// are appended to the reason for the result.
 pub(super) fn says(input: &Input<'_>) -> String {
     let mut says = String::new();
     if !input.inputs.is_empty() {

@@ -11,15 +11,15 @@ use plimsoll_judge::model_figures::{
 use super::drives::{is_drive, remote_share};
 use super::words::{ms, percent};
 
-/// A source of reads or destination of writes is mentioned only if it has at least this share.
+/// Minimum share for which a source of reads or a destination of writes is mentioned.
 const SHARE_LEAST: f64 = 0.005;
-/// Minimum share of a latency for which a station is mentioned.
+/// Minimum share of the latency for which a station is mentioned.
 const PART_LEAST: f64 = 0.05;
 
 /// Operations whose path through the system is described.
 pub(super) const PATHS: [&str; 3] = ["read", "write", "log write"];
 
-/// Returns the display name of stations; names of shipped models are translated.
+/// Returns the display name of stations. Names from shipped models are replaced by descriptions.
 pub(super) fn called(station: &str) -> String {
     let last = station.trim_end_matches(".*").rsplit('.').next().unwrap_or(station);
     match last {
@@ -48,7 +48,7 @@ pub(super) fn place(word: &str) -> &str {
     }
 }
 
-/// Describes the destinations of writes.
+/// Returns the words for a destination of writes.
 fn landed(word: &str) -> String {
     match word {
         "zero" => "as a zero marker without data".to_owned(),
@@ -57,7 +57,7 @@ fn landed(word: &str) -> String {
     }
 }
 
-/// Returns the sentences about one run; empty if the internals of the system are unknown.
+/// Returns sentences about one run; empty if no internal statistics of the system are known.
 pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let Some(inside) = &bundle.observed.inside else { return outside(bundle) };
@@ -71,7 +71,7 @@ pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
     all
 }
 
-/// Describes the sources of reads and destinations of writes.
+/// Returns sentences about the sources of reads and the destinations of writes.
 fn sources(inside: &ModelStatistics) -> Vec<String> {
     let from = |writes: bool| -> Vec<(String, f64)> {
         let all = shares(inside, writes).into_iter();
@@ -90,7 +90,7 @@ fn sources(inside: &ModelStatistics) -> Vec<String> {
         }
         let share = remote_share(inside);
         if share >= SHARE_LEAST {
-            says.push_str(&format!("; {} were answered by another node", percent(share)));
+            says.push_str(&format!("; another node served {} of the reads", percent(share)));
         }
         all.push(format!("{says}."));
     }
@@ -105,7 +105,7 @@ fn sources(inside: &ModelStatistics) -> Vec<String> {
     all
 }
 
-/// Describes the utilisation of each kind of drive.
+/// Returns a sentence about the utilisation of each kind of drive.
 fn drives(inside: &ModelStatistics, window_ns: u64) -> Vec<String> {
     let worth =
         |group: &Stations| is_drive(&group.name) && group.utilisation.is_some_and(|u| u >= 0.01);
@@ -129,8 +129,8 @@ fn drives(inside: &ModelStatistics, window_ns: u64) -> Vec<String> {
     stations(inside, window_ns).into_iter().filter(worth).map(one).collect()
 }
 
-/// Describes where one kind of operation spends its time: queueing and service time at the stations
-/// that contribute most.
+/// Returns a sentence about the time of one kind of operation: its queueing and service time at the
+/// stations that contribute most.
 pub(super) fn path(path: &Path) -> Option<String> {
     let (mean_ns, parts) = contributions(path);
     if path.traced == 0 || mean_ns <= 0.0 {
@@ -152,8 +152,8 @@ pub(super) fn path(path: &Path) -> Option<String> {
     Some(format!("A {} took {}, of which {queued} was queueing{at}.", path.operation, ms(mean_ns)))
 }
 
-/// Describes the station that saturates first (utilisation law), and the multiple of this load at
-/// which it saturates.
+/// Returns a sentence about the station that saturates first (utilisation law), and the multiple of
+/// this load at which it saturates.
 fn full_first(inside: &ModelStatistics, window_ns: u64) -> Option<String> {
     let most = bottleneck(inside, window_ns)?;
     let utilisation = most.utilisation_max.filter(|u| *u > 0.0)?;
@@ -165,7 +165,8 @@ fn full_first(inside: &ModelStatistics, window_ns: u64) -> Option<String> {
     ))
 }
 
-/// Describes the utilisation of devices and CPUs on this host, for runs on real storage.
+/// Returns sentences about the utilisation of devices and CPUs on this host, for runs on real
+/// storage.
 fn outside(bundle: &Bundle) -> Vec<String> {
     let mut all = Vec::new();
     for device in bundle.observed.devices.iter().filter(|device| device.top) {
@@ -203,8 +204,8 @@ mod tests {
             ..ModelStatistics::default()
         };
         let says = sources(&of(12, 88, 40));
-        let reads =
-            "88 % of reads came from disks, 12 % from memory; 40 % were answered by another node.";
+        let reads = "88 % of reads came from disks, 12 % from memory; \
+                     another node served 40 % of the reads.";
         assert_eq!(says, [reads, "All writes became durable in the write log."]);
         assert_eq!(sources(&of(0, 5, 0))[0], "All reads came from disks.");
         assert_eq!(sources(&ModelStatistics::default()), Vec::<String>::new());

@@ -1,5 +1,5 @@
-//! Whole tables: the arms of a group that differ only in I/O size and read share, with their errors
-//! against the published table, their goals, and a few summary figures.
+//! Analyses whole tables. The arms of a group that differ only in I/O size and read share form a
+//! table. Each table has errors relative to the published table, goals, and a few summary figures.
 //!
 //! Errors here are |modelled / published - 1|, with medians and 90th percentiles by linear
 //! interpolation between order statistics (type 7 of Hyndman and Fan, 1996), like those of
@@ -31,11 +31,11 @@ pub struct Goal {
     pub median_max: f64,
     /// Maximum 90th percentile of the errors.
     pub p90_max: Option<f64>,
-    /// Maximum ratio of the model's median error to the median error of copying.
+    /// Maximum of the model's median error divided by the median error of copying.
     pub of_copying_max: Option<f64>,
 }
 
-/// Errors of several predictions of the same figures.
+/// Errors of the model, of copying and of interpolation for the same figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableScore {
     pub figure: String,
@@ -50,10 +50,10 @@ pub struct TableScore {
     /// Median error of copying the same row of a table that was an input; `None` if there is no
     /// such table.
     pub copied_median: Option<f64>,
-    /// 90th percentile of the errors of copying.
+    /// 90th percentile of the errors of copying; `None` if there is no table to copy.
     pub copied_p90: Option<f64>,
-    /// Median error of interpolation between the next smaller and the next larger I/O size of the
-    /// same published table. The model does not use this table.
+    /// Median error of interpolation between the next smaller and the next larger I/O size.
+    /// Interpolation uses rows of the same published table, which the model does not use.
     pub interpolated_median: Option<f64>,
 }
 
@@ -69,13 +69,13 @@ pub struct GoalAnalysis {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableAnalysis {
-    /// Group to which the table's arms belong.
+    /// Group of the table's arms.
     pub group: String,
-    /// Title of the arm to which the table belongs.
+    /// Title of the arm whose points form the table.
     pub title: String,
-    /// I/O sizes, which are the rows of the table.
+    /// I/O sizes. Each is a row of the table.
     pub sizes_bytes: Vec<u64>,
-    /// Read shares in percent, which are the columns of the table, starting with the highest share.
+    /// Read shares in percent, in descending order. Each is a column of the table.
     pub read_percents: Vec<f64>,
     /// Errors of the predictions; empty if there are no published figures.
     pub scores: Vec<TableScore>,
@@ -84,7 +84,7 @@ pub struct TableAnalysis {
     pub kept: Vec<TableHighlight>,
 }
 
-/// A key figure of a table, with its values as text.
+/// A key figure that summarises a table, with its values as text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableHighlight {
     /// Name of the figure.
@@ -116,13 +116,13 @@ pub struct LayoutRatio {
     pub published: Option<f64>,
 }
 
-/// Returns those arms of a group that are points.
+/// Returns the arms of a group that are points of a table.
 fn of_group<'a>(arms: &'a [ArmAnalysis], group: &str) -> Vec<(&'a ArmAnalysis, &'a IoShape)> {
     let of = arms.iter().filter(|arm| arm.group == group && !group.is_empty());
     of.filter_map(|arm| Some((arm, arm.point.as_ref()?))).collect()
 }
 
-/// Returns the tables among the arms.
+/// Returns the tables that the arms form.
 pub(super) fn tables(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<TableAnalysis> {
     let mut groups: Vec<&str> = Vec::new();
     for arm in arms.iter().filter(|arm| arm.point.is_some() && !arm.group.is_empty()) {
@@ -212,8 +212,8 @@ pub(super) fn without_goal(
     all
 }
 
-/// Returns the same row of another table that was an input. A table with the same pattern is
-/// preferred.
+/// Returns the row with the same size and read share from another table that was an input. Prefers
+/// a table with the same access pattern.
 fn twin(
     input: &Input<'_>,
     arms: &[ArmAnalysis],
@@ -236,8 +236,8 @@ fn twin(
     first(false).or_else(|| first(true))
 }
 
-/// Interpolates logarithmically between the next smaller and the next larger I/O size with the same
-/// read share.
+/// Interpolates logarithmically between the rows of the next smaller and the next larger I/O size
+/// with the same read share.
 fn between(points: &[(&ArmAnalysis, &IoShape)], point: &IoShape, key: &str) -> Option<f64> {
     let column = points.iter().filter(|(_, p)| p.read_percent == point.read_percent);
     // The alternatives to the model must not use withheld or user-supplied figures.
@@ -260,7 +260,7 @@ pub(super) fn interpolated(arms: &[ArmAnalysis], arm: &ArmAnalysis, key: &str) -
     between(&of_group(arms, &arm.group), arm.point.as_ref()?, key)
 }
 
-/// Returns the results of the goals of those tables that were run.
+/// Returns the results of the goals for the tables that were run.
 pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnalysis> {
     let one = |goal: &Goal| {
         let table = tables.iter().find(|table| table.group == goal.group)?;
@@ -277,14 +277,14 @@ pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnal
         if let (Some(most), Some(copied)) = (goal.of_copying_max, score.copied_median) {
             reached &= score.model_median <= most * copied;
             says.push_str(&format!(", median error of copying {}", percent(copied)));
-            wants.push_str(&format!(", and {most:.1} times the error of copying"));
+            wants.push_str(&format!(", and at most {most:.1} times the error of copying"));
         }
         Some(GoalAnalysis { goal: goal.clone(), reached, says: format!("{says} (goal: {wants})") })
     };
     input.goals.iter().filter_map(one).collect()
 }
 
-/// A published figure and the modelled one, as a pair of values.
+/// A published value and the modelled value of the same figure.
 #[derive(Clone, Copy)]
 struct Pair {
     modelled: f64,
@@ -311,12 +311,12 @@ fn gigabytes(value: f64) -> String {
     format!("{:.2} GB/s", value / 1e9)
 }
 
-/// Returns the bytes of data per second that correspond to a rate of operations.
+/// Converts a rate of operations to bytes of data per second.
 fn bytes(point: &IoShape, rate: f64) -> f64 {
     rate * (1.0 - point.metadata_percent / 100.0) * point.size_bytes as f64
 }
 
-/// Summarises a table in a few key figures.
+/// Returns a few key figures that summarise a table.
 fn keep_in_mind(points: &[(&ArmAnalysis, &IoShape)]) -> Vec<TableHighlight> {
     let rates: Vec<(&IoShape, Pair)> =
         points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, RATE)?))).collect();
@@ -343,7 +343,7 @@ fn place(p: &IoShape) -> String {
     format!("{} {what}", kib(p.size_bytes))
 }
 
-/// Returns the maximum of a table, separately for modelled and published figures.
+/// Returns the highest modelled and the highest published figure of a table.
 fn most(
     name: &str,
     rates: &[(&IoShape, Pair)],
@@ -361,8 +361,8 @@ fn most(
     })
 }
 
-/// Returns the range of the bandwidth of large writes. If it is narrow, writes are limited by
-/// bytes.
+/// Returns the range of the bandwidth of large writes. A narrow range means that bytes limit the
+/// writes, not operations.
 fn writes(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     let of: Vec<(&IoShape, Pair)> = rates
         .iter()
@@ -382,8 +382,8 @@ fn writes(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     Some(TableHighlight { name, modelled, published: published.and_then(range) })
 }
 
-/// Returns the cost of a read that is added to a stream of writes, for the middle size: the
-/// additional time per read.
+/// Returns the cost of a read that is added to a stream of writes, for the middle size. The cost is
+/// the additional time for each read.
 fn mixing(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     let size = 32_768;
     let at = |read: f64| {
@@ -401,8 +401,8 @@ fn mixing(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     Some(cost.kept(&name, |us| format!("{us:.1} µs")))
 }
 
-/// Compares each table with the first table that has the same pattern and depth, to show the effect
-/// of the layout.
+/// Compares each table with the first table of the same access pattern and queue depth. This shows
+/// the effect of the layout.
 pub(super) fn layouts(tables: &[TableAnalysis], arms: &[ArmAnalysis]) -> Vec<Layout> {
     let mut all = Vec::new();
     for (at, table) in tables.iter().enumerate() {

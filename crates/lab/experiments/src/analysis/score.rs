@@ -26,24 +26,24 @@ pub struct ScoreLine {
 }
 
 impl ScoreLine {
-    /// Returns the absolute logarithm of the ratio of a value to the published figure.
+    /// Returns the absolute logarithm of a value divided by the published figure.
     pub fn error_of(&self, value: f64) -> f64 {
         libm::fabs(libm::log(value / self.published))
     }
 }
 
-/// All predictions together.
+/// Errors over all predictions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// Each prediction.
     pub lines: Vec<ScoreLine>,
-    /// Median error of the model over the lines.
+    /// Median error of the model over all lines.
     pub model_error_median: f64,
-    /// Median error of copying, over the lines that have a row to copy.
+    /// Median error of copying, over the lines for which a row could be copied.
     pub copied_error_median: Option<f64>,
-    /// Median error of interpolation, over the lines that have both sides.
+    /// Median error of interpolation, over the lines that have rows on both sides.
     pub interpolated_error_median: Option<f64>,
-    /// Number of published figures that were inputs and therefore do not count.
+    /// Number of published figures that are not counted, because they were inputs.
     pub inputs: usize,
 }
 
@@ -108,8 +108,8 @@ fn nearest(
     twin.or(closest).map(|(_, given)| (given.arm.clone(), given.value))
 }
 
-/// Interpolates between the nearest known rows on both sides. The positions of the rows are their
-/// places in the order of the arms.
+/// Interpolates between the nearest known rows on both sides. The position of a row is its index in
+/// the order of the arms.
 fn between(at: usize, known: &[(usize, &PublishedFigure)]) -> Option<f64> {
     let before = known.iter().filter(|(other, _)| *other < at).max_by_key(|(other, _)| *other)?;
     let after = known.iter().filter(|(other, _)| *other > at).min_by_key(|(other, _)| *other)?;

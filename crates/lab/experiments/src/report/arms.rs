@@ -7,7 +7,7 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 use super::{ARMS_FEW, RATE};
 use crate::analysis::{Analysis, ArmAnalysis};
 
-/// Returns the state of each arm: its verdict, its headroom and its changed settings.
+/// Returns the overview of the arms, with verdict, headroom and changed settings.
 pub(super) fn verdicts(analysis: &Analysis) -> Section {
     let made = analysis.arms.iter().any(|arm| arm.expects.is_some());
     let mut table = Table::new(
@@ -71,7 +71,8 @@ pub(super) fn verdicts(analysis: &Analysis) -> Section {
     section.with(Block::Table(table))
 }
 
-/// Returns true if the arms differ only in their threads, so that I/Os per thread can be compared.
+/// Returns true if the arms differ only in their number of threads, so that I/Os per thread can be
+/// compared.
 fn threads_differ(analysis: &Analysis) -> bool {
     let mut all = analysis.arms.iter().map(|arm| (arm.threads, arm.servers));
     let first = all.next();

@@ -1,4 +1,4 @@
-//! Describes an experiment before any run.
+//! Describes an experiment before it is run.
 
 use plimsoll_report::comparison::unit;
 use plimsoll_report::document::{Block, Document, Headline, Section};

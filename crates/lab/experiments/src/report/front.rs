@@ -8,14 +8,14 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use crate::analysis::{Analysis, ArmAnalysis, Front};
 
-/// Minimum ratio of drive I/Os to front-end I/Os. If it is lower, a cache or unwritten space served
-/// the reads.
+/// Minimum number of drive I/Os for each front-end I/O. If there are fewer, a cache or unwritten
+/// space served the reads.
 const CARRIED_LEAST: f64 = 0.1;
 /// Maximum share of reads from memory or unwritten space.
 const UNSERVED_MOST: f64 = 0.5;
 /// Minimum share of a source that is shown.
 const SHARE_LEAST: f64 = 0.0005;
-/// Sources of reads, with the terms that statistics pages use.
+/// Sources of reads, with the terms that the statistics pages of storage systems use.
 const SOURCES: [(&str, &str); 8] = [
     ("zero", "zero (never written)"),
     ("dram", "DRAM cache"),
@@ -49,14 +49,14 @@ pub(super) fn fronts(analysis: &Analysis) -> Section {
         section = section.with(Block::List(lines));
     }
     section.with(Block::Table(panel(&arms))).with(Block::Words(
-        "Signs of an inflated result: much I/O at the front end and almost no I/O at the drives, \
-         a latency below that of the drives, a working set that fits a cache, or reads served \
-         from memory or unwritten space."
+        "Signs of an inflated result: much I/O at the front end but almost none at the drives, a \
+         latency below that of the drives, a working set that fits into a cache, or reads from \
+         memory or unwritten space."
             .to_owned(),
     ))
 }
 
-/// Returns the figure as a vendor would show it, and the facts that contradict it.
+/// Returns the figure as a vendor would advertise it, and the facts that contradict it.
 fn taken_apart(arm: &ArmAnalysis, front: &Front) -> String {
     let rate = Unit::Rate.show(front.front_ios_per_s, Letters::Unicode);
     let bytes = Unit::Bandwidth.show(front.front_bytes_per_s, Letters::Unicode);

@@ -1,5 +1,5 @@
-//! Displays of groups of arms: a line over a quantity, or a table. Also displays the course of a
-//! node failure.
+//! Displays groups of arms, as a line over a quantity or as a table. Also displays the rates and
+//! latencies around a node failure.
 
 use plimsoll_report::chart::plot::{Dot, Rule, RuleKind, Series};
 use plimsoll_report::chart::{Axis, Mark, Plot};
@@ -63,7 +63,7 @@ fn table(analysis: &Analysis, panel: &Panel, arms: &[&ArmAnalysis]) -> Table {
     table
 }
 
-/// Plots a figure over the increasing quantity, with the published figures.
+/// Plots a figure over the panel's increasing quantity, next to the published figures.
 fn line(analysis: &Analysis, panel: &Panel) -> Plot {
     let unit = unit(&panel.figure);
     let dots = |published: bool| -> Vec<Dot> {

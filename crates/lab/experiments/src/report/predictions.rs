@@ -65,7 +65,9 @@ pub(super) fn predictions(analysis: &Analysis, score: &Score) -> Section {
         table.rows.push(row);
     }
     table.note =
-        "errors are |ln(predicted / published)|, so half and double have equal errors".to_owned();
+        "errors are |ln(predicted / published)|, so half and twice the published value have equal \
+         errors"
+            .to_owned();
     let section = Section::brief("predictions", "Prediction errors").with(Block::Words(says));
     if analysis.arms.len() <= ARMS_FEW {
         return section.with(Block::Table(table));

@@ -29,7 +29,7 @@ pub(super) fn searches(analysis: &Analysis) -> Vec<Section> {
     vec![section, each]
 }
 
-/// Plots the latency over the rate, for one server.
+/// Plots latency over rate, for one server.
 fn plot(search: &SearchAnalysis, tuning: &Tuning) -> Plot {
     let parts = f64::from(search.servers.max(1));
     let mut one_server = tuning.clone();
@@ -40,8 +40,8 @@ fn plot(search: &SearchAnalysis, tuning: &Tuning) -> Plot {
     for line in one_server.load_line.iter_mut().chain(&mut one_server.required_load) {
         line.rate_per_s /= parts;
     }
-    // Mean latencies show the load at which the curve bends. Maxima of intervals would hide it, so
-    // they are removed.
+    // Mean latencies show the load at which the curve bends. Maxima of intervals would hide this
+    // load, so they are removed.
     let kept: Vec<bool> = tuning.latencies.iter().map(|l| !l.name.ends_with("max")).collect();
     keep(&mut one_server.latencies, &kept);
     one_server.steps.iter_mut().for_each(|step| keep(&mut step.latencies_ns, &kept));

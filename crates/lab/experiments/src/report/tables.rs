@@ -11,9 +11,9 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 use super::{came_out, capital, name_of};
 use crate::analysis::{Analysis, ArmAnalysis, LayoutRatio, TableAnalysis};
 
-/// Keys of the figures that the tables show.
+/// Keys of the figures for which tables are shown.
 const FIGURES: [&str; 2] = ["achieved_iops_per_s", "latency_ns_avg"];
-/// Errors above this value are highlighted.
+/// Error above which a cell is highlighted.
 const ERROR_LARGE: f64 = 0.25;
 
 /// Returns the sections on tables: a summary, then each table.
@@ -71,8 +71,8 @@ fn keep_in_mind(analysis: &Analysis) -> Section {
     section.with(Block::Table(grid))
 }
 
-/// Returns the section on the ratios of the rates of one layout to those of another. Each row is a
-/// pair of layouts.
+/// Returns the section that compares the rates of layouts. Each row shows the rates of one layout
+/// divided by those of another.
 fn layouts(analysis: &Analysis) -> Section {
     let section = Section::brief("layouts", "Rates of one layout relative to another");
     let Some(first) = analysis.layouts_over.iter().max_by_key(|layout| layout.ratios.len()) else {
@@ -115,18 +115,18 @@ fn layouts(analysis: &Analysis) -> Section {
             grid.rows.push(row);
         }
     }
-    grid.note = "ratios of the rates at the same load".to_owned();
+    grid.note = "ratios of the rates under the same load".to_owned();
     section.with(Block::Table(grid))
 }
 
-/// Returns a heat map over sizes and read shares. It shows the deviation of each point from the
-/// published figure, or the value of the point if no figures were published.
+/// Returns a heat map over sizes and read shares. Each cell shows the deviation from the published
+/// figure, or the value if no figures were published.
 fn map(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Plot {
     let edges = |count: usize| (0..=count).map(|at| at as f64 - 0.5).collect();
     let (sizes, mut reads) = (&table.sizes_bytes, table.read_percents.clone());
     reads.reverse();
     let figure = |size, read| arm_at(analysis, table, size, read).and_then(|arm| arm.figure(key));
-    // Rounded to whole percents, because a cell has no space for more digits.
+    // The value is rounded to whole percents, because a cell has no space for more digits.
     let held = |size, read| {
         let ratio = figure(size, read).and_then(|figure| figure.ratio)?;
         // Adding 0.0 converts "-0 %" to "0 %".
@@ -278,8 +278,8 @@ fn scatters(analysis: &Analysis) -> Section {
     section
 }
 
-/// Returns true if the mechanism of an arm is shown. For tables, only that of the corner points is
-/// shown.
+/// Returns true if the mechanism of an arm is shown. For tables, only the mechanism of the corner
+/// points is shown.
 pub(super) fn is_corner(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
     let Some(table) = analysis.tables.iter().find(|table| table.group == arm.group) else {
         return true;

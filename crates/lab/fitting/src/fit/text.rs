@@ -7,7 +7,8 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use super::{ChecksOut, GoalOut, Outcome, RowOut, ScoresOut};
 
-/// Maximum number of rows that are listed for a missed goal. Further rows are only counted.
+/// Maximum number of rows that are listed for a missed goal. If there are more, the others are only
+/// counted.
 const ROWS_NAMED: usize = 8;
 
 pub(super) fn document(result: &Outcome) -> Document {
@@ -25,7 +26,8 @@ pub(super) fn document(result: &Outcome) -> Document {
         result.parameters.iter().filter(|p| !p.identified).map(|p| p.path.as_str()).collect();
     if !vague.is_empty() {
         let says = format!(
-            "The data do not determine {}: the interval reaches a bound or spans a factor of two.",
+            "The data do not determine {}: the interval of its value reaches a bound or spans a \
+             factor of two.",
             vague.join(", ")
         );
         sections[parameters].blocks.push(Block::Words(says));
@@ -74,9 +76,9 @@ pub(super) fn document(result: &Outcome) -> Document {
     }
 }
 
-/// States whether interpolation predicts rows better than the model: the rows of the predicted
-/// table, or otherwise those of the fitted table. If there are no fits that leave rows out, the
-/// errors of the fitted rows are compared, although errors of new rows are larger.
+/// States whether interpolation predicts rows better than the model. The rows are those of the
+/// predicted table, or otherwise those of the fitted table. If no rows were left out of fits, the
+/// errors of fitted rows are compared, although errors of new rows are larger.
 fn interpolation_text(result: &Outcome) -> Option<String> {
     let inside = result.predicted.as_ref().and_then(|p| p.interpolated.as_ref());
     let predicted = inside.map(|inside| (inside.model, inside.scores));
@@ -130,7 +132,7 @@ fn goals_table(goals: &[GoalOut]) -> Table {
     table
 }
 
-/// Describes a goal.
+/// Returns a goal as text.
 pub(super) fn goal_text(goal: &plimsoll_model::fit::goals::Goal, copying: Option<f64>) -> String {
     use plimsoll_model::fit::goals::RowSet;
     let rows = match goal.of {
@@ -153,7 +155,7 @@ pub(super) fn goal_text(goal: &plimsoll_model::fit::goals::Goal, copying: Option
     format!("{rows}, {figure}: {measure}")
 }
 
-/// Explains each missed goal, and lists the effects that the model lacks.
+/// Explains each missed goal, and lists the effects that the model does not include.
 fn gaps_section(result: &Outcome) -> Option<Section> {
     let mut says: Vec<String> = result.goals.iter().flat_map(gap_text).collect();
     if says.is_empty() {
@@ -163,8 +165,7 @@ fn gaps_section(result: &Outcome) -> Option<Section> {
         says.push(format!("Missing in {}: {missing}", result.model));
     } else {
         says.push(format!(
-            "{} does not list the effects that it does not model: add `missing` to its [model] \
-             table.",
+            "{} does not list the effects that it leaves out: add `missing` to its [model] table.",
             result.model
         ));
     }
@@ -206,7 +207,7 @@ fn gap_text(goal: &GoalOut) -> Vec<String> {
     };
     let groups: Vec<String> = gap.groups.iter().map(group).collect();
     says.push(match groups.is_empty() {
-        true => "No I/O size or mix has errors mainly in one direction.".to_owned(),
+        true => "For no I/O size or mix are the errors mainly in one direction.".to_owned(),
         false => format!("Errors mainly in one direction: {}.", groups.join("; ")),
     });
     says
@@ -317,7 +318,7 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
         says.push("The table has no bandwidth column that could be checked.".to_owned());
     }
     let most =
-        checks.concurrency_possible.map(|most| format!(", of {most:.0} that the load allows"));
+        checks.concurrency_possible.map(|most| format!("; the load allows at most {most:.0}"));
     says.push(format!(
         "Rate x latency is {:.0} to {:.0} operations in flight{}.",
         checks.concurrency_least,
@@ -340,8 +341,8 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
     if let Some(deviation) = checks.repeat_deviation_median {
         says.push(format!(
             "{} rows have the same size, pattern, mix and operations in flight as another row. \
-             The median deviation of their rates from the mean of such rows is {}: no model and \
-             no interpolation of these settings can be more accurate.",
+             The median deviation of their rates from the mean rate of the same settings is {}: no \
+             model and no interpolation can be more accurate than that.",
             checks.rows_repeated,
             percent(deviation)
         ));
@@ -354,8 +355,8 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
     }
     if checks.rows_left_out > 0 {
         says.push(format!(
-            "Number of rows that were left out, because they are INVALID or lack a figure that \
-             the fit needs: {}.",
+            "Number of rows that were left out, because they are INVALID or lack a required \
+             figure: {}.",
             checks.rows_left_out
         ));
     }

@@ -1,4 +1,4 @@
-//! A measured table. It has axes, whose values a cell states, and figures, which are predicted.
+//! A measured table. Its columns are axes, which describe a cell, and figures, which are predicted.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const AXES: [&str; 16] = [
     "layout",
 ];
 const FIGURE_ENDS: [&str; 5] = ["_per_s", "_ms", "_us", "_ns", "iops"];
-/// Text in the names of latency columns in the tables of `plimsoll sweep`, such as
+/// Text that the tables of `plimsoll sweep` have in the names of latency columns, such as
 /// `latency_ns_p99`.
 const LATENCY_PART: &str = "latency_ns_";
 
@@ -43,7 +43,7 @@ pub struct MeasuredTable {
     pub(super) invalid_rows: usize,
 }
 
-/// A figure and the rows that have it.
+/// A figure, with the rows that contain it.
 #[derive(Debug)]
 pub(super) struct Figure {
     pub(super) name: String,
@@ -60,8 +60,8 @@ pub(super) struct Axis {
 
 #[derive(Debug)]
 enum Scale {
-    /// Numbers, in ascending order. A percentage or share is on a linear scale, any other number
-    /// above 0 on a logarithmic scale.
+    /// Numbers, in ascending order. Percentages and shares have a linear scale. All other axes
+    /// whose numbers are above 0 have a logarithmic scale.
     Numbers { sorted: Vec<f64>, is_logarithmic: bool },
     /// Words. Each word has a separate dimension.
     Words(Vec<String>),
@@ -71,7 +71,7 @@ enum Scale {
 #[derive(Debug)]
 pub(super) struct Position {
     pub(super) point: Vec<f64>,
-    /// First axis on which the cell is outside the measured range, with that range.
+    /// The first axis on which the cell is outside the measured range, and this range.
     pub(super) outside: Option<String>,
 }
 
@@ -80,7 +80,7 @@ fn parse_number(text: &str) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
-/// Returns true for equal numbers, or for words that are equal except for upper and lower case.
+/// Returns true for equal numbers, and for words that differ at most in upper and lower case.
 fn is_same(a: &str, b: &str) -> bool {
     match (parse_number(a), parse_number(b)) {
         (Some(a), Some(b)) => a == b,
@@ -161,7 +161,7 @@ impl Axis {
 }
 
 impl MeasuredTable {
-    /// Reads a table. `more_axes`: additional columns that are axes.
+    /// Reads a table. `more_axes`: columns that are axes in addition to the default axes.
     ///
     /// # Errors
     /// The table is malformed, or has no axis or no figure.
@@ -208,7 +208,8 @@ impl MeasuredTable {
         let figures: Vec<Figure> = figures.into_iter().filter(|f| !f.rows.is_empty()).collect();
         if axes.is_empty() || figures.is_empty() {
             let says = format!(
-                "the table needs an axis that varies ({}) and a figure (a column that ends with {})",
+                "the table needs a column that is an axis with several values ({}), and a figure \
+                 (a column whose name ends with {})",
                 AXES.join(", "),
                 FIGURE_ENDS.join(", ")
             );
@@ -271,8 +272,8 @@ impl MeasuredTable {
 fn figure(name: &str, lines: &[Line<'_>]) -> Result<Figure, TableError> {
     let mut figure = Figure { name: name.to_owned(), rows: Vec::new(), values: Vec::new() };
     for (row, line) in lines.iter().enumerate() {
-        // If a row has no writes, columns about writes are empty or 0, so there is nothing to
-        // interpolate.
+        // If a row has no writes, its columns about writes are empty or 0, so they cannot be
+        // interpolated.
         if line.text(name).is_some_and(|text| text.eq_ignore_ascii_case("unknown")) {
             continue;
         }

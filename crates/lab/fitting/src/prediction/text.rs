@@ -6,7 +6,7 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use super::{CellOut, Outcome};
 
-/// Significant digits of a predicted figure.
+/// Number of significant digits of a predicted figure.
 const DIGITS: usize = 3;
 
 pub(super) fn document(found: &Outcome) -> Document {
@@ -108,8 +108,8 @@ fn errors_table(found: &Outcome) -> Table {
 fn remarks(found: &Outcome) -> Vec<String> {
     let mut remarks = vec![format!(
         "All rows with the same value of an axis were left out together. An interval contains the \
-         measured figure of {:.0} % of such rows. It does not cover changes of the system since the \
-         measurement.",
+         measured figure of {:.0} % of such rows. The interval does not include changes of the \
+         system since the measurement.",
         100.0 * found.coverage
     )];
     let no_better =
@@ -130,13 +130,15 @@ fn remarks(found: &Outcome) -> Vec<String> {
     }
     if !found.figures_ignored.is_empty() {
         remarks.push(format!(
-            "Figures with too few rows for a prediction: {}.",
+            "Figures that are in too few rows for a prediction: {}.",
             found.figures_ignored.join(", ")
         ));
     }
     if found.invalid_rows > 0 {
-        remarks
-            .push(format!("Number of INVALID rows, which were left out: {}.", found.invalid_rows));
+        remarks.push(format!(
+            "Number of rows that were left out because they are INVALID: {}.",
+            found.invalid_rows
+        ));
     }
     remarks
 }

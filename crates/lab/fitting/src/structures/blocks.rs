@@ -5,28 +5,28 @@ pub(super) struct Structure {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
     pub(super) entry: &'static str,
-    /// Name and lines of each block. In the lines, `LANES` is replaced by a number, and `VARIATION`
-    /// by a value with its source.
+    /// Name and lines of each block. The caller replaces `LANES` by a number, and `VARIATION` by a
+    /// value with its source.
     pub(super) blocks: &'static [(&'static str, &'static str)],
-    /// Unit of the number that replaces `LANES`; empty without one.
+    /// Unit of the number that replaces `LANES`; empty if the lines do not contain `LANES`.
     pub(super) lanes: &'static str,
     pub(super) parameters: &'static [Parameter],
 }
 
 impl Structure {
-    /// Returns true if service times vary.
+    /// Returns true if the structure's service times vary.
     pub(super) fn has_variation(&self) -> bool {
         self.parameters.iter().any(Parameter::is_variation)
             || self.blocks.iter().any(|(_, lines)| lines.contains("VARIATION"))
     }
 }
 
-/// A free parameter.
+/// A free parameter of a structure.
 pub(super) struct Parameter {
     pub(super) block: &'static str,
     pub(super) field: &'static str,
     pub(super) bounds: (f64, f64),
-    /// Operations that the parameter affects.
+    /// Operations whose time depends on the parameter.
     pub(super) of: Operations,
 }
 
@@ -71,7 +71,7 @@ const WRITE_BYTES: Parameter =
 const DRIVE: (&str, &str) =
     ("drive", "kind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nmedia = \"ssd\"\n");
 
-/// A drive without a bandwidth limit, behind a block that has such a limit.
+/// A drive without a bandwidth limit. It is behind a block that has such a limit.
 const DRIVE_BEHIND: (&str, &str) = (
     "drive",
     "kind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nmedia = \"ssd\"\n\

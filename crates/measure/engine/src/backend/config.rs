@@ -15,11 +15,11 @@ pub enum Prefer {
     Auto,
     /// io_uring or an error.
     Uring,
-    /// `preadv2`/`pwritev2`, inline at depth 1.
+    /// Threads that call `preadv2` and `pwritev2`; at depth 1, the issuing thread makes the calls.
     Threads,
 }
 
-/// File of the table.
+/// Source of a file in the file table.
 #[derive(Debug)]
 pub enum FileSource {
     /// File to open.
@@ -27,7 +27,7 @@ pub enum FileSource {
         path: PathBuf,
         /// True to open the file for reading and writing.
         write: bool,
-        /// Create it if it is missing.
+        /// True to create the file if it is missing.
         create: bool,
         /// Minimum size of a writable file. A shorter file is extended; its space is reserved if
         /// the file system supports this. 0 leaves the size unchanged.
@@ -35,29 +35,30 @@ pub enum FileSource {
     },
     /// Open descriptor.
     Fd {
-        /// Path for messages.
+        /// Path of the file, for messages.
         path: PathBuf,
         /// Descriptor of the file.
         fd: OwnedFd,
-        /// True if it was opened with `O_DIRECT`.
+        /// True if the file was opened with `O_DIRECT`.
         direct: bool,
     },
 }
 
 impl FileSource {
-    /// Returns an existing file, for reading and writing, at its current size.
+    /// Returns the source for an existing file, which is opened for reading and writing at its
+    /// current size.
     #[must_use]
     pub fn existing(path: impl Into<PathBuf>) -> Self {
         Self::Path { path: path.into(), write: true, create: false, size_bytes: 0 }
     }
 
-    /// Returns an existing file that is opened only for reading.
+    /// Returns the source for an existing file, which is opened only for reading.
     #[must_use]
     pub fn read_only(path: impl Into<PathBuf>) -> Self {
         Self::Path { path: path.into(), write: false, create: false, size_bytes: 0 }
     }
 
-    /// Returns a file of at least `size_bytes`, created if it is missing.
+    /// Returns the source for a file of at least `size_bytes`, which is created if it is missing.
     #[must_use]
     pub fn sized(path: impl Into<PathBuf>, size_bytes: u64) -> Self {
         Self::Path { path: path.into(), write: true, create: true, size_bytes }
@@ -80,15 +81,16 @@ pub struct BackendConfig {
     pub prefer: Prefer,
     /// Direct I/O mode: whether to bypass the page cache.
     pub direct: Direct,
-    /// Open with `O_DSYNC`: a write completes when its data is on stable storage.
+    /// True to open files with `O_DSYNC`: a write then completes when its data is on stable
+    /// storage.
     pub dsync: bool,
     /// True if operations flush with `fsync` or `fdatasync`.
     pub flushes: bool,
-    /// Fault in the arena before the first operation.
+    /// True to fault in the arena before the first operation.
     pub populate: bool,
-    /// Poll the device for completions (`IOPOLL`, which only some devices support).
+    /// True to poll the device for completions (`IOPOLL`, which only some devices support).
     pub poll_completions: bool,
-    /// Let a kernel thread fetch submissions (`SQPOLL`; costs a core).
+    /// True to let a kernel thread fetch submissions (`SQPOLL`; costs a core).
     pub poll_submissions: bool,
     /// Maximum time for which a wait polls for completions before it sleeps. With 0, it sleeps
     /// immediately.
@@ -101,7 +103,7 @@ pub struct BackendConfig {
 /// Directories for operations on names and attributes. The data files are in the file table.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The run's own directories, which contain all other files.
+    /// The run's own directories, which contain the data files and the small files.
     pub roots: Vec<PathBuf>,
     /// Directories of small files, ordered by share: `per_share` directories for each share.
     pub small: Vec<PathBuf>,

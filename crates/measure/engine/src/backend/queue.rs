@@ -35,9 +35,9 @@ pub trait Queue {
         let _ = user_data;
         true
     }
-    /// Returns the time at which the first byte of a read arrived. The read is in flight, or was
-    /// reaped and its slot not used again. `None` if no byte has arrived, or if the target does not
-    /// report it.
+    /// Returns the time at which the first byte of a read arrived. The read must be in flight, or
+    /// reaped with a slot that is not used again yet. `None` if no byte has arrived, or if the
+    /// target does not report it.
     fn first_byte_ns(&self, user_data: u64) -> Option<u64> {
         let _ = user_data;
         None
@@ -59,13 +59,13 @@ pub trait Queue {
     fn hand_over(&mut self) -> Result<(), SysError> {
         self.submit_and_wait(0, None)
     }
-    /// Returns the best number of operations to submit together after they completed together: 1 if
-    /// a call executes its operations one after the other, more if one call for several operations
-    /// costs no more than for one.
+    /// Returns the number of operations that the caller should submit together after they completed
+    /// together. It is 1 if a call executes its operations one after the other. It is larger if a
+    /// call for several operations costs no more than a call for one.
     fn submit_batch_len(&self) -> usize {
         1
     }
-    /// Returns the number of completions that are ready to be reaped, without a system call.
+    /// Returns, without a system call, the number of completions that are ready to be reaped.
     fn arrived(&mut self) -> usize;
     /// Removes up to `most` ready entries from the queue. For each operation that completed, calls
     /// `each` with its user data and its bytes or `errno`, in order of arrival. Returns the number

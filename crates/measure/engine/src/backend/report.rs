@@ -10,7 +10,7 @@ pub enum BackendKind {
     Uring,
     /// Worker threads.
     Threads,
-    /// Calls from the issuing thread itself (depth 1).
+    /// System calls that the issuing thread itself makes (depth 1).
     Inline,
     /// NFS calls from the issuing thread.
     Nfs,
@@ -37,7 +37,7 @@ pub struct FileReport {
     /// Alignment that direct offsets and sizes need, if the kernel reports it.
     pub direct_offset_align_bytes: Option<u32>,
     /// Reason why kernel workers will execute asynchronous operations on the file, if known. The
-    /// processor time of the issuing thread does not include theirs.
+    /// processor time of the issuing thread does not include the time of these workers.
     pub punts_because: Option<String>,
 }
 
@@ -52,7 +52,8 @@ pub struct BackendReport {
     pub depth: u32,
     /// Number of the engine's own worker threads.
     pub worker_threads: u32,
-    /// Accepted options of the ring's set-up, by their names in the kernel's interface.
+    /// Options of the ring's set-up that the kernel accepted, with their names in the kernel's
+    /// interface.
     pub ring_features: Vec<String>,
     /// Options of the ring's set-up that were refused, and the reasons. A refusal only reduces the
     /// speed.
@@ -63,7 +64,7 @@ pub struct BackendReport {
     pub registered_bytes: u64,
     /// True if the kernel accepted the advice to use huge pages.
     pub huge_pages_advised: bool,
-    /// Files, in the order of the table.
+    /// Files, in the order of the file table.
     pub files: Vec<FileReport>,
 }
 

@@ -36,12 +36,13 @@ const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
 const BLOCK_NS: u64 = 60_000_000;
 /// Minimum number of completions in a block, after its first 20 ms.
 const BLOCK_COMPLETIONS_MIN: u64 = 100;
-/// Time at the start of each block that is not counted, because the previous block can still affect
-/// it.
+/// The measurement of a block begins after this time, because the previous block can still affect
+/// the first waits.
 const SETTLING_NS: u64 = 20_000_000;
-/// Number of blocks at the start, which alternate between polling and sleeping.
+/// A thread begins with this number of blocks, which alternate between polling and sleeping.
 const FIRST_BLOCKS: u32 = 4;
-/// Number of alternating blocks at the start if polling and sleeping differ by less than 10 %.
+/// Number of these alternating blocks if the latencies with polling and with sleeping differ by
+/// less than 10 %.
 const FIRST_BLOCKS_MAX: u32 = 16;
 /// After this number of blocks, one block tries the method that is not in use, polling or sleeping.
 /// That is 0.25 % of the time, which does not change a p99.
@@ -50,8 +51,8 @@ const TRIAL_BLOCKS: u32 = 400;
 /// If the thread slept despite a larger gain, the wake-up would be measured as latency of the
 /// storage.
 const POLLED_PERCENT_MAX: u64 = 99;
-/// Maximum time that is counted between the ends of two waits, so that one long stall does not
-/// decide the choice.
+/// Upper limit for the counted time between the ends of two waits, so that one long stall does not
+/// decide between polling and sleeping.
 const COUNTED_NS_MAX: u64 = 4_000_000;
 /// After this number of waits, the thread polls once for the maximum time, even if the mean is too
 /// long for polling: most of the mean may be wake-up time.
@@ -82,8 +83,8 @@ pub struct Spin {
 /// Little's law.
 #[derive(Clone, Copy, Debug, Default)]
 struct MeanLatency {
-    /// Mean of earlier blocks, in which the latest block has half of the weight; 0 before the first
-    /// block.
+    /// Mean latency of the earlier blocks. The latest of them has half of the weight. The value is
+    /// 0 before the first block.
     mean_ns: u64,
     /// Integral of the number of operations in flight over the time of the current block, in ns.
     in_flight_ns: u64,
@@ -114,7 +115,7 @@ impl Spin {
     ///
     /// # Errors
     /// The queue itself fails.
-    // If it were inlined, it would slow down the loop on targets that never wait.
+    // If this function were inlined, it would slow down the loop on targets that never wait.
     #[inline(never)]
     pub fn wait<Q: Queue, T: Timer>(
         &mut self,
@@ -157,12 +158,12 @@ impl Spin {
         Ok(())
     }
 
-    /// Counts completions that the thread reaped. `in_flight` operations remain.
+    /// Counts completions that the thread reaped. `in_flight` operations have not completed yet.
     #[inline(always)]
     pub fn count_reaped(&mut self, reaped: usize, in_flight: usize) {
         self.reaped += reaped as u64;
         if in_flight == 0 {
-            // The time until the next operation is not latency.
+            // Nothing is in flight, so the time until the next operation is not latency.
             self.ended_ns = 0;
         }
     }
@@ -220,8 +221,8 @@ impl Spin {
         self.waits = self.waits.wrapping_add(1);
     }
 
-    /// Adds the latency of operations until the end of a wait to the mean for polling, if `polls`,
-    /// or for sleeping.
+    /// Adds the latency of the operations until the end of a wait. If `polls` is true, adds it to
+    /// the mean for polling, otherwise to the mean for sleeping.
     fn learn(&mut self, polls: bool, now_ns: u64, in_flight_ns: u64, completions: u64) {
         let way = if polls { &mut self.polled } else { &mut self.slept };
         let block_ns = now_ns.saturating_sub(self.block_start_ns);
@@ -232,7 +233,8 @@ impl Spin {
         if block_ns >= BLOCK_NS && way.completions >= BLOCK_COMPLETIONS_MIN {
             (self.block, self.block_start_ns) = (self.block.wrapping_add(1), now_ns);
             if way.end_block() {
-                // The mean of the other kind of wait is from before the change: try both again.
+                // The mean of the other method was measured before the change, so both methods are
+                // tried again.
                 (self.block, self.polled, self.slept) = Default::default();
             }
         }
@@ -292,7 +294,7 @@ mod tests {
         assert_eq!(spin.length_ns(), SPIN_NS_MAX);
         (0..8).for_each(|_| spin.learn_wait(30 * US));
         assert!(spin.length_ns() > 30 * US);
-        // Every four operations complete together.
+        // Operations complete in groups of four.
         (0..100).for_each(|number| spin.learn_wait(if number % 4 == 0 { 50 * US } else { 0 }));
         assert!(spin.length_ns() > 60 * US);
     }

@@ -1,10 +1,11 @@
-//! Score of a single processor of this host for I/O work, for comparing figures from different
-//! hosts.
+//! Score of a single processor of this host for I/O work. With this score, figures from different
+//! hosts can be compared.
 //!
 //! The score is the geometric mean of three rates, each divided by the reference processor's rate.
-//! The rates are those of operations on the null target (integer work and branches), of system
-//! calls, and of memory copies outside every cache. The reference scores 1,000: one core of a
-//! third-generation AMD EPYC at 2.45 GHz, in a shared virtual machine in late 2026.
+//! The first rate counts operations on the null target (integer work and branches). The second
+//! counts system calls, and the third measures memory copies that miss every cache. The reference
+//! scores 1,000: one core of a third-generation AMD EPYC at 2.45 GHz, in a shared virtual machine
+//! in late 2026.
 
 use plimsoll_sys::cpu::{enter_kernel, pin_thread};
 use serde::{Deserialize, Serialize};
@@ -25,9 +26,9 @@ const REFERENCE: Parts = Parts {
 pub struct Parts {
     /// Operations per second on the null target at depth 32.
     pub null_operations_per_s: u64,
-    /// Empty system calls.
+    /// Empty system calls per second.
     pub system_calls_per_s: u64,
-    /// Bytes per second copied between buffers outside every cache.
+    /// Bytes per second in memory copies that miss every cache.
     pub copy_bytes_per_s: u64,
 }
 

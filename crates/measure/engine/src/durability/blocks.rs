@@ -1,4 +1,4 @@
-//! Blocks under test, their location, and the operations of the test other than the load.
+//! Blocks under test, their location, and all operations of the test except the load.
 
 use std::fmt;
 use std::io;
@@ -43,9 +43,9 @@ pub struct BlockTarget {
     pub destroy: Vec<PathBuf>,
     /// Number of the test.
     pub data_id: u64,
-    /// Bytes under test.
+    /// Number of bytes under test.
     pub size_bytes: u64,
-    /// Durability of a write.
+    /// Method that makes a write durable.
     pub sync: SyncMethod,
     /// True if writes bypass the page cache.
     pub direct: bool,
@@ -87,7 +87,7 @@ impl BlockTarget {
     }
 }
 
-/// Blocks under test, with the operations of the test other than the load.
+/// Blocks under test, and all operations of the test except the load.
 pub trait TestedBlocks: BlockFile + fmt::Debug {
     /// Makes all completed writes durable, by the method that the test uses.
     ///

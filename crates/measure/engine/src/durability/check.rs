@@ -42,7 +42,7 @@ pub fn check_blocks(
         let bytes = &mut buffer.as_mut_slice()[..chunk.len() * size];
         let whole = file.read_at(bytes, first * u64::from(BLOCK_BYTES)).is_ok();
         for (at, (block, bytes)) in (first..).zip(bytes.chunks_exact_mut(size)).enumerate() {
-            // Counts a block only if it also fails when it is read individually.
+            // A block counts as unreadable only if it also fails when it is read individually.
             let read: io::Result<()> = match whole {
                 true => Ok(()),
                 false => file.read_at(bytes, block * u64::from(BLOCK_BYTES)),
@@ -73,7 +73,7 @@ fn expectation(state: &BlockState) -> ExpectedContent {
 fn summarise(found: &[BlockFinding], expected: &[ExpectedBlock]) -> (CutCheck, Vec<BlockState>) {
     let mut check = CutCheck { read_from_target: true, ..CutCheck::default() };
     let mut states = Vec::with_capacity(found.len());
-    // The latest start among batches of which an acknowledged write survived.
+    // Latest start of a batch of which an acknowledged write survived.
     let survivor = |(found, block): (&BlockFinding, &ExpectedBlock)| match found {
         BlockFinding::Verdict(Verdict::Good | Verdict::Possible) => {
             block.newest.map(|ack| ack.begun)

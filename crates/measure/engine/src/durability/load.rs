@@ -118,7 +118,7 @@ impl Load {
         Ok(load)
     }
 
-    /// Enters a phase. Phases only advance.
+    /// Enters a phase. The load never returns to an earlier phase.
     pub fn enter(&self, phase: CutPhase) {
         self.shared.phase.fetch_max(phase as u8, Ordering::SeqCst);
     }
@@ -158,7 +158,8 @@ impl Load {
     /// Returns the newest issued generation of each block.
     ///
     /// # Errors
-    /// Fails if the witness could not be written, because acknowledgements are then missing in it.
+    /// Fails if the witness could not be written, because acknowledgements are then missing in the
+    /// witness.
     pub fn issued(&self) -> Result<Vec<u32>, EngineError> {
         let failure = self.shared.witness_failure.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = &*failure {
@@ -200,8 +201,8 @@ impl Writer {
                 }
             };
             // The phase is read after the acknowledgement. A write that was acknowledged before the
-            // cut may therefore count as a later write, but a later write never counts as an
-            // earlier one.
+            // cut may therefore count as acknowledged in a later phase. The opposite error cannot
+            // occur.
             let acknowledged = self.shared.order.fetch_add(1, Ordering::SeqCst);
             let phase = self.phase();
             // If this thread was delayed, the target may have acknowledged the write before the
@@ -243,7 +244,8 @@ impl Writer {
         mix(self.seed, self.draws) % below.max(1)
     }
 
-    /// Writes different blocks and makes them durable. Returns block and generation of each write.
+    /// Writes different blocks and makes them durable. Returns the block and the generation of each
+    /// write.
     fn write_batch(&mut self) -> std::io::Result<Vec<(u32, u32)>> {
         let most = (self.file.batch_max() as u64).min(self.share);
         let count = 1 + self.draw(most);

@@ -23,7 +23,7 @@ use super::per_thread::PerThread;
 use crate::nfs::{NfsDataSet, NfsDataSetRequest, data_name, failed, has_status};
 use crate::{EngineError, stop_request};
 
-/// Largest READ or WRITE, in bytes.
+/// Maximum size of a READ or WRITE call, in bytes.
 const TRANSFER_BYTES: usize = 64 * 1024;
 /// Maximum number of calls in flight on a connection: one call of the thread, and the calls of a
 /// recovery.

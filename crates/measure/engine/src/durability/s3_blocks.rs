@@ -15,7 +15,7 @@ use super::{BLOCK_BYTES, BlockFile};
 use crate::s3::{S3DataSet, S3DataSetRequest, call_each};
 use crate::{EngineError, stop_request};
 
-/// Requests in flight while all blocks are written or read.
+/// Number of requests in flight while all blocks are written or read.
 const CONNECTIONS: u32 = 8;
 
 impl BucketAddress {
@@ -33,7 +33,7 @@ impl BucketAddress {
 /// Tested objects.
 struct S3Blocks {
     address: BucketAddress,
-    /// Name of the test, which its prefix contains.
+    /// Name of the test. The prefix contains this name.
     name: String,
     bucket: Target,
     /// Prefix of the names of all objects.
@@ -121,7 +121,7 @@ impl S3Blocks {
     }
 }
 
-/// Place of a request's block in the arena.
+/// Returns the arena offset for the block of request `number`.
 fn in_arena(number: usize) -> u64 {
     number as u64 * u64::from(BLOCK_BYTES)
 }

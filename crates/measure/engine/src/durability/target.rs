@@ -1,6 +1,6 @@
-//! Target of a durability test: a directory, a device, an NFS export or an S3 bucket. After each cut
-//! it is opened again by its path or address, because a restored target may be a new mount or a new
-//! device node.
+//! Target of a durability test: a directory, a device, an NFS export or an S3 bucket. After each
+//! cut it is opened again by its path or address, because a restored target may be a new mount or a
+//! new device node.
 
 use std::fs::File;
 use std::io;
@@ -40,7 +40,8 @@ const FILE: &str = "blocks";
 /// Size of the writes in the first pass.
 const LAYOUT_BYTES: usize = 1 << 20;
 
-/// Returns the space that a test of this size needs in a directory, and its free space.
+/// Returns the space that a test of this size needs in a directory, and the free space of the
+/// directory.
 #[must_use]
 pub fn directory_space(path: &Path, size_bytes: u64) -> Space {
     seen(NAME, path.to_path_buf(), size_bytes)
@@ -86,7 +87,7 @@ impl BlockTarget {
         match self.write_all_blocks(&*open.blocks) {
             Ok(()) => Ok(open),
             Err(error) => {
-                // The caller needs the first error.
+                // An error of the removal is ignored, so that the caller gets the first error.
                 drop(open.blocks.remove());
                 Err(error)
             }
@@ -137,7 +138,7 @@ impl BlockTarget {
             Ok(open) => Ok(LocalBlocks { manifest: Some(manifest), _locks: Some(locks), ..open }),
             Err(error) => {
                 for directory in own.directories() {
-                    // The caller needs the first error.
+                    // An error of the removal is ignored, so that the caller gets the first error.
                     drop(remove(directory, &manifest.contents()));
                 }
                 Err(error)
@@ -204,7 +205,8 @@ impl BlockTarget {
             blocks.write_at(bytes, at).map_err(|error| writing(&error))?;
             at += size as u64;
         }
-        // The data, the length and the block map of the first pass count as acknowledged.
+        // The data, the file length and the block map that the first pass wrote count as
+        // acknowledged.
         blocks.sync_all().map_err(|error| writing(&error))
     }
 
@@ -215,7 +217,7 @@ impl BlockTarget {
     pub fn reopen(&self, file_system: Option<&FileSystemId>) -> Result<Reopened, EngineError> {
         let path = match &self.place {
             TargetPlace::Device(path) => {
-                // The device contains the data of this test.
+                // The device contains the data of this test, so it may be overwritten.
                 let own = Self { destroy: vec![path.clone()], ..self.clone() };
                 return own.open_device(path).map(|open| Reopened::Open(open.opened(None)));
             }
@@ -338,8 +340,8 @@ mod tests {
         all.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|path| path == file)).count()
     }
 
-    /// Linux reports a failed write-back to each descriptor once. A thread's flush of a shared one
-    /// would succeed after another thread's failed.
+    /// Linux reports a failed write-back to each descriptor once. With a shared descriptor, a
+    /// thread's flush would succeed after another thread's flush had failed.
     #[test]
     fn each_writing_thread_has_a_descriptor_of_its_own() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The witness is stored outside the target. It contains the state of all blocks before the current
-//! cut, and one record for each write that was acknowledged since then.
+//! The witness is stored outside the target. It contains a stored state of all blocks, and one
+//! record for each write that was acknowledged after this state was stored.
 //!
 //! A record has 32 bytes, little endian: block u32, generation u32, order of the batch's start u64,
 //! order of its acknowledgement u64, flags u32, CRC-32C u32. If a host was killed, the last record
@@ -31,7 +31,7 @@ pub struct Acknowledgement {
     pub begun: u64,
     /// Position of the acknowledgement in the order of all starts and acknowledgements.
     pub acknowledged: u64,
-    /// True if the cut command was running at the acknowledgement.
+    /// True if the cut command was running when the write was acknowledged.
     pub during_cut: bool,
 }
 
@@ -111,7 +111,8 @@ pub struct ExpectedBlock {
 
 impl ExpectedBlock {
     /// Combines the states before a cut with the acknowledgements since then. If the newest issued
-    /// write of a block is unknown, one write more than the acknowledged ones may have been issued.
+    /// write of a block is unknown, assumes that one more write may have been issued than
+    /// acknowledged.
     #[must_use]
     pub fn combine(states: &[BlockState], acks: &[Acknowledgement]) -> Vec<Self> {
         let before = |state: &BlockState| Self { state: *state, newest: None };
@@ -205,7 +206,7 @@ impl Witness {
         for (number, record) in records.iter().enumerate() {
             match Acknowledgement::decode(record) {
                 Some(ack) => found.push(ack),
-                // This space was reserved, but the host was lost before it wrote there.
+                // The space was reserved, but the host was lost before it wrote a record there.
                 None if records[number..].iter().all(|r| r.iter().all(|byte| *byte == 0)) => break,
                 None => return Err(damaged(&acks)),
             }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Files of a witness. Names have no directories.
+/// Files of a witness. Their names contain no directories.
 pub trait WitnessFiles: Debug + Send + Sync {
     /// Reads a file.
     ///
@@ -41,7 +41,7 @@ pub trait WitnessFiles: Debug + Send + Sync {
 #[derive(Debug)]
 pub struct LocalFiles {
     directory: PathBuf,
-    /// File of the last append. The next append usually uses the same file.
+    /// File to which the last append was made. The next append usually uses the same file.
     appended: Mutex<Option<(String, File)>>,
 }
 

@@ -31,33 +31,34 @@ use crate::{EngineError, issue};
 pub struct StoreCheck {
     /// State in which the last run left the store.
     pub state: StoreState,
-    /// Pages read and checked.
+    /// Number of pages that were read and checked.
     pub pages_checked: u64,
-    /// Pages that were compared with the log.
+    /// Number of pages that were compared with the log.
     pub pages_by_log: u64,
-    /// Pages that are not in the log and were compared with the generation map.
+    /// Number of pages that are not in the log and were compared with the generation map.
     pub pages_by_map: u64,
-    /// Intact pages in the correct position that are neither in the log nor in the map. Their last
-    /// acknowledged write may be missing.
+    /// Number of intact pages in the correct position that are neither in the log nor in the map.
+    /// Their last acknowledged write may be missing.
     pub pages_unknown: u64,
     /// Number of databases whose generation map is missing or may be older than the data. The check
     /// ignores such a map.
     pub maps_untrusted: u64,
-    /// Acknowledged log blocks read and checked.
+    /// Number of acknowledged log blocks that were read and checked.
     pub log_blocks_checked: u64,
-    /// Changes after the checkpoint, which recovery would replay.
+    /// Number of changes after the checkpoint, which recovery would replay.
     pub log_changes: u64,
-    /// Pages with damage of a kind that a crash can cause and the log can repair.
+    /// Number of pages with damage of a kind that a crash can cause and that the log can repair.
     pub pages_recoverable: u64,
     /// Number of commits that the witness recorded as acknowledged. `None` without a witness.
     pub commits_expected: Option<u64>,
     /// Number of commits of other stores in the witness's file. The check skips them.
     pub commits_of_others: u64,
-    /// List of damage: missing and short files, and up to a thousand findings per machine.
+    /// List of damage: missing and short files, and up to a thousand findings of each state
+    /// machine.
     pub damage: Vec<Damage>,
     /// Total number of damaged parts, including parts that are not listed.
     pub damage_count: u64,
-    /// Mismatches with an untrusted map only. They do not count as damage.
+    /// Mismatches that involve only an untrusted map. They do not count as damage.
     pub unconfirmed: Vec<String>,
     /// True if the check read everything.
     pub complete: bool,
@@ -101,8 +102,8 @@ pub fn check_store(
         Some(path) => read_commits(path, store_directories.manifest.store_id)?,
         None => WitnessedCommits::default(),
     };
-    // With a witness, one machine checks the commits of all databases. Otherwise, the databases are
-    // distributed over machines, at most one machine per CPU.
+    // With a witness, one state machine checks the commits of all databases. Otherwise, the
+    // databases are distributed over state machines, at most one for each CPU.
     let parts = spread(store.config(), if witness.is_some() { 1 } else { cpus });
     let machines: Vec<Verify> = store
         .split(&parts)
@@ -145,7 +146,7 @@ pub fn check_store(
     Ok(check)
 }
 
-/// Reads the whole store, with one thread per machine.
+/// Reads the whole store, with one thread for each state machine.
 fn read_all(
     machines: Vec<Verify>,
     store_directories: &StoreDirectories,

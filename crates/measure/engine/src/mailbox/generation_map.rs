@@ -1,8 +1,9 @@
 //! Generation maps that survive a kill: shared file mappings in the state directory.
 //!
-//! Each database has two files. `db03.generations` has 32 bits per page. `db03.durable` has the log
-//! position up to which commits were acknowledged. The kernel keeps the data of a shared mapping if
-//! the process dies. A crash of the host loses the data that the kernel had not yet written back.
+//! Each database has two files. `db03.generations` contains 32 bits for each page. `db03.durable`
+//! contains the log position up to which commits were acknowledged. The kernel keeps the data of a
+//! shared mapping if the process dies. A crash of the host loses the data that the kernel had not
+//! yet written back.
 //!
 //! [`StoredGenerationMap`] therefore trusts a map in two cases only. Either the host was not
 //! restarted since the store was opened (`store.json` contains the identity of the boot), or the
@@ -108,7 +109,7 @@ const CELL: usize = size_of::<u32>();
 
 impl StoredGenerationMap {
     /// Reads the maps of database `id` below `directory`. Returns an empty, untrusted map if a file
-    /// is missing or has another size.
+    /// is missing or has the wrong size.
     pub fn read(directory: &Path, id: u32, pages: u32, trust: Trust) -> Self {
         let file =
             |what: &str, size: u64| read_exactly(directory, &format!("db{id:02}.{what}"), size);
@@ -165,7 +166,7 @@ mod tests {
         assert!(read(10, Trust::ClosedAt(8192)).is_trusted(0));
         assert!(!read(10, Trust::ClosedAt(4096)).is_trusted(0));
         assert!(!read(10, Trust::Never).is_trusted(0));
-        assert!(!read(11, Trust::SameBoot).is_trusted(0), "it is of another size");
+        assert!(!read(11, Trust::SameBoot).is_trusted(0), "its size is wrong");
         assert!(!directory.path().join("db04.durable").exists());
         StoredGenerationMap::read(directory.path(), 4, 10, Trust::SameBoot);
         assert!(!directory.path().join("db04.durable").exists());

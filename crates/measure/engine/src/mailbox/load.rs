@@ -1,5 +1,5 @@
-//! The load phases of a mail store: warm-up, measurement and close. In each thread, one machine
-//! runs all three phases. The coordinating thread decides when the next phase starts.
+//! The load phases of a mail store: warm-up, measurement and close. In each thread, one state
+//! machine runs all three phases. The coordinating thread decides when the next phase starts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl MailRunState<'_> {
         Ok(Some(store))
     }
 
-    /// Records the waiting times of I/Os in the generator, and the CPUs of its threads.
+    /// Records how long I/Os waited in the generator, and the CPUs of the generator's threads.
     fn note_generator(&mut self, threads: Vec<GeneratorThread>) {
         let recording = &mut self.recording;
         let generator = &mut recording.observed.generator;
@@ -118,8 +118,8 @@ impl MailRunState<'_> {
         }
     }
 
-    /// Records the operations of the workload. The figures of databases count issued I/Os. The
-    /// figures of logs come from the store's counters.
+    /// Records the operations of the workload. For databases, it counts the issued I/Os. For logs,
+    /// it uses the store's counters.
     fn access_profile(&mut self, counted: Option<AccessProfiler>) {
         if let Some(profiler) = counted {
             self.recording.observed.workload = profiler.totals();
@@ -146,9 +146,9 @@ struct LoadCoordinator<'r, 'a> {
     phase: u32,
     phase_started_ns: u64,
     next_sample_ns: u64,
-    /// Upper limit for the delay of the threads at the start or end of the measured phase.
+    /// Maximum delay with which a thread starts or ends the measured phase, in ns.
     boundary_error_ns: u64,
-    /// Counters at the end of each phase, by phase and thread.
+    /// Counters at the end of each phase, indexed by phase and thread.
     counters: BTreeMap<(u32, u32), Vec<(&'static str, u64)>>,
     measure_phase: Option<u32>,
     /// End of each thread's latest interval in the measured phase.
@@ -279,9 +279,9 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    /// Returns transactional I/Os and written bytes of interval `number` of the measured phase,
-    /// from the series. A row that crosses a boundary of the grid is added to the interval that
-    /// contains its midpoint.
+    /// Computes from the series the number of transactional I/Os and of written bytes in interval
+    /// `number` of the measured phase. A row that crosses a boundary of the grid is added to the
+    /// interval that contains its midpoint.
     fn interval(&self, number: u64, interval_ns: u64) -> (u64, u64) {
         let recording = &self.run.recording;
         let start_ns = recording.since_start_ns(self.phase_started_ns);
@@ -344,7 +344,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     }
 
     /// Ends the current phase and requests that the groups close. The groups switch to the next
-    /// phase first, because the later observations need time.
+    /// phase first, because the observations that follow take time.
     fn close(&mut self, reached: bool) {
         let measured = self.kind == PhaseKind::Measure;
         let at_ns = clock::monotonic_ns() + drain::AHEAD_NS;

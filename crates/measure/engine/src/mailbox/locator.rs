@@ -8,7 +8,7 @@ use plimsoll_workload::mailbox::{Failure, Finding, MailboxConfig, Place};
 /// Paths and configuration of a store. They determine the file of each part of the store.
 #[derive(Clone, Debug)]
 pub struct Locator {
-    /// Directories of the store, in the order of its numbering.
+    /// Directories of the store, in the order in which the store numbers them.
     pub directories: Vec<PathBuf>,
     /// Configuration of the store.
     pub config: MailboxConfig,

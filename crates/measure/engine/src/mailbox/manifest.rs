@@ -134,7 +134,7 @@ impl DataManifest for Manifest {
     }
 }
 
-/// These limits are higher than those of plans.
+/// These limits are higher than the limits of plans.
 const DIRECTORIES_MAX: u32 = 4096;
 const DATABASES_MAX: u32 = 4096;
 const LOG_FILES_MAX: u64 = 1 << 22;

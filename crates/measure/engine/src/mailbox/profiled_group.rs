@@ -23,8 +23,8 @@ pub(super) struct ProfiledGroup {
     /// For each class: true if the class is transactional.
     counts: Vec<bool>,
     control: Arc<Control>,
-    /// True once the measured phase has started. At its start, the counts of the warm-up are
-    /// discarded.
+    /// True once the measured phase has started. At the start of this phase, the counts of the
+    /// warm-up are discarded.
     measures: bool,
 }
 
@@ -72,7 +72,7 @@ impl ProfiledGroup {
         sum
     }
 
-    /// Counts issued I/Os, except those of the close.
+    /// Counts issued I/Os, except the I/Os of the close.
     fn count(&mut self, now_ns: u64, out: &[Io]) {
         if self.control.closing(now_ns).is_some() {
             return;

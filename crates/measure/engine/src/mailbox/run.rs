@@ -89,8 +89,8 @@ impl MailRunState<'_> {
         self.run_machines(PhaseKind::FormatLogs, parts)
     }
 
-    /// Marks the store as clean after every change was written to the databases and the generation
-    /// maps were made durable.
+    /// Marks the store as clean, once every change is in the databases and the generation maps are
+    /// durable.
     fn close(&mut self, store: &Store) -> Result<(), EngineError> {
         let directory = self.mail.store_directories.marks_directory();
         for state in store.databases() {
@@ -108,7 +108,8 @@ impl MailRunState<'_> {
         if files > 0
             && let Some(whole) = store.take()
         {
-            // Recovery writes pages and a log block. If it is killed, the store was not closed.
+            // Recovery writes pages and a log block. If recovery is killed, the store must not
+            // count as closed.
             self.mail.store_directories.mark(StoreState::InUse, settings::positions(&whole))?;
             let from = ReplayFrom::LogFiles(files);
             let parts = self.split(whole).into_iter();
@@ -150,8 +151,8 @@ impl MailRunState<'_> {
         Ok(())
     }
 
-    /// Drives the machines of a phase in parallel, and returns the store, or `None` if a machine
-    /// did not complete.
+    /// Drives the state machines of a phase in parallel, and returns the store, or `None` if a
+    /// state machine did not complete.
     pub(super) fn run_machines<W: Phase + Send + 'static>(
         &mut self,
         kind: PhaseKind,
@@ -263,7 +264,7 @@ impl MailRunState<'_> {
         }
     }
 
-    /// Counts damaged data and ends the run as corrupt.
+    /// Counts damaged data and marks the run as corrupt.
     fn note_damage(&mut self, finding: &Finding) {
         let locator = self.locator();
         let says = match &locator {
@@ -278,7 +279,7 @@ impl MailRunState<'_> {
         self.recording.fail(EndKind::Corruption, says);
     }
 
-    /// Ends the run with the failure that stopped a machine.
+    /// Ends the run with the failure that stopped a state machine.
     pub(super) fn note_poison(&mut self, poison: &Finding) {
         if poison.is_corruption() {
             return self.note_damage(poison);

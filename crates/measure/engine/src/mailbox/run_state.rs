@@ -29,9 +29,9 @@ pub struct MailRun<'a> {
     pub watcher: &'a mut dyn Watcher,
     /// File or pipe that receives each acknowledged durable commit; `None` without a witness.
     pub witness: Option<&'a Path>,
-    /// Decides when a measurement that lasts until the load is steady ends.
+    /// End condition of a measurement that lasts until the load is steady.
     pub end_condition: &'a mut dyn EndCondition,
-    /// Optional file for older rows and histograms.
+    /// Optional temporary file to which older rows and histograms are moved.
     pub spool: Option<Spool>,
 }
 

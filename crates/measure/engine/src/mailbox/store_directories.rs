@@ -113,11 +113,11 @@ impl StoreDirectories {
         Ok((Self { manifest, replaced: false, held, _locks: locks }, in_place))
     }
 
-    /// Prepares a store that was closed cleanly for the next run. That run may have a different
-    /// number of threads and a different page cache size. The databases are not changed.
+    /// Prepares a cleanly closed store for the next run. That run
     ///
     /// # Errors
-    /// Fails if the store was not closed cleanly, or if its settings differ in other ways.
+    /// Fails if the store was not closed cleanly, or if it differs in settings other than these
+    /// two.
     pub fn reuse(mut self, mailbox: &Mailbox) -> Result<Self, EngineError> {
         if self.manifest.state != StoreState::Clean {
             return Err(EngineError::Config(

@@ -6,8 +6,8 @@
 //! size to a pipe is atomic (POSIX, `PIPE_BUF`), so a killed process has written only whole
 //! records.
 //!
-//! Several runs may write to one file, and a check selects the records of its store. Earlier
-//! versions wrote 32 bytes without the identity, and `commit\r\n` at the end. These records match
+//! Several runs may write to one file, and a check selects the records of its store. Records of
+//! earlier versions have 32 bytes, contain no store identity and end with `commit\r\n`. They match
 //! any store.
 
 use std::fs::File;
@@ -66,8 +66,8 @@ fn encode(commit: &Commit, store_id: u64) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// Decodes the commit at the start of `bytes`. Returns the commit, its store if it was recorded,
-/// and the remaining bytes.
+/// Decodes the commit at the start of `bytes`. Returns the commit, the identity of its store if the
+/// record contains it, and the remaining bytes.
 fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
     let u32_at =
         |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);

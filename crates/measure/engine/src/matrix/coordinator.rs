@@ -72,7 +72,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    /// Makes the threads' operation counts available to the observer.
+    /// Gives the observer access to the threads' operation counts.
     pub(super) fn watch_workload(&mut self, threads: Vec<LiveAccess>) {
         self.observer.watch_workload(threads);
     }
@@ -154,7 +154,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         self.run.matrix.watcher.progress(self.kind, &progress);
     }
 
-    /// Ends the phase if the load failed to run.
+    /// Ends the phase if the load could not run.
     pub(super) fn abort(self) {
         let now_ns = monotonic_ns();
         let phase = self.phases.measure;

@@ -41,7 +41,7 @@ pub struct DataSet {
     pub replaced: bool,
     /// True once the files have the planned contents.
     pub is_created: bool,
-    /// Generation of each unit of each file, if tracked.
+    /// Generation of each unit of each file, if generations are tracked.
     pub generations: Option<Arc<[Generations]>>,
     /// Sample of blocks that every run tracks. `None` if the data has no stamps.
     pub sample: Option<Arc<Sample>>,
@@ -51,7 +51,7 @@ pub struct DataSet {
     /// Open handles of the data set's own directories or of the device. Files are opened relative
     /// to them.
     pub held: HeldTarget,
-    /// Location of data on servers, if any.
+    /// Location of the data on servers; `None` if the target is not on servers.
     pub remote: Option<RemoteData>,
     /// The data set's own directories, in the order of the plan. Share `s` is in directory `s mod
     /// directories`.
@@ -288,7 +288,7 @@ impl DataSet {
         &self.manifest.files
     }
 
-    /// Returns the directories or the device, for observation.
+    /// Returns the directories or the device that the run observes.
     #[must_use]
     pub fn places(&self) -> Vec<PathBuf> {
         match &self.device {
@@ -297,7 +297,8 @@ impl DataSet {
         }
     }
 
-    /// Returns the size of one transfer in a pass over all data. It is a multiple of the unit.
+    /// Returns the size of one transfer in a pass over all data. It is a multiple of the unit's
+    /// size.
     #[must_use]
     pub fn chunk_bytes(&self) -> u32 {
         let most = self.remote.as_ref().map_or(CHUNK_BYTES, RemoteData::chunk_bytes);
@@ -311,7 +312,7 @@ impl DataSet {
         self.device.as_ref().map(|device| device.size_bytes)
     }
 
-    /// Returns the device to which the run writes: its data stays there.
+    /// Returns the device to which the run writes. The written data stays on the device.
     #[must_use]
     pub fn written_device(&self) -> Option<&Path> {
         let device = self.device.as_ref().filter(|device| device.is_writable)?;
@@ -499,7 +500,7 @@ fn load(manifest: &Manifest, number: usize) -> Result<Generations, EngineError> 
         maps::read_exactly(directory, &number.to_string(), size_bytes).ok_or_else(|| {
             EngineError::Config(format!(
                 "the expected content of {} is unknown: {} does not exist, or its size is wrong. \
-             Verify the data on the host, and as the user, that wrote it",
+                 Verify the data on the host that wrote it, as the same user",
                 manifest.files[number].path.display(),
                 directory.join(number.to_string()).display()
             ))

@@ -1,10 +1,10 @@
-//! Protects block devices that contain data from being overwritten.
+//! Prevents a run from overwriting block devices that contain data.
 //!
 //! Plimsoll rejects a device that is mounted or has a mounted partition, and names the mount point.
 //! It opens a device for writing with `O_EXCL`. The kernel then rejects the device if it is mounted
 //! or in exclusive use elsewhere in the kernel (open(2)).
 //!
-//! If neither rejects the device, Plimsoll reads these parts:
+//! If neither check rejects the device, Plimsoll reads these parts:
 //!
 //! - the first and last 8 MiB, which contain every label that libblkid recognises
 //! - the backup superblocks of Btrfs and XFS
@@ -38,7 +38,7 @@ const ENDS_BYTES: u64 = 8 << 20;
 /// smaller than a thousandth of the device, all samples miss the data on one in e^10 = 22,000 such
 /// devices.
 const SAMPLES: u64 = 1000;
-/// Bytes of each sample.
+/// Size of each sample in bytes.
 const SAMPLE_BYTES: u64 = 64 << 10;
 /// Number of samples that are requested in advance from the kernel, so that a disk can reorder the
 /// reads.
@@ -83,8 +83,8 @@ impl Device {
     /// device with data on it requires its path in `destroy`. `seed` selects the samples.
     ///
     /// # Errors
-    /// Fails if the device cannot be opened or is in use. Also fails if it has data and is not in
-    /// `destroy`.
+    /// Fails if the device cannot be opened or is in use. Also fails if it contains data and its
+    /// path is not in `destroy`.
     pub(crate) fn claim(
         node: &HeldDevice,
         write: bool,
@@ -170,8 +170,8 @@ fn samples(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     (1..4).for_each(|number| add(number * group, SAMPLE_BYTES));
     let part = size_bytes / SAMPLES;
     for number in 0..SAMPLES {
-        // A random offset within the part, so that data at regular intervals cannot fall between
-        // all samples.
+        // The offset within each part is random, so that data at regular intervals cannot fall
+        // between all samples.
         let room = part.saturating_sub(SAMPLE_BYTES) / 4096;
         let within =
             if room == 0 { 0 } else { splitmix64(seed ^ splitmix64(number)) % room * 4096 };

@@ -1,5 +1,5 @@
 //! Overhead of the generator itself: the time that operations waited in it, the CPUs of its
-//! threads, and the work of kernel threads for it.
+//! threads, and the work that kernel threads did for it.
 
 use plimsoll_evidence::observed::{GeneratorThread, Lag};
 use plimsoll_evidence::run::PhaseKind;
@@ -37,8 +37,8 @@ impl MatrixRunState<'_> {
         }
     }
 
-    /// Records the waiting times of all groups as `tag`, and in the counters as `name`. Returns
-    /// `None` if no operation waited.
+    /// Records the waiting times of all groups under the name `tag`, and in the counters under
+    /// `name`. Returns `None` if no operation waited.
     fn note_lag<'w>(
         &mut self,
         tag: &str,

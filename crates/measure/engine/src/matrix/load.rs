@@ -22,7 +22,7 @@ use crate::issue;
 use crate::stream::matrix::{MatrixSource, WriteContent};
 use crate::stream::run::{Group, RunConfig, Target, run_with_events};
 
-/// Before a scheduled start, a thread polls the clock for this long instead of sleeping.
+/// Time before a scheduled start in which a thread polls the clock instead of sleeping.
 const SPIN_NS: u64 = 50_000;
 /// Maximum number of clients for which each client has its own histogram.
 const CLIENTS_APART_MAX: u32 = 64;

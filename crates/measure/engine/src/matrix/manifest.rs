@@ -49,7 +49,7 @@ pub struct DataFile {
 pub struct Manifest {
     /// Version of the format.
     pub data_version: u32,
-    /// Number of the data set. All content and every stamp contain it.
+    /// Number of the data set. This number is part of all content and of every stamp.
     pub data_id: u64,
     /// Name of the plan that created the data.
     pub plan: String,
@@ -91,7 +91,7 @@ impl DataManifest for Manifest {
             return Err(format!("its unit size of {} bytes is not valid", self.unit_bytes));
         }
         if self.directories.is_empty() || self.directories.iter().any(|path| !path.is_absolute()) {
-            return Err("a directory is missing or not absolute".to_owned());
+            return Err("it lists no directory, or a path that is not absolute".to_owned());
         }
         let mut all_bytes = 0u64;
         for file in &self.files {

@@ -37,7 +37,7 @@ pub struct PassSource {
     sizes_bytes: Arc<[u64]>,
     contents: Arc<[Content]>,
     content_of: Arc<[usize]>,
-    /// Tracker for each kind of content. Empty if the pass does not verify data.
+    /// One tracker for each kind of content. Empty if the pass does not verify data.
     trackers: Vec<Tracker>,
     file: u32,
     offset_bytes: u64,

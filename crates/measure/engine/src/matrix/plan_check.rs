@@ -1,4 +1,4 @@
-//! Checks whether a plan's streams can be driven on a kind of target, without touching the target.
+//! Checks whether a kind of target supports a plan's streams, without accessing the target.
 //!
 //! A dry run performs these checks, and a run performs them before it locks its target.
 
@@ -19,8 +19,8 @@ use crate::s3;
 use crate::stream::matrix::check_content;
 
 /// Checks names, transfer sizes, content, addresses and rates of all streams. The streams of a
-/// block device are checked only after the device was opened, because the result depends on its
-/// size.
+/// block device are checked only after the device was opened, because the result depends on the
+/// device's size.
 ///
 /// # Errors
 /// [`EngineError::Config`] with the reason why the streams cannot be driven.

@@ -1,5 +1,4 @@
-//! Checks of a dry run that the plan alone does not permit: the memory for tracking data, and the
-//! device.
+//! Checks of a dry run that need more than the plan: the memory for tracking data, and the device.
 
 use std::path::{Path, PathBuf};
 

@@ -35,7 +35,7 @@ const READ_BYTES_MIN: u64 = 4096;
 struct ReadBackSource {
     /// Ranges still to be read: file, offset and size.
     remaining: std::vec::IntoIter<(u32, u64, u32)>,
-    /// Samplers, by content.
+    /// One sampler for each kind of content.
     samplers: Vec<Sampler>,
     /// For each file: index of its sampler in `samplers`.
     content_of: Arc<[usize]>,

@@ -38,7 +38,7 @@ pub struct RemoteData {
     /// Stability level of each stream's durable writes.
     durable: Vec<Stability>,
     connections: u32,
-    /// Time after which a server that does not respond is given up.
+    /// Timeout after which the run gives up on a server that does not respond.
     outage_max_ns: u64,
     /// True if a server did not respond to a call before the timeout.
     silent: bool,
@@ -133,7 +133,7 @@ impl RemoteData {
         before..before + self.shares(stream) as usize
     }
 
-    /// Returns the location of the data, one for each export or bucket.
+    /// Returns the locations of the data, one location for each export or bucket.
     #[must_use]
     pub fn directories(&self) -> Vec<String> {
         match &self.data_set {
@@ -170,7 +170,7 @@ impl RemoteData {
         self.target_of(first as u32, durable, takes)
     }
 
-    /// Returns a thread's target with all shares.
+    /// Returns a thread's target that contains all shares.
     #[must_use]
     pub fn whole(&self) -> Target {
         self.target_of(0, Stability::DataSync, |_| true)

@@ -28,8 +28,8 @@ impl MatrixRunState<'_> {
     }
 }
 
-/// Returns how late the operations of all threads started, whether the target or the generator
-/// caused the lag.
+/// Returns the delays with which the operations of all threads started. They include the delays
+/// that the target caused and those that the generator caused.
 fn lags(report: &RunReport) -> Lags {
     let mut lags = Lags { threads: report.groups.len() as u32, ..Lags::default() };
     for group in &report.collected.groups {

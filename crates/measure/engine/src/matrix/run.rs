@@ -107,7 +107,7 @@ impl MatrixRunState<'_> {
         }
     }
 
-    /// Returns the CPUs for the threads of this number of groups.
+    /// Returns the CPU of each thread for this number of groups.
     pub(super) fn placements(&self, groups: usize) -> Vec<Placement> {
         placement::place_threads(&self.wake_source, groups, &self.cpus)
     }
@@ -153,7 +153,7 @@ impl MatrixRunState<'_> {
                 }
                 sources.is_some()
             }
-            // A device always has its full size.
+            // A device always has its full size, so nothing is created.
             Layout::Allocated | Layout::Sparse if on_device => true,
             Layout::Allocated | Layout::Sparse => {
                 let phase = self.recording.begin(PhaseKind::Create, monotonic_ns());
@@ -371,7 +371,7 @@ impl MatrixRunState<'_> {
         }
     }
 
-    /// Counts damaged data and ends the run as corrupt.
+    /// Counts damaged data and marks the run as corrupt.
     pub(super) fn note_damage(&mut self, damaged: u64, first: Option<Finding>) {
         if damaged == 0 {
             return;

@@ -30,14 +30,13 @@ pub struct MatrixRun<'a> {
     pub interrupt: &'a AtomicBool,
     /// Receives progress reports.
     pub watcher: &'a mut dyn Watcher,
-    /// Decides when conditioning ends, and when a measurement that lasts until the load is steady
-    /// ends.
+    /// End condition of conditioning, and of a measurement that lasts until the load is steady.
     pub end_condition: &'a mut dyn EndCondition,
     /// Load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
     pub overwriting: &'a Matrix,
-    /// For each stream that starts at an event: its gate.
+    /// Gate of each stream that starts at an event; `None` for all other streams.
     pub gates: Vec<Option<Arc<StreamGate>>>,
-    /// Optional file for older rows and histograms.
+    /// Optional temporary file to which older rows and histograms are moved.
     pub spool: Option<Spool>,
 }
 
@@ -45,7 +44,7 @@ pub struct MatrixRun<'a> {
 pub(super) struct MatrixRunState<'a> {
     pub(super) matrix: MatrixRun<'a>,
     pub(super) recording: Recording,
-    /// Observed directories or device.
+    /// Directories or device that the run observes.
     pub(super) places: Vec<PathBuf>,
     pub(super) cpus: Vec<usize>,
     /// Source of the wake-ups of the driving threads.

@@ -25,11 +25,12 @@ pub struct Calls {
     pub outages: Vec<Outage>,
     /// Number of observed changes of a server's write verifier.
     pub restarts: u64,
-    /// Number of writes that a server lost and the client sent again.
+    /// Number of writes that a server lost and that the client sent again.
     pub writes_resent: u64,
-    /// Bytes of the writes that were sent again.
+    /// Number of bytes in the writes that were sent again.
     pub resent_bytes: u64,
-    /// Number of COMMITs that were sent after a restart for files with unstable writes.
+    /// Number of COMMITs that a client sent after a server's restart, for files with unstable
+    /// writes.
     pub doubt_commits: u64,
     /// Number of reads that were not checked, because a restarted server might have lost the data
     /// at that time.

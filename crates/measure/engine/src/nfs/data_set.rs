@@ -9,8 +9,9 @@
 //!
 //! The shares of all streams of a plan are numbered consecutively, in the order of the streams.
 //!
-//! If a directory has the name but no manifest, it does not belong to Plimsoll, and the run rejects
-//! it. It creates files with a guarded CREATE, so that it never opens an existing file for writing.
+//! If a directory has the run's name but contains no manifest, it does not belong to Plimsoll, and
+//! the run rejects it. The run creates files with a guarded CREATE, so that it never opens an
+//! existing file for writing.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -35,7 +36,7 @@ const MANIFEST: &str = "plimsoll.json";
 /// Maximum size of transfers during preparation, in bytes.
 const BLOCK_BYTES: u32 = 256 * 1024;
 
-/// Exports and files to create.
+/// Exports of a run, and the files to create on them.
 #[derive(Clone, Debug)]
 pub struct NfsDataSetRequest<'a> {
     /// Name of the plan.
@@ -51,7 +52,7 @@ pub struct NfsDataSetRequest<'a> {
     pub files: &'a [FileSet],
     /// First XID of the client. It is different for each client of a run.
     pub xid_seed: u32,
-    /// A call fails after this time without a reply, in ns.
+    /// Timeout of a call in ns. If the server sends no reply in this time, the call fails.
     pub outage_max_ns: u64,
 }
 
@@ -96,7 +97,7 @@ pub(crate) fn data_name(number: u32) -> DataName {
     DataName(name)
 }
 
-/// Export, with its objects in the client that prepares the data.
+/// Export, with references to its directories in the NFS client that prepares the data.
 struct MountedExport {
     url: String,
     export: Export,
@@ -104,7 +105,7 @@ struct MountedExport {
     own: ObjectId,
 }
 
-/// Share, with its objects in the client that prepares the data.
+/// Share, with references to its directories and files in the NFS client that prepares the data.
 struct OwnShare {
     /// Index of the export that contains the share.
     export: usize,
@@ -384,7 +385,7 @@ impl NfsDataSet {
     /// `timeout_ns`.
     ///
     /// # Errors
-    /// Fails if a call fails, or if the operator shortened the wait.
+    /// Fails if a call fails, or if a stop request of the operator shortened the wait.
     pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(timeout_ns);
         for export in &self.exports {

@@ -12,12 +12,13 @@ use crate::EngineError;
 pub struct ExportProbe {
     /// Number of bytes that are free for this user.
     pub free_bytes: u64,
-    /// True if the export has a directory with this name. A run replaces its data.
+    /// True if the export has a directory with the run's name. A run replaces the data in this
+    /// directory.
     pub has_own_directory: bool,
 }
 
-/// Mounts an export in the same way as a run, and reads its free space. `uid` and `gid` are those
-/// of the plan.
+/// Mounts an export in the same way as a run, and reads its free space. `uid` and `gid` come from
+/// the plan.
 ///
 /// # Errors
 /// Fails if the export cannot be mounted, or if its server does not respond.

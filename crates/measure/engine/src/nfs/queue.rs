@@ -1,9 +1,9 @@
-//! Queue of the stream engine that contains the NFS calls of a thread in flight.
+//! Queue of the stream engine for the NFS calls that a thread has in flight.
 //!
 //! | operation | calls |
 //! |---|---|
 //! | read | READ |
-//! | write | WRITE: UNSTABLE, or for durable writes DATA_SYNC or FILE_SYNC as planned |
+//! | write | WRITE: UNSTABLE, or for durable writes DATA_SYNC or FILE_SYNC, as the plan requests |
 //! | sync | COMMIT of the whole file |
 //! | getattr, access, setattr | GETATTR, ACCESS, SETATTR of a data file |
 //! | lookup | LOOKUP of a data file's name |
@@ -30,7 +30,8 @@ use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
 use crate::{EngineError, stop_request};
 
-/// Maximum number of this queue's own COMMITs in flight, in addition to its operations.
+/// Maximum number of COMMITs in flight that this queue sends itself, in addition to the COMMITs of
+/// its operations.
 const OWN_COMMITS: u32 = 16;
 /// Bit in the tokens of these COMMITs. The other bits contain the file number.
 const OWN: u64 = 1 << 63;
@@ -45,7 +46,7 @@ const SEND_BYTES: u32 = 64 * 1024;
 /// Maximum number of calls per send. Parsing a reply takes about a microsecond, and so does
 /// building a call.
 const SEND_CALLS: usize = 16;
-/// Interval at which a wait that has no timeout wakes up by default, in ns.
+/// Default interval after which a wait without a timeout wakes up, in ns.
 const TICK_NS: u64 = 100_000_000;
 
 /// Part of a target that one thread uses.
@@ -62,13 +63,14 @@ pub struct NfsTarget {
     pub connections: u32,
     /// Stability of durable writes.
     pub durable: Stability,
-    /// A call, and thus the run, fails after this time without a reply, in ns.
+    /// Timeout of a call in ns. If the server sends no reply in this time, the call and thus the
+    /// run fail.
     pub give_up_after_ns: u64,
     /// First XID of the client. It is different for each client of a run.
     pub xid_seed: u32,
 }
 
-/// Share, with its objects in the client of this queue.
+/// Share, with references to its directories in the NFS client of this queue.
 #[derive(Clone, Copy, Debug)]
 struct Directories {
     data: ObjectId,
@@ -85,11 +87,12 @@ pub struct NfsQueue {
     tick_ns: u64,
     durable: Stability,
     first_share: u32,
-    /// For each file: its object and its number in its share; `None` for files of other threads.
+    /// For each file: its reference in the NFS client, and its number in the share; `None` for
+    /// files of other threads.
     files: Vec<Option<(ObjectId, u32)>>,
     shares: Vec<Option<Directories>>,
     attributes: sattr3,
-    /// Completions of the client, emptied after each poll.
+    /// Completions that the client has reported. The list is emptied after each poll.
     out: Vec<Completion>,
     /// Completed operations, in order of completion.
     ready: VecDeque<Completion>,
@@ -244,7 +247,7 @@ impl NfsQueue {
         }
     }
 
-    /// Separates completions of this queue's own COMMITs from those of operations.
+    /// Separates the completions of this queue's own COMMITs from the completions of operations.
     fn sort_completions(&mut self) {
         let mut out = std::mem::take(&mut self.out);
         for completion in out.drain(..) {
@@ -275,9 +278,9 @@ impl NfsQueue {
     }
 }
 
-/// Returns how many calls to send together after their slots completed together. A send of many
-/// small calls costs the same as a send of one call. With separate sends, the last call would wait
-/// for all earlier sends.
+/// Returns the number of calls to send together after their slots completed together. A send of
+/// many small calls costs the same as a send of one call. With separate sends, the last call would
+/// wait for all earlier sends.
 fn calls_per_send(size_bytes_max: u32) -> usize {
     ((SEND_BYTES / size_bytes_max.max(1)) as usize).clamp(1, SEND_CALLS)
 }
@@ -297,7 +300,7 @@ fn push_error(error: SubmitError, op: &RingOp) -> PushError {
     }
 }
 
-/// Writes the same name of a small file as [`plimsoll_workload::matrix::name_text`], without
+/// Writes the name of a small file, as [`plimsoll_workload::matrix::name_text`] does, but without
 /// allocating memory.
 fn small_name(client: u32, number: u64, into: &mut [u8; 32]) -> &[u8] {
     let mut rest = &mut into[..];

@@ -1,4 +1,4 @@
-//! Open directories or device of a target. They stay open while a run uses them.
+//! The open directories or the open device of a target. They stay open while a run uses them.
 //!
 //! A path is resolved once. After that, everything is opened, created and removed relative to the
 //! open directory. Renaming the directory, or replacing it by a link, does not affect the run.
@@ -23,7 +23,7 @@ use super::{DEV_NULL, sys_error};
 /// Open directory of a plan's target.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetDirectory {
-    /// Path at the time of opening, without links.
+    /// Path that the directory had when it was opened, without links.
     pub path: PathBuf,
     /// Descriptor of the directory.
     pub fd: Arc<OwnedFd>,
@@ -135,7 +135,7 @@ pub(crate) struct HeldDevice {
     /// Path in the plan.
     pub path: PathBuf,
     pub number: u64,
-    /// Descriptor of the node.
+    /// Descriptor of the device node.
     pub node: OwnedFd,
 }
 
@@ -253,7 +253,7 @@ impl HeldTarget {
         made.map_err(|error| sys_error("mkdir", path, &error))
     }
 
-    /// Returns the run's own directories, as roots for operations by name.
+    /// Returns the run's own directories, as roots for operations on names.
     pub(crate) fn roots(&self) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
         let root = |own: &OwnDirectory| Ok((own.path.clone(), own.fd.try_clone()?));
         self.0.directories.iter().map(root).collect()

@@ -5,7 +5,7 @@
 //! is opened separately, and a part on another device is an error.
 //!
 //! Before a file is opened for writing, its name is resolved with `O_PATH`, which does not open the
-//! file itself. If it is a regular file with a single name, it is then opened through this
+//! file itself. If it is a regular file with only one hard link, it is then opened through this
 //! descriptor. If another file is renamed to this name in the meantime, that file is therefore
 //! never opened.
 
@@ -206,8 +206,8 @@ fn open_in(
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::NO_XDEV;
     match retry(|| openat2(directory, below, flags, mode, resolve)) {
-        // Older kernels lack `openat2`, and some sandboxes block it. It fails with EAGAIN if a rename
-        // on this host may have moved the name out of `directory`.
+        // Older kernels lack `openat2`, and some sandboxes block it. It fails with EAGAIN if a
+        // rename on this host may have moved the name out of `directory`.
         Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
             open_by_parts(directory, below, flags, mode)
         }

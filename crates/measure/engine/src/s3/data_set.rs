@@ -17,7 +17,7 @@ const CONNECTIONS: u32 = 8;
 /// Maximum number of names per LIST request.
 const NAMES_MAX: u16 = 1000;
 
-/// Bucket of the objects that are created, and their owner.
+/// Bucket in which the objects are created, and their owner.
 #[derive(Clone, Debug)]
 pub struct S3DataSetRequest<'a> {
     /// Name of the plan.
@@ -28,7 +28,7 @@ pub struct S3DataSetRequest<'a> {
     pub endpoint: &'a str,
     /// Region, which is part of the signature.
     pub region: &'a str,
-    /// A request fails after this time without a response, in ns.
+    /// Timeout of a request in ns. If the store sends no response in this time, the request fails.
     pub outage_max_ns: u64,
 }
 
@@ -250,7 +250,7 @@ impl S3DataSet {
     /// `timeout_ns`.
     ///
     /// # Errors
-    /// Fails if a request fails, or if the operator shortened the wait.
+    /// Fails if a request fails, or if a stop request of the operator shortened the wait.
     pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(timeout_ns);
         self.clear("")

@@ -1,4 +1,4 @@
-//! Queue of the stream engine that contains the S3 requests of a thread in flight.
+//! Queue of the stream engine for the S3 requests that a thread has in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::EngineError;
 use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
 
-/// Interval at which a wait that has no timeout wakes up by default, in ns.
+/// Default interval after which a wait without a timeout wakes up, in ns.
 const TICK_NS: u64 = 100_000_000;
 /// Maximum number of names per LIST request.
 const NAMES_MAX: u16 = 1000;
@@ -30,7 +30,8 @@ pub struct S3Target {
     pub files_per_share: u32,
     /// Size of an object.
     pub object_bytes: u32,
-    /// A request, and thus the run, fails after this time without a response, in ns.
+    /// Timeout of a request in ns. If the store sends no response in this time, the request and
+    /// thus the run fail.
     pub give_up_after_ns: u64,
 }
 
@@ -90,7 +91,7 @@ pub struct S3Queue {
     tick_ns: u64,
     target: S3Target,
     key: String,
-    /// Completions of the client, emptied after each poll.
+    /// Completions that the client has reported. The list is emptied after each poll.
     out: Vec<Completion>,
     /// Completed requests, in order of completion.
     ready: VecDeque<Completion>,

@@ -2,10 +2,10 @@
 //! simulated time.
 //!
 //! Each operation passes through a pipe of constant length. The operations leave the pipe one after
-//! the other, which limits the throughput. The device delays its completion interrupts, like disks
-//! and hypervisors, so many operations complete together. The thread needs time to prepare an
-//! operation, and the kernel needs time for it in the call that submits it. The operations of one
-//! call reach the device when the kernel has processed all of them, as with the block layer's plug.
+//! the other, which limits the throughput. Like disks and hypervisors, the device delays its
+//! completion interrupts, so many operations complete together. The thread takes time to prepare an
+//! operation, and the kernel takes time to submit it. The operations of one call reach the device
+//! when the kernel has processed all of them, as with the block layer's plug.
 
 use super::{Costs, Device, SimulatedQueue, VirtualClock};
 
@@ -26,8 +26,8 @@ impl PipelinedDevice {
         SimulatedQueue::new(clock, depth as usize, Self { held_ns, free_ns: 0 })
     }
 
-    /// Returns pairs of a depth and an interrupt delay. Each depth is combined with no delay, and
-    /// with the time in which nine tenths of the operations in flight complete.
+    /// Returns pairs of a depth and an interrupt delay. Each depth is combined with two delays:
+    /// zero, and the time in which nine tenths of the operations in flight complete.
     pub(crate) fn cases() -> impl Iterator<Item = (u32, u64)> {
         [1, 2, 4, 8, 16, 32, 64, 128].into_iter().flat_map(|depth| {
             let held = u64::from(depth) * Self::SERVICE_NS * 9 / 10;

@@ -12,7 +12,7 @@ use super::{Device, SimulatedQueue, VirtualClock};
 pub(crate) struct RandomLatencyDevice {
     draws: Draws,
     free_ns: BinaryHeap<Reverse<u64>>,
-    /// Time of each operation in the device, including its wait for a free server.
+    /// Time that each operation spent in the device, including its wait for a free server.
     took_ns: Rc<RefCell<Vec<u64>>>,
 }
 

@@ -9,7 +9,7 @@ const CONTINUE: u8 = 0;
 const STOP: u8 = 1;
 const ABORT: u8 = 2;
 
-/// Start time of a phase whose start has not been set yet.
+/// Value of a start time that has not been set yet.
 const NEVER: u64 = u64::MAX;
 
 /// Start of a phase. The coordinator sets it during the load.
@@ -20,7 +20,7 @@ struct Mark {
 }
 
 impl Mark {
-    /// Initial value of each mark: not set.
+    /// Initial value: the start of the phase is not set.
     #[allow(clippy::declare_interior_mutable_const)]
     const UNSET: Self = Self { phase: AtomicU32::new(0), at_ns: AtomicU64::new(NEVER) };
 

@@ -31,9 +31,9 @@ const POLL_INTERVAL_NS: u64 = 100_000_000;
 /// Progress of a workload at the end of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadProgress {
-    /// Completed bytes, of the total of the phase.
+    /// Number of bytes of the phase that are completed.
     pub done_bytes: u64,
-    /// Total of the phase; 0 if the phase has no total.
+    /// Total number of bytes of the phase; 0 if the phase has no total.
     pub total_bytes: u64,
     /// True if the end condition of the phase is satisfied.
     pub ready: bool,
@@ -55,11 +55,11 @@ pub struct DriveArgs<'a, W, Q = AnyQueue, T = Clock> {
     pub interval_ns: u64,
     /// Interval at which histograms are sent.
     pub histogram_interval_ns: u64,
-    /// If I/Os are in flight and none completes for this time, the thread fails, in ns.
+    /// If I/Os are in flight and none completes for this time, in ns, the thread fails.
     pub outage_max_ns: u64,
     /// Reads the progress of the workload once per interval.
     pub read_progress: fn(&W) -> WorkloadProgress,
-    /// CPUs on which the thread was running at the ends of intervals.
+    /// CPUs on which the thread was running at the end of an interval.
     pub ran_on: &'a mut Vec<u32>,
 }
 
@@ -87,7 +87,7 @@ struct InFlight {
 ///
 /// # Errors
 /// [`EngineError`] if the queue fails or rejects an operation of the workload, or if no I/O
-/// completes for [`DriveArgs::outage_max_ns`]. Also if a single I/O does not complete for
+/// completes for [`DriveArgs::outage_max_ns`]. It also fails if a single I/O does not complete for
 /// [`one_max_ns`](plimsoll_record::drain::one_max_ns). [`EngineError::Stopped`] after
 /// [`Control::abort`].
 pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
@@ -133,7 +133,7 @@ struct Thread<'a, W, Q, T> {
     recorder: Recorder,
     phase: u32,
     drive_phase: DrivePhase,
-    /// Recorder, after the measured phase, for I/Os of this phase that had not completed at its
+    /// After the measured phase: recorder for the I/Os of this phase that had not completed at its
     /// end.
     late: Option<LateRecorder>,
     in_flight: Vec<InFlight>,
@@ -186,8 +186,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             if stopping && !completions.is_empty() {
                 self.args.control.count_completion();
             }
-            // This must happen before recording, because I/Os that completed after the end of an
-            // interval or phase belong to the next interval or phase.
+            // The phase must advance before the completions are recorded, because I/Os that
+            // completed after the end of an interval or phase belong to the next interval or phase.
             self.advance_phase(seen_ns.max(now_ns));
             for completion in &completions {
                 self.record(completion);

@@ -38,9 +38,9 @@ pub struct Stage {
     pub prefer: Prefer,
     /// Direct I/O mode: whether to bypass the page cache.
     pub direct: Direct,
-    /// Poll the device for completions.
+    /// True to poll the device for completions.
     pub poll_completions: bool,
-    /// Let a kernel thread fetch submissions.
+    /// True to let a kernel thread fetch submissions.
     pub poll_submissions: bool,
     /// Maximum time for which a thread polls for completions before it sleeps.
     pub spin_ns: u64,
@@ -50,7 +50,7 @@ pub struct Stage {
     pub interval_ns: u64,
     /// Interval at which histograms are sent.
     pub histogram_interval_ns: u64,
-    /// Time without a completion after which the storage has failed.
+    /// Time without a completion after which the stage treats the storage as failed.
     pub outage_max_ns: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Stage {
 pub enum Event {
     /// A thread has sent the records of an interval.
     Snapshot(Box<IntervalSnapshot>),
-    /// Time has passed.
+    /// A short time has passed.
     Tick,
 }
 
@@ -173,7 +173,7 @@ impl<W: StepWorkload + Send + 'static> StageThreads<W> {
     }
 }
 
-/// Returns a thread for which only the name is known.
+/// Returns a record of a thread about which only the name is known.
 fn unknown_thread(index: usize) -> GeneratorThread {
     GeneratorThread { name: thread_name(index), spun_ns: Some(0), ..GeneratorThread::default() }
 }
@@ -265,7 +265,7 @@ impl<W: StepWorkload> Part<'_, W> {
         let mut backend = Backend::open(config(workload, stage)?)?;
         let mut place = self.place;
         match backend.describe().worker_threads {
-            // A thread that can't be pinned still works, but less steadily.
+            // A thread that can't be pinned still works, but its rate varies more.
             0 => place.cpu = place.cpu.filter(|cpu| cpu::pin_thread(*cpu).is_ok()),
             workers => place = Placement::with_workers(workers),
         }

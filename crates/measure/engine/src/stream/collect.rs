@@ -9,7 +9,7 @@ use plimsoll_record::snapshot::IntervalRecorder;
 use super::driving_threads::DrivingThreads;
 use super::outbox::SnapshotReturns;
 
-/// Maximum time between two events to the listener.
+/// Maximum time between two events that the listener receives.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Event that the calling thread receives during a run.
@@ -20,7 +20,7 @@ pub enum Event<'a> {
         /// Time of the start (`CLOCK_MONOTONIC`).
         start_ns: &'a mut u64,
     },
-    /// The start is now fixed.
+    /// The start time is fixed now.
     Starts {
         /// Time at which the measurement starts (`CLOCK_MONOTONIC`).
         measure_from_ns: u64,

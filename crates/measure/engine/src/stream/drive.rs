@@ -43,11 +43,13 @@ pub struct DriveConfig {
     pub stop_ns: u64,
     /// Time for which the thread waits, after the stop, for operations in flight.
     pub drain_ns: u64,
-    /// Time after the stop during which operations that were due before the stop are still started.
+    /// Time after the stop in which the thread still starts operations that were due before the
+    /// stop.
     pub backlog_ns: u64,
     /// Length of an interval.
     pub interval_ns: u64,
-    /// The thread stops sleeping this long before a scheduled start, and then polls the clock.
+    /// Time before a scheduled start at which the thread stops sleeping and begins to poll the
+    /// clock.
     pub spin_ns: u64,
     /// Maximum time for which a wait polls for completions before it sleeps. With 0, it sleeps
     /// immediately.
@@ -56,8 +58,8 @@ pub struct DriveConfig {
     pub operations_max: u64,
     /// Number of classes that the source uses.
     pub classes: u32,
-    /// Distance between the buffers of two slots in the arena. It is at least the size of the
-    /// largest operation.
+    /// Distance in the arena between the buffers of consecutive slots. It is at least the size of
+    /// the largest operation.
     pub buffer_stride_bytes: u64,
     /// True to continue after a failed operation.
     pub carry_on: bool,
@@ -70,13 +72,13 @@ pub struct DriveConfig {
 const TICK_NS_MIN: u64 = 10_000_000;
 const TICK_NS_MAX: u64 = 1_000_000_000;
 
-/// Flags that may end a drive early.
+/// Flags that may end the work of a driving thread early.
 #[derive(Clone, Copy, Debug)]
 pub struct Stop<'a> {
     /// Time of the stop; `u64::MAX` if no stop was requested. The caller sets a time that is
     /// slightly in the future, so that all threads of the run stop at the same time.
     pub at_ns: &'a AtomicU64,
-    /// Set by a thread whose operation failed, so that the other threads also end.
+    /// True if an operation of a thread has failed, so that the other threads must also end.
     pub failed: &'a AtomicBool,
     /// True if the threads must end without waiting for operations in flight.
     pub abort: &'a AtomicBool,
@@ -121,7 +123,7 @@ pub struct DriveEnd {
     pub stop_ns: u64,
     /// Time at which the thread ended.
     pub end_ns: u64,
-    /// CPUs on which the thread was running at the ends of intervals, in order of first use.
+    /// CPUs on which the thread was running at the end of an interval, in order of first use.
     pub ran_on: Vec<u32>,
 }
 
@@ -231,8 +233,8 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     driver.align_intervals(now_ns);
     let snapshot = &mut outbox.current().snapshot;
     (snapshot.interval, snapshot.start_ns) = (driver.interval, now_ns);
-    // If the process was stopped before the start, it may resume after the end; then nothing is
-    // measured.
+    // If the process was stopped before the start of the measurement, it may resume only after the
+    // end. Then nothing is measured.
     snapshot.drained = now_ns >= driver.config.stop_ns;
     let result = driver.run(&mut outbox, stop);
     driver.end_measurement(&mut outbox);
@@ -586,7 +588,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 self.source.fill(client, &op, buffer);
             }
             let Some(in_flight) = self.in_flight.get_mut(place as usize) else {
-                return Err(EngineError::Config(format!("place {place} is beyond the depth")));
+                return Err(EngineError::Config(format!("there is no slot {place} at this depth")));
             };
             *in_flight =
                 InFlight { intended_ns, submitted_ns: u64::MAX, op, client, held, in_flight: true };

@@ -155,9 +155,9 @@ impl<L> DrivingThreads<L> {
     }
 
     /// Collects results. Returns true if all threads have ended, or if the grace period is over.
-    /// Aborts the threads, so that they abandon operations in flight, after a panic in any thread.
-    /// Also aborts them if a thread is silent for too long, or if the timeout after the operator's
-    /// request to stop has passed.
+    /// After a panic in any thread, aborts the threads, so that they abandon operations in flight.
+    /// Also aborts the threads if a thread is silent for too long, or if the timeout after the
+    /// operator's request to stop has passed.
     pub fn poll_finished(&mut self) -> bool {
         for (index, finished) in self.results.try_iter() {
             self.finished[index] = Some(finished);

@@ -40,7 +40,7 @@ pub enum WriteContent {
         generations: Arc<[Generations]>,
         /// True to check every bit of every read.
         verify_reads: bool,
-        /// If `verify_reads` is false, reads of the blocks in this sample are checked.
+        /// If `verify_reads` is false, only the reads of blocks in this sample are checked.
         sample: Option<Arc<Sample>>,
     },
 }
@@ -74,7 +74,7 @@ pub enum SourceError {
 /// Result of the checks of a thread's reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Checks {
-    /// Units by verdict.
+    /// Number of units with each verdict.
     pub counts: DamageCounts,
     /// First damaged unit.
     pub first_finding: Option<Finding>,
@@ -120,7 +120,7 @@ impl TrackedWork {
 #[derive(Debug)]
 pub struct MatrixSource {
     part: StreamPart,
-    /// Numbers of the clients in the stream.
+    /// Number of each client in the stream.
     clients: Box<[u32]>,
     first_class: u16,
     work: Work,

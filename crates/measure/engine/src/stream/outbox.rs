@@ -76,7 +76,7 @@ impl Outbox {
 
     /// Sends the current snapshot if an empty box is available. At the start and the end of the
     /// measurement, always sends it. The next snapshot begins at `now_ns` as interval `next`;
-    /// `drain` is true if it is after the stop.
+    /// `drain` is true if the next snapshot begins after the stop.
     pub fn close_interval(&mut self, now_ns: u64, next: i64, drain: bool) {
         let ended = &self.current.snapshot;
         let is_boundary = (ended.interval < 0) != (next < 0) || ended.drained != drain;

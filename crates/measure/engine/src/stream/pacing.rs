@@ -49,7 +49,8 @@ pub trait Pacing {
     /// Reports that the operation in `place` has completed.
     fn completed(&mut self, place: u32, now_ns: u64);
 
-    /// Reports that the client of this start has ended. The slot is then not used again.
+    /// Reports that the client to which this start belongs has ended. The slot is then not used
+    /// again.
     fn retire(&mut self, start: Start);
 
     /// Prevents starts that are intended at or after `stop_ns`. Open loops still return operations

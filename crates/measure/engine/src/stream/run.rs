@@ -31,7 +31,8 @@ use group::{ReadySignal, run_group};
 /// Polling interval while threads open their targets.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Value of the length for a pass over data, which ends when all data is processed.
+/// Length of the measurement for a pass over data. It is practically unlimited, because the pass
+/// ends when all data is processed.
 pub(crate) const UNTIL_DONE_NS: u64 = u64::MAX / 4;
 
 /// Time from the moment when all threads are ready to the start of the load, in ns.
@@ -69,7 +70,8 @@ pub struct Group<S> {
     pub size_bytes_max: u32,
     /// The group ends after this number of operations.
     pub operations_max: u64,
-    /// The thread stops sleeping this long before a scheduled start, and then polls the clock.
+    /// Time before a scheduled start at which the thread stops sleeping and begins to poll the
+    /// clock.
     pub spin_ns: u64,
 }
 
@@ -108,7 +110,8 @@ pub struct RunConfig {
     pub interval_ns: u64,
     /// Time for which the threads wait, after the stop, for operations in flight ([`drain`]).
     pub drain_ns: u64,
-    /// Time after the stop during which operations that were due before the stop are still started.
+    /// Time after the stop in which the threads still start operations that were due before the
+    /// stop.
     pub backlog_ns: u64,
     /// True to also record totals for each client (some hundred KiB of memory per client and
     /// class).
@@ -117,7 +120,7 @@ pub struct RunConfig {
     pub carry_on: bool,
     /// Maximum time for which a thread polls for completions before it sleeps.
     pub spin_ns: u64,
-    /// Time without a completion after which storage of this host has failed.
+    /// Time without a completion after which the run treats storage of this host as failed.
     pub outage_max_ns: u64,
 }
 

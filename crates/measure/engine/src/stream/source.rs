@@ -33,7 +33,8 @@ pub struct SourceCallbacks {
     pub fill: bool,
     /// True to call [`Source::completed`] or [`Source::failed`] after each operation.
     pub completions: bool,
-    /// True to call them only for operations whose tag is not [`UNFOLLOWED`].
+    /// True to call [`Source::completed`] and [`Source::failed`] only for operations whose tag is
+    /// not [`UNFOLLOWED`].
     pub followed: bool,
     /// True to call [`Source::wants_read_sample`] after each complete read.
     pub read_samples: bool,

@@ -23,12 +23,13 @@ pub struct CleanupReport {
     pub removed: Vec<PathBuf>,
     /// Number of interrupted removals that were completed.
     pub finished: usize,
-    /// Directories of runs that were not removed, because the run had kept its data on request.
+    /// Directories that were not removed, because the user had requested that the run keep its
+    /// data.
     pub kept: Vec<PathBuf>,
 }
 
-/// Removes the data of killed runs. `path` is a target directory, or the own directory of a run. If
-/// `kept` is true, also removes data that a run kept on request.
+/// Removes the data of killed runs. `path` is a target directory, or a run's own directory. If
+/// `kept` is true, also removes data that runs kept because the user requested it.
 ///
 /// # Errors
 /// Fails if a directory is in use, cannot be read, or contains files that Plimsoll did not create.
@@ -67,9 +68,9 @@ pub fn remove_data(
     Ok(cleaned)
 }
 
-/// Returns the names that a failed run of a plan left in a target directory: its lock file, and
-/// data that is not closed or whose removal was interrupted. A name is also returned if the file
-/// system prevents the examination of the directory.
+/// Returns the names of files that a failed run of a plan left in a target directory. They are the
+/// lock file, data that was not closed, and data whose removal was interrupted. A name is also
+/// returned if the file system prevents the examination of the directory.
 ///
 /// # Errors
 /// Fails if the directory cannot be read.

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Names in a run's own directory that belong to the run's data. Files with other names belong to
-/// other users.
+/// Names in a run's own directory that belong to the run's data. Plimsoll did not create files with
+/// other names.
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
     /// Names of a mail store: `db03.edb`, `db03-log/0007.log`.
@@ -17,7 +17,7 @@ pub(crate) enum Contents {
     /// Names of a data set: listed files, their directory trees, and small files for operations on
     /// names.
     Data {
-        /// Files, relative to the directory.
+        /// Paths of the files, relative to the directory.
         files: HashSet<PathBuf>,
     },
 }

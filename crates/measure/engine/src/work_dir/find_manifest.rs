@@ -1,7 +1,7 @@
-//! Finds the manifest at a path, and the current location of the remaining data.
+//! Finds the manifest at a path, and the current location of the data that it describes.
 //!
-//! A manifest contains the paths of its directories at the time of creation. Plimsoll reads only
-//! the data at the requested path: to check a copy, it never reads the original.
+//! A manifest contains the paths that its directories had when the data was created. Plimsoll reads
+//! only the data at the requested path: if this is a copy, the original is never read.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -88,7 +88,8 @@ pub(crate) fn has_manifest(path: &Path, manifest: &str) -> bool {
 /// manifest in the runs' own directories directly below `path`.
 ///
 /// # Errors
-/// Fails if there is no manifest, if there are several, or if the manifest cannot be read.
+/// Fails if there is no manifest, if there are several manifests, or if the manifest cannot be
+/// read.
 pub(crate) fn find_manifest<M: DataManifest>(path: &Path) -> Result<(PathBuf, M), EngineError> {
     let looking = |error| {
         EngineError::system(format!("looking for a {}", M::WHAT), sys_error("open", path, &error))
@@ -117,20 +118,19 @@ pub(crate) fn find_manifest<M: DataManifest>(path: &Path) -> Result<(PathBuf, M)
             let names: Vec<String> = found.iter().map(|(p, _)| p.display().to_string()).collect();
             let (what, names) = (M::WHAT, names.join(", "));
             Err(EngineError::Config(format!(
-                "there are several: give the path of one {what}: \
-                {names}"
+                "there are several; pass the path of one {what}: {names}"
             )))
         }
     }
 }
 
 /// Returns the current location of a manifest's directories, in the manifest's order. `found` is
-/// the directory with the manifest. If `found` is one of the recorded locations, these are still
-/// valid. A copy with a single directory is read from `found`.
+/// the directory with the manifest. If `found` is one of the recorded locations, all recorded
+/// locations are still valid. A copy with a single directory is read from `found`.
 ///
 /// # Errors
-/// Fails if `found` is a copy of one of several directories. Also fails if a directory is missing
-/// or contains other data.
+/// Fails if the data has several directories and `found` is a copy of only one of them. Also fails
+/// if a directory is missing or contains other data.
 pub(crate) fn current_directories<M: DataManifest>(
     manifest: &M,
     found: &Path,
@@ -168,8 +168,7 @@ pub(crate) fn current_directories<M: DataManifest>(
             read_manifest::<M>(directory)?.filter(|existing| existing.id() != manifest.id());
         if other.is_some() {
             return Err(EngineError::Config(format!(
-                "{} does not belong to this {}, which is at {}, but contains a part of another: \
-                 nothing was read",
+                "{} does not belong to this {} at {}, but to another one: nothing was read",
                 directory.display(),
                 M::WHAT,
                 found.display()
@@ -198,8 +197,8 @@ pub(crate) fn open_directories<M: DataManifest>(
         if existing.is_some_and(|existing| existing.id() != manifest.id()) {
             let (path, what) = (directory.display(), M::WHAT);
             let says = format!(
-                "{path} now contains another {what} than a moment ago: nothing was \
-                read"
+                "{path}: the data was replaced with another {what} during the check: nothing was \
+                 read"
             );
             return Err(EngineError::Config(says));
         }
@@ -222,7 +221,8 @@ pub(crate) enum FileState {
 /// Compares the size of a file in a run's own directory with the expected size, `size_bytes`.
 ///
 /// # Errors
-/// Fails if the file cannot be opened, or if another kind of object has its name, such as a link.
+/// Fails if the file cannot be opened, or if its name belongs to an object that is not a regular
+/// file, such as a link.
 pub(crate) fn file_state(
     own: &OwnDirectory,
     directory: &Path,

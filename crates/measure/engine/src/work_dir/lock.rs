@@ -13,11 +13,11 @@ use crate::open_target::openat::{existing_file, open_or_create_file};
 
 pub(crate) const FILE: &str = ".plimsoll.lock";
 
-/// Locks of the target's directories; contains the open lock files.
+/// Locks of the target's directories. Each lock is an open lock file.
 #[derive(Debug)]
 pub(crate) struct Locks {
     held: Vec<(TargetDirectory, OwnedFd)>,
-    /// True if the lock files were created for these locks. They are then removed on drop.
+    /// True if this process created the lock files. They are then removed on drop.
     created: bool,
 }
 
@@ -86,7 +86,7 @@ fn lock(directory: &TargetDirectory) -> Result<OwnedFd, EngineError> {
         let file = open_or_create_file(directory.fd.as_fd(), Path::new(FILE))
             .map_err(|errno| failed("open", &path, errno))?;
         acquire(&file, &path, FlockOperation::NonBlockingLockExclusive)?;
-        // The previous holder may have removed the name before this process acquired the lock.
+        // The previous holder may have removed the lock file before this process acquired the lock.
         let named = statat(&directory.fd, FILE, AtFlags::SYMLINK_NOFOLLOW);
         let named = named.map(|stat| (stat.st_dev, stat.st_ino)).ok();
         let held = fstat(&file).map(|stat| (stat.st_dev, stat.st_ino)).ok();

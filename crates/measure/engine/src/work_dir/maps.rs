@@ -1,6 +1,6 @@
-//! Maps of the expected contents of data, in the state directory. Each store or data set has a
-//! directory named after its identity. The file `places` in it lists the directories of the data.
-//! Plimsoll uses it to recognise maps that are no longer needed.
+//! The state directory contains maps, which record the expected contents of stores and data sets.
+//! Each store or data set has a directory named after its identity. The file `places` in it lists
+//! the directories of the data. Plimsoll uses it to recognise maps that are no longer needed.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -184,7 +184,7 @@ pub fn collect(
     Ok(all)
 }
 
-/// Returns the reason for which the maps are kept, or `None` if their data no longer exists.
+/// Returns the reason for keeping the maps, or `None` if their data no longer exists.
 fn gc_outcome(maps: &Path, id: u64) -> Option<MapGcOutcome> {
     let text = fs::read(maps.join(PLACES)).unwrap_or_default();
     let Ok(places) = serde_json::from_slice::<Vec<DataLocation>>(&text) else {
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(all[2].1, MapGcOutcome::Unknown(None));
         assert!(
             matches!(&all[3].1, MapGcOutcome::Unknown(Some(_))),
-            "another file system lies there"
+            "another file system is mounted there"
         );
         assert!(!gone.exists() && unmounted.exists() && old.exists());
         collect(&state, true).unwrap();

@@ -28,18 +28,19 @@ use crate::open_target::resolve::split;
 /// Prefix of a directory's name during its removal.
 pub(crate) const REMOVING: &str = ".removing-";
 
-/// Names of the manifests, and of their temporary files during a write.
+/// Names of the manifests, and of the temporary files that exist while a manifest is written.
 const MANIFESTS: [&str; 2] = ["store.json", "data.json"];
 const UNFINISHED: [&str; 2] = [".store.json.new", ".data.json.new"];
 
-/// Name prefixes of files that were removed before the file system processed their last `close`.
-/// This happens on NFS and on file systems in user space, whose `close` call returns early.
+/// Prefixes of file names. If a file is removed before the file system has processed its last
+/// `close`, it keeps a name with one of these prefixes until then. This happens on NFS and on file
+/// systems in user space, whose `close` call returns early.
 const HIDDEN_PREFIXES: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
-/// Maximum time to wait until the hidden files disappear.
+/// Maximum time to wait until the files with these prefixes have disappeared.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What exists under the name of a run's own directory.
+/// Kind of object that exists at the path of a run's own directory.
 enum DirectoryState {
     Absent,
     /// The directory is empty, or contains only an unfinished manifest.
@@ -145,7 +146,8 @@ pub(crate) fn is_own_if_known(parent: &TargetDirectory, name: &OsStr) -> Option<
         }
         Ok(DirectoryState::Absent) => Some(false),
         Err(EngineError::System { source, .. }) => {
-            // This user has no permission to open the directory, or it contains something else.
+            // This user has no permission to open the directory, or Plimsoll did not create its
+            // contents.
             let is_others = matches!(source.errno, libc::EACCES | libc::EPERM | libc::EEXIST);
             is_others.then_some(false)
         }
@@ -227,7 +229,7 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
     hidden.push(name);
     let is_hidden = name.as_bytes().starts_with(REMOVING.as_bytes());
     let renamed = !is_hidden && {
-        // An earlier removal may have left a directory with that name, which must be removed first.
+        // An earlier removal may have left a directory with the new name. It must be removed first.
         let _ = remove_own(parent, &hidden);
         rustix::fs::renameat(&parent.fd, name, &parent.fd, &hidden).is_ok()
     };
@@ -252,9 +254,9 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
     }
 }
 
-/// Removes own directories. If one directory cannot be removed, the others are still removed. If
-/// several paths refer to the same directory, it is removed only once, because calls on a removed
-/// directory fail on some file systems.
+/// Removes the runs' own directories. If one directory cannot be removed, the others are still
+/// removed. If several paths refer to the same directory, it is removed only once, because calls on
+/// a removed directory fail on some file systems.
 ///
 /// # Errors
 /// The error of the first directory that could not be removed.

@@ -87,7 +87,7 @@ fn frees_late(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|statistics| statistics.f_type as u64 == XFS_MAGIC)
 }
 
-/// Returns the number of free bytes. If it is less than needed, waits as long as it increases.
+/// Returns the number of free bytes. If this number is too small, waits as long as it increases.
 fn freed_bytes(
     needed_bytes: u64,
     read: impl Fn() -> Option<u64>,

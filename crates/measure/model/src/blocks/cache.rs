@@ -3,8 +3,8 @@
 //! Policies are those of [`crate::cache`]. A read requests the missing units from the lower block
 //! in as few contiguous ranges as possible, all in parallel, and caches them. Unwritten units are
 //! not cached, because the lower block's map already records that they are unwritten. Writes go
-//! around the cache (and drop the cached unit), through it, or into it. In the last case the unit
-//! becomes dirty, and the write ends when the cache's own device has stored the data. Background
+//! around the cache (and drop the cached unit), through it, or into it. A write into the cache
+//! makes the unit dirty, and ends when the cache's own device has stored the data. Background
 //! copiers, `copiers` in number, write dirty units to the lower block, oldest first. While the
 //! dirty share is at its limit, writes go through the cache.
 //!
@@ -44,13 +44,13 @@ struct CacheBlock {
     read_hits: u64,
     read_misses: u64,
     bypass_sequential: bool,
-    /// Limit on the rate at which misses fill the cache; `None` without a limit.
+    /// Limits the rate at which misses fill the cache; `None` if the rate is not limited.
     fill: Option<FillBudget>,
-    /// For the key of each unit that is being fetched: the fetch. The door of a fetch opens when
-    /// its units arrive.
+    /// Maps the key of each unit that is being fetched to its fetch. The fetch's door opens when
+    /// the units arrive.
     coming: Table<u32>,
-    /// For each fetch: the key of its first unit, and the number of units. The first entry is
-    /// unused, because a notice with its number means that a copy ended.
+    /// For each fetch: the key of its first unit, and the number of units. No fetch has the number
+    /// 0, because a notice with the value 0 means that a copy ended.
     fetches: Places<(u64, u64)>,
     doors: StationId,
     waits: Vec<u32>,
@@ -107,7 +107,7 @@ pub(super) fn make(
     }))
 }
 
-/// State of a unit that a read needs.
+/// State of a unit that a read request touches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Cached,
@@ -146,8 +146,8 @@ impl FillBudget {
 }
 
 impl CacheBlock {
-    /// Returns whether a unit is cached. Adds a missing unit to the cache, unless the fill budget
-    /// is used up.
+    /// Looks a unit up, and returns its state. Adds a missing unit to the cache, unless the fill
+    /// budget is used up.
     #[inline(always)]
     fn look_up(&mut self, key: u64, cx: &mut Context<'_>) -> Presence {
         if let Some(fill) = &mut self.fill {
@@ -198,7 +198,7 @@ impl CacheBlock {
         }
         let from_device = self.device.filter(|_| hits > 0);
         if from_device.is_none() && self.waits.is_empty() && self.misses.len() == 1 {
-            // Most reads have one missing unit.
+            // Usually, only one unit of a read is missing.
             self.fetch(request, self.misses[0], cx);
         } else {
             cx.program.fork();
@@ -325,7 +325,8 @@ impl Block for CacheBlock {
         }
     }
 
-    /// Handles the end of a fetch (its number), or of a copy (0).
+    /// Handles the notice that a copy ended (value 0), or that a fetch ended (value: number of the
+    /// fetch).
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
         if value == 0 {
             self.copiers -= 1;

@@ -6,8 +6,8 @@
 //! decompresses the whole slice. Writes that are sequential or larger than `inline_bytes` are
 //! compressed immediately; a smaller write to a stored slice reads, modifies and rewrites the
 //! slice. Unless `inline` is set, nothing is compressed. A share of `zero_share` of the data
-//! consists of zeroes, and is read and written as metadata. A hash selects these 4 KiB units, so
-//! they are the same in every request.
+//! consists of zeroes; reading and writing zeroes accesses only metadata. A hash of the address
+//! selects the 4 KiB units that contain zeroes, so they are the same in every request.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
@@ -61,7 +61,7 @@ impl Compress {
     }
 
     fn zero(&self, request: &Request) -> bool {
-        // A hash selects the zero blocks, so they are the same in every request.
+        // A hash of the address selects the zero blocks, so they are the same in every request.
         let hash = scatter(request.key(request.offset_bytes / 4096)) >> 11;
         self.zero_share > 0.0 && (hash as f64) < self.zero_share * (1u64 << 53) as f64
     }

@@ -1,4 +1,4 @@
-//! Interfaces that a block uses to handle a request, and during its construction.
+//! Interfaces that a block uses while it handles a request and while it is constructed.
 
 use super::inside::Source;
 use super::losses::{Change, Losses};
@@ -83,9 +83,9 @@ pub struct Blocks {
     /// For each block: the distance between the indices of its instances on consecutive nodes; 0 if
     /// all nodes share one instance.
     pub(crate) strides: Vec<usize>,
-    /// For each block: true if it stores data, and therefore answers reads of holes.
+    /// For each block: true if it stores data. Such a block also serves reads of unwritten ranges.
     pub(crate) keeps: Vec<bool>,
-    /// For each instance: its stations.
+    /// For each block instance: its stations.
     pub(crate) stations: Vec<std::ops::Range<u32>>,
     /// Lost components; `None` if no event of the plan removes components.
     pub(crate) losses: Option<Box<Losses>>,
@@ -120,7 +120,7 @@ pub struct Context<'a> {
     pub(crate) blocks: &'a mut Blocks,
     pub(crate) launched: &'a mut Vec<Launch>,
     pub(crate) spare: &'a mut Vec<Program>,
-    /// Slowest source used so far.
+    /// Slowest source that has served a part of the request so far.
     pub(crate) served: Option<Source>,
     pub(crate) landed: Option<Source>,
     pub(crate) remote: bool,
@@ -146,7 +146,7 @@ impl Context<'_> {
         self.with(block, request.node, |instance, cx| instance.route(request, cx));
     }
 
-    /// Charges work to a block on a node.
+    /// Charges a block on a node for work; see [`Block::charge`].
     #[inline(always)]
     pub(crate) fn charge(&mut self, block: BlockRef, node: u16, amount: u64, out: bool) {
         if amount > 0 {
@@ -154,7 +154,8 @@ impl Context<'_> {
         }
     }
 
-    /// Like `route`, for background work. Gives the hint first, because no earlier hint was given.
+    /// Like `route`, but for background work. Calls `hint` first, because the caller has not done
+    /// it.
     pub(crate) fn route_background(&mut self, block: BlockRef, request: &Request) {
         self.blocks.hint(block, request);
         self.route(block, request);
@@ -180,7 +181,8 @@ impl Context<'_> {
         std::mem::forget(empty);
     }
 
-    /// Splits a request at unit boundaries and handles the parts. The parts then run in parallel.
+    /// Splits a request at unit boundaries and handles each part. In the simulation, the parts run
+    /// in parallel.
     pub(crate) fn each_part(
         &mut self,
         request: &Request,
@@ -204,7 +206,7 @@ impl Context<'_> {
         self.program.join(usize::MAX);
     }
 
-    /// Records that a read is served from `source`.
+    /// Records that `source` serves a read.
     #[inline]
     pub(crate) fn serve(&mut self, source: Source) {
         self.served = self.served.max(Some(source));
@@ -218,8 +220,8 @@ impl Context<'_> {
         }
     }
 
-    /// Launches background work, whose program `write` builds. The sources and destinations of this
-    /// work do not count for the request that launched it.
+    /// Launches background work; the function `write` builds its program. The sources and
+    /// destinations of this work are not counted for the request that launched it.
     pub(crate) fn launch(&mut self, write: impl FnOnce(&mut Context<'_>)) {
         let mut program = self.spare.pop().unwrap_or_default();
         program.clear();
@@ -245,21 +247,21 @@ impl Context<'_> {
 /// Nodes that fail during the load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFailure {
-    /// The nodes; an empty range means none.
+    /// The nodes that fail; an empty range if no node fails.
     pub(crate) nodes: std::ops::Range<u16>,
-    /// Time of the failure.
+    /// Time at which these nodes fail.
     pub(crate) at_ns: u64,
 }
 
 impl NodeFailure {
-    /// Returns the nodes that have failed by now.
+    /// Returns the nodes that have failed at the time `now_ns`.
     #[inline]
     pub(crate) fn by(&self, now_ns: u64) -> std::ops::Range<u16> {
         if now_ns >= self.at_ns { self.nodes.clone() } else { 0..0 }
     }
 }
 
-/// State for the construction of a block.
+/// State that is used during the construction of a block.
 pub struct Builder<'a> {
     pub(crate) sim: &'a mut Sim,
     pub(crate) seed: u64,
@@ -299,7 +301,7 @@ impl Builder<'_> {
         format!("{node}{block}{dot}{part}")
     }
 
-    /// Adds a station of the block under construction.
+    /// Adds a station to the block under construction.
     pub(crate) fn station(&mut self, part: &str, servers: u32, order: Order) -> StationId {
         let name = self.name(part);
         self.sim.add_station(&name, servers, order)

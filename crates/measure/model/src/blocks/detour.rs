@@ -15,7 +15,7 @@ impl Context<'_> {
         self.blocks.losses.as_ref()?.node(node)
     }
 
-    /// Returns the loss of the device behind a station.
+    /// Returns the loss of the device that a station models.
     #[inline]
     pub(crate) fn station_loss(&self, station: StationId) -> Option<Loss> {
         self.blocks.losses.as_ref()?.device(station)
@@ -48,13 +48,14 @@ impl Context<'_> {
         true
     }
 
-    /// Returns true if the system has noticed a loss before the request needs the lost component.
-    /// The request may already have waited until another loss was noticed.
+    /// Returns true if the system will have noticed a loss by the time the request needs the lost
+    /// component. This time is later than now if the request already waits for the notice of
+    /// another loss.
     pub(crate) fn is_noticed(&self, loss: Loss) -> bool {
         loss.noticed_ns <= self.sim.now_ns().max(self.waited_ns)
     }
 
-    /// Delays the request; only used in a system that loses components.
+    /// Delays the request. Does nothing in a system that cannot lose components.
     pub(crate) fn delay(&mut self, wait_ns: u64) {
         let wait = self.blocks.losses.as_ref().map(|losses| losses.wait);
         if let Some(wait) = wait.filter(|_| wait_ns > 0) {

@@ -81,7 +81,7 @@ impl Block for Disks {
             if let Some(loss) = cx.station_loss(station) {
                 let others = (1..self.devices.len()).map(|other| device + other);
                 let mut others = others.map(|other| self.devices[other % self.devices.len()]);
-                // New data goes to another disk. If there is no other disk, the request fails.
+                // A write goes to another disk that is not lost. A read of the lost disk fails.
                 match others.find(|other| write && cx.station_loss(*other).is_none()) {
                     Some(other) => {
                         cx.wait_for_notice(loss);

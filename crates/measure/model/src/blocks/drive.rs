@@ -154,7 +154,8 @@ mod tests {
         let text = "[model]\nname = \"t\"\nentry = \"drive\"\n[block.drive]\nkind = \"drive\"\n\
             from = \"chosen\"\nread_us = 100\nwrite_us = 100\ndurable_us = 900\n\
             variation_ratio = 0\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n";
-        // Returns the operations per second of durable writes (tags 0 and 1) and of reads (tag 2).
+        // Returns two rates in operations per second: durable writes (tags 0 and 1), and reads (tag
+        // 2).
         let rates = |tags: std::ops::Range<u64>| {
             let mut system = System::parse("t", text, 1).unwrap();
             let request = |tag: u64| match tag {
@@ -175,7 +176,7 @@ mod tests {
         let (alone, beside) = (rates(0..2), rates(0..3));
         assert!(alone[0].abs_diff(1111) <= 5, "one in 900 us: {alone:?}");
         assert!(beside[0].abs_diff(1111) <= 10, "{beside:?}");
-        // The reads get the drive's whole time, except 100 us for each write.
+        // The drive spends 100 us on each write, and the remaining time on reads.
         assert!(beside[1].abs_diff(10_000 - 1111) <= 50, "{beside:?}");
     }
 }

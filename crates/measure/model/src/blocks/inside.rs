@@ -1,5 +1,5 @@
-//! Sources of reads and destinations of writes, like the statistics pages of storage systems. In a
-//! model, these numbers are exact.
+//! Counts the sources of reads and the destinations of writes, as the statistics pages of storage
+//! systems do. In a model, these counts are exact.
 
 /// A location that serves reads or receives writes. The locations are ordered from the fastest to
 /// the slowest.
@@ -33,12 +33,12 @@ impl Source {
     }
 }
 
-/// Number of I/Os, and their total bytes.
+/// A count of I/Os, with their total size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Number of I/Os.
     pub ios: u64,
-    /// Total bytes of these I/Os.
+    /// Total size of these I/Os in bytes.
     pub bytes: u64,
 }
 
@@ -49,13 +49,13 @@ impl Tally {
     }
 }
 
-/// I/Os received by one node, by location. An I/O that used several locations counts for the
-/// slowest.
+/// I/Os that one node received, counted by location. An I/O that used several locations is counted
+/// at the slowest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounters {
     /// Reads from each source, in the order of [`Source::ALL`].
     pub reads: [Tally; 5],
-    /// Writes to each destination, in the same order.
+    /// Writes to each destination, in the order of [`Source::ALL`].
     pub writes: [Tally; 5],
     /// Reads that needed data from another node.
     pub remote_reads: Tally,
@@ -71,7 +71,7 @@ impl NodeCounters {
         })
     }
 
-    /// Returns the share of the reads that were served from a source; 0 without reads.
+    /// Returns the share of the reads that a source served; 0 if there were no reads.
     pub fn read_share(&self, source: Source) -> f64 {
         let all = self.reads_all().ios;
         if all == 0 { 0.0 } else { self.reads[source as usize].ios as f64 / all as f64 }

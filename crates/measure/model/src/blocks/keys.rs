@@ -136,7 +136,7 @@ impl<V: Copy + Default> Table<V> {
                 break;
             }
             let home = self.home(self.slots[at].0);
-            // Slots whose home is cyclically in (hole, at] must not move.
+            // An entry must stay in its slot if its home is cyclically in (hole, at].
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = self.slots[at];
                 hole = at;
@@ -181,7 +181,7 @@ impl Bits {
         }
     }
 
-    /// Returns whether the set contains a unit.
+    /// Returns true if the set contains a unit.
     #[inline]
     pub(crate) fn has(&self, file: u32, unit: u64) -> bool {
         let word = self.files.get(file as usize).and_then(|f| f.get((unit / 64) as usize));

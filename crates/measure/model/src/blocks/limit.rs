@@ -35,7 +35,7 @@ pub(super) fn make(
     let bucket = |rate_per_s, burst| Order::Bucket { rate_per_s, burst };
     Ok(Box::new(Limit {
         below: builder.find(below),
-        // The operations of 10 ms at the peak rate may pass immediately.
+        // The bucket of the peak rate stores credit for the operations of 10 ms.
         peak: builder.station("peak", 1, bucket(peak, (peak / 100.0).max(1.0))),
         credit: builder.station("credit", 1, bucket(baseline, credit)),
         bytes: bytes.map(|rate| builder.station("bytes", 1, bucket(rate, (rate / 100.0).max(1e6)))),

@@ -18,28 +18,28 @@ pub enum Component {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Lost(Component),
-    /// A node returned with the data that it had when it was lost, or a device was replaced by an
-    /// empty device.
+    /// A node returned, with the data that it had when it was lost; or an empty device replaced a
+    /// lost device.
     Back(Component),
 }
 
 /// Loss of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loss {
-    /// Time at which the system notices the loss.
+    /// Time at which the system notices the loss of the component.
     pub(crate) noticed_ns: u64,
 }
 
 /// Lost components of a system.
 #[derive(Clone, Debug)]
 pub(crate) struct Losses {
-    /// Delay of requests that wait until a loss is noticed.
+    /// Station at which requests wait until a loss is noticed.
     pub(crate) wait: StationId,
     detect_ns: u64,
     /// Number of nodes that run load. They have the lowest node numbers.
     compute_nodes: u16,
     nodes: Vec<Option<Loss>>,
-    /// For each station: the loss of its device.
+    /// For each station: the loss of the device that it models.
     devices: Vec<Option<Loss>>,
 }
 
@@ -84,7 +84,7 @@ impl Losses {
         self.nodes.get(usize::from(node)).copied().flatten()
     }
 
-    /// Returns the loss of the device behind a station; `None` if the device is not lost.
+    /// Returns the loss of the device that a station models; `None` if the device is not lost.
     pub(crate) fn device(&self, station: StationId) -> Option<Loss> {
         self.devices.get(station.0 as usize).copied().flatten()
     }

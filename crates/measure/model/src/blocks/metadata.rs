@@ -4,8 +4,8 @@
 //! costs nothing. A missing entry costs `miss_reads` consecutive reads of `entry_bytes` from the
 //! device with the map (an index is a tree), and `miss_us` of CPU time for each, before the data is
 //! requested. The ADSF documentation mentions an extra read on a miss but no cache size, so the
-//! capacity is an assumption. With `warm`, the cache initially contains the entries of the placed
-//! data, as many as fit.
+//! capacity is an assumption. With `warm`, the cache initially contains entries of the placed data,
+//! up to the capacity of the cache.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::request::{ANY_DEVICE, Action, Request};
@@ -64,7 +64,7 @@ impl Block for Metadata {
                 }
                 self.misses += 1;
                 // The position of an entry is independent of the position of its data. A map read
-                // does not affect which source the data counts for.
+                // does not change the source at which the read of the data is counted.
                 let before = (cx.served, cx.landed);
                 for level in 0..self.miss_reads {
                     let offset = (key << 4 | level) % (1 << 36) * self.entry_bytes;

@@ -10,9 +10,10 @@
 //!   `bypass_bytes` of sequential writes outstanding.
 //! - A unit that is rewritten while it waits in the log is drained only once (coalescing).
 //!   Consecutive units of a file are drained together, up to `drain_bytes`. A file is drained,
-//!   oldest units first, by `drainers` at a time, while one of these conditions is true: the file
-//!   uses more than `drain_share` of its `file_bytes`, the node's log is filled to more than
-//!   `drain_share`, or the file's oldest unit is `drain_after_s` old.
+//!   oldest units first, while one of these conditions is true: the file uses more than
+//!   `drain_share` of its `file_bytes`, the log records of the node use more than `drain_share` of
+//!   its log, or the file's oldest unit is `drain_after_s` old. On each node, at most `drainers`
+//!   drains run at the same time.
 //! - Reads of units in the log are served from the log until the drain has ended.
 //!
 //! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J.
@@ -46,7 +47,7 @@ struct Rules {
     remote_ns: u64,
 }
 
-/// Value for "no drain".
+/// Drain number that means "no drain".
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +83,8 @@ fn widen(held: &mut Large<LogUnit>, unit: LogUnit) -> u32 {
 
 #[derive(Clone, Debug, Default)]
 struct FileLog {
-    /// Units in order of arrival. Units in it that no longer wait are skipped.
+    /// Queue of units in order of arrival. It may also contain units that no longer wait; these are
+    /// skipped.
     order: VecDeque<u32>,
     /// Bytes that wait in the log, and bytes that are being drained.
     held_bytes: u64,
@@ -199,7 +201,7 @@ pub(super) fn make(
 /// Bit of a notice: if it is set, the drain with the number `value >> 1` ended; otherwise, a
 /// sequential write ended.
 const DRAINED: u64 = 1;
-/// Unit in which outstanding writes are counted.
+/// Outstanding writes are counted in multiples of this size.
 const GRAIN_BYTES: u64 = 4096;
 
 impl Oplog {
@@ -282,7 +284,7 @@ impl Oplog {
         self.bytes(touch.parts & !kept)
     }
 
-    /// Like `fresh_bytes`, for a write to several units.
+    /// Like `fresh_bytes`, but for a write to several units.
     #[cold]
     #[inline(never)]
     fn fresh_bytes_of_all(&self, request: &Request) -> u64 {
@@ -500,7 +502,7 @@ impl Oplog {
         let (mut count, mut bytes) = (0, 0);
         let (mut low, mut high) = (0, 0);
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
-        // The drain includes the units that follow it in the file.
+        // The drain also includes the units that follow the oldest unit in the file.
         while count < self.rules.drain_units {
             let found = if count == 0 { Some(oldest) } else { self.find(first + count) };
             let Some(at) = found else { break };
@@ -538,7 +540,7 @@ impl Oplog {
         });
     }
 
-    /// Handles the end of a drain. Returns its log.
+    /// Handles the end of a drain, and returns the log that was drained.
     fn drained(&mut self, number: u32) -> Option<usize> {
         let Drain { log, first, count, bytes } = *self.drains.get(number)?;
         self.active -= 1;
@@ -587,7 +589,7 @@ impl Block for Oplog {
     fn hint(&self, request: &Request, blocks: &Blocks) {
         let unit = request.first_unit(self.rules.unit_bytes);
         self.logged.hint(request.file, unit);
-        // For most writes, the function returns here.
+        // Most writes go to the log, so only their lookup in the log is prefetched.
         if request.action == Action::Write {
             self.units.hint(request.key(unit));
         } else {

@@ -3,8 +3,8 @@
 //! - `mirror`: a write goes to every drive of a group, a read goes to one drive.
 //! - `parity` (RAID-5/6): data is stored in chunks with rotating parity. A read of a chunk is one
 //!   command on one drive. A write of whole stripes is one command on each drive. A smaller write
-//!   reads and writes each chunk and each parity (D. A. Patterson, G. Gibson and R. H. Katz, "A
-//!   case for redundant arrays of inexpensive disks", SIGMOD 1988).
+//!   reads and rewrites each of its chunks and the parity chunks of the stripe (D. A. Patterson, G.
+//!   Gibson and R. H. Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988).
 //! - `raidz`: every record is a stripe over the data columns of one group. A read of any part of it
 //!   is one command on each data column, and a write never needs to read (J. Bonwick, "RAID-Z",
 //!   2005; columns and padding as in OpenZFS `vdev_raidz.c`: sectors of `sector_bytes`, allocations
@@ -142,7 +142,8 @@ impl Raid {
         (group, (hash >> 32) % self.width)
     }
 
-    /// Issues one command on one drive of a group; `column` counts from the stripe's first.
+    /// Issues one command on one drive of a group: the drive with the number `column` modulo the
+    /// width.
     fn command(
         &self,
         request: &Request,
@@ -257,7 +258,7 @@ impl Raid {
                 cx.program.end_branch();
                 continue;
             }
-            // A gathered write is part of a whole record, so it uses the record's columns.
+            // A gathered write is part of a whole record, so it uses all columns of the record.
             let whole = (part.size_bytes as f64 / part.share) as u64;
             let sectors = whole.div_ceil(self.sector_bytes);
             let columns = sectors.min(data);
@@ -272,7 +273,8 @@ impl Raid {
                     }
                 }
                 _ => {
-                    // A lost data column is rebuilt from parity: another column is read instead.
+                    // The contents of a lost data column are computed from parity, so another
+                    // column is read instead.
                     let columns = if self.whole_group { self.width } else { columns };
                     let replacing = match self.whole_group {
                         true => Vec::new(),

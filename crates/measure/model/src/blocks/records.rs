@@ -1,15 +1,15 @@
 //! A file system that stores files as records of a fixed size: ZFS, and file systems with large
 //! allocation units, checksums or copy-on-write.
 //!
-//! A read must read whole records, because a checksum is computed over a record. A write of a part
-//! of a record must first read the remaining parts (read, modify, write), unless they are also
-//! written before the transaction group closes. `gathered_share` is the share of the writes that
-//! are gathered into whole records in memory (1 if files are rewritten in full, 0 for single
+//! A read must fetch whole records, because each checksum is computed over a whole record. A write
+//! of a part of a record must first read the remaining parts (read, modify, write), unless they are
+//! also written before the transaction group closes. `gathered_share` is the share of the writes
+//! that are gathered into whole records in memory (1 if files are rewritten in full, 0 for single
 //! updates). Gathered writes send only their own bytes to the device. (ZFS: M. Bonwick and others,
 //! "The zettabyte file system", 2003; record size and transaction groups as in the OpenZFS manual.)
-//! Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record once,
-//! whatever their size: they are gathered in memory. Records ahead of a stream's reads are
-//! prefetched without delaying the read. Without checksums and copy-on-write (`whole = false`),
+//! Writes of a sequential stream (`streams`, see [`super::streams`]) are gathered in memory, so
+//! each record is dirtied once, whatever the size of the writes. Records ahead of a stream's reads
+//! are prefetched without delaying the read. Without checksums and copy-on-write (`whole = false`),
 //! reads and writes touch only their own range, rounded to the allocation unit's sectors.
 
 use super::context::{Block, BlockRef, Builder, Context};
@@ -85,7 +85,7 @@ impl Records {
 }
 
 impl Records {
-    /// Launches the prefetch of a request's stream. Returns whether the request is part of a
+    /// Launches the prefetch of a request's stream. Returns true if the request is part of a
     /// stream.
     fn follow(&mut self, request: &Request, cx: &mut Context<'_>) -> bool {
         let Some(streams) = &mut self.streams else { return request.sequential };
@@ -94,8 +94,8 @@ impl Records {
         }
         let seen = streams.access(request);
         if let Some(source) = seen.from {
-            // The drives read the record as read-ahead for this stream, so the request does not
-            // count as a cache hit.
+            // The drives have read this record as read-ahead, so the request does not count as a
+            // cache hit.
             cx.serve(source);
         }
         if !seen.ahead.is_empty() {

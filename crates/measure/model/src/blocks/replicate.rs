@@ -4,22 +4,22 @@
 //! - Data is placed in units (extent groups). The first copy is on the node that writes it, if that
 //!   node has space (data locality). For each other copy, a hash selects two nodes, and the emptier
 //!   node stores the copy (M. Mitzenmacher, "The power of two choices in randomized load
-//!   balancing", IEEE TPDS 12(10), 2001), If the emptier of two nodes without load stores even
-//!   less, it stores the copy, so that the nodes with load have more space for their own data
-//!   (Nutanix Bible, storage-only nodes). Without locality, the first copy is placed like the other
-//!   copies.
+//!   balancing", IEEE TPDS 12(10), 2001). The hash also selects two nodes that run no load. If the
+//!   emptier of these has more free space still, it stores the copy instead, so that nodes with
+//!   load have more space for their own data (Nutanix Bible, storage-only nodes). Without locality,
+//!   the first copy is placed like the other copies.
 //! - A write ends when `quorum` copies are written (by default all). A copy on another node passes
 //!   this node's network port, and the other node's port, processors and storage.
-//! - A read uses the local copy if there is one. Otherwise it uses a remote copy, which is always
-//!   the same copy for a unit.
+//! - A read uses the local copy if there is one. Otherwise it uses a remote copy. All reads of a
+//!   unit use the same remote copy.
 //! - A share of `erasure_share` of the units is cold and erasure coded: there is one copy of the
-//!   data, with parity on other nodes. A read of a cold unit is the same as without coding. If the
-//!   node of the copy has failed, `erasure_data` strips are read and decoded.
+//!   data, with parity on other nodes. Reads of a cold unit use this copy. If the node of the copy
+//!   has failed, `erasure_data` strips are read and decoded.
 //! - A failed node serves no requests. Its data is restored from the remaining copies to other
 //!   nodes, `rebuild_active` units at a time, in competition with foreground I/O. Nodes may also
 //!   fail during the run; operations in progress on them still complete.
 //! - Events of the plan can remove a node and return it ([`absence`]).
-//! - Unwritten data is on no node: reads of it return zeroes without further I/O.
+//! - No node stores unwritten data. Reads of unwritten data return zeroes without further I/O.
 //!
 //! One instance of this block serves all nodes.
 
@@ -35,7 +35,7 @@ use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 const NOWHERE: u16 = u16::MAX;
-/// Maximum number of recorded copies of a unit.
+/// Maximum number of copies that are recorded for a unit.
 const COPIES: usize = 4;
 
 #[derive(Clone)]
@@ -90,11 +90,12 @@ pub(super) fn make(
     }
     let lost = lost.max(failing.nodes.len() as u64);
     if lost >= copies && lost > 0 {
-        let reason = format!("is {copies}: with {lost} nodes failed, data would be lost");
+        let reason = format!("is {copies}: if {lost} nodes fail, data would be lost");
         return Err(reader.bad("copies", &reason));
     }
     if lost > 0 {
-        // The rebuild starts shortly after the run has started, and is polled ten times a second.
+        // The rebuild starts shortly after the start of the run. Its progress is checked ten times
+        // a second.
         builder.tick_every(100_000_000);
     }
     let capacity = reader.number_or("node_capacity_bytes", 1e18, 1.0, 1e18)?;
@@ -136,7 +137,7 @@ impl Replicate {
     }
 
     /// Returns the nodes of a unit's copies. Places a new unit on live nodes. If `laid` is true,
-    /// the unit may be on any node, because data is placed before any failure.
+    /// the unit is placed before any failure, so any node may store it.
     fn place(&mut self, request: &Request, unit: u64, laid: bool) -> [u16; COPIES] {
         let (file, at) = (request.file as usize, unit as usize);
         if self.places.len() <= file {
@@ -281,8 +282,8 @@ impl Replicate {
             false => nodes,
         };
         cx.program.fork();
-        // The copy on this node was already hinted. The nodes of the other copies are known only
-        // here.
+        // The lookup on this node was already prefetched. The nodes of the other copies become
+        // known only here.
         for &node in nodes.iter().filter(|&&n| n != NOWHERE && n != request.node) {
             cx.blocks.hint(self.below, &Request { node, ..*request });
         }
@@ -298,7 +299,7 @@ impl Replicate {
         cx.program.join(self.quorum);
     }
 
-    /// Starts copies of the failed node's data.
+    /// Starts to copy data of the failed nodes to other nodes.
     fn rebuild(&mut self, cx: &mut Context<'_>) {
         let now_ns = cx.sim.now_ns();
         let needed = !self.failed.is_empty() || self.absence.needs_rebuild(now_ns);
@@ -319,7 +320,7 @@ impl Replicate {
                 None => {
                     let target = self.emptier(hash, &nodes, &self.failed);
                     if nodes.contains(&target) {
-                        // No other node is left.
+                        // No other node is left that could store the copy.
                         continue;
                     }
                     let gone = |n: &u16| {
@@ -373,9 +374,9 @@ impl Replicate {
     }
 }
 
-/// The nodes that can store a copy.
+/// The nodes that can store another copy of a unit.
 struct CopyTargets {
-    /// Excluded ranges of nodes, in ascending order. No two ranges are adjacent.
+    /// Ranges of excluded nodes, in ascending order. No two ranges are adjacent.
     gaps: [(u16, u16); COPIES + 1],
     gaps_len: usize,
     count: u64,
@@ -444,7 +445,7 @@ impl Block for Replicate {
 
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
         if value == absence::START {
-            // Units that the rebuild has already passed may also have lost copies.
+            // Units that an earlier rebuild has already checked may have lost copies again.
             self.rebuild_next = (0, 0);
         } else {
             self.rebuilding -= 1;
@@ -465,7 +466,7 @@ impl Block for Replicate {
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
-        // Adjacent units on one node are placed together.
+        // Adjacent units with the same node are passed on as one range.
         let mut runs = std::mem::take(&mut self.runs);
         let below = self.below;
         let mut lay = |node: usize, (start, end): (u64, u64)| {
@@ -509,8 +510,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The hash can select every node that is neither excluded nor failed, by its index among
-        /// these nodes.
+        /// The hash selects an index in the list of nodes that are neither excluded nor failed. It
+        /// can select each of these nodes.
         #[test]
         fn free_nodes_are_those_that_are_left(
             nodes in 1u16..12,

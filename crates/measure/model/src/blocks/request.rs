@@ -5,8 +5,8 @@
 pub enum Action {
     /// Read data.
     Read,
-    /// Write data; complete when the system acknowledges it. On devices with a volatile buffer,
-    /// durability also requires a flush, or [`Request::durable`].
+    /// Write data. The write is complete when the system acknowledges it. On a device with a
+    /// volatile buffer, the data is durable only after a flush, or if [`Request::durable`] is set.
     Write,
     /// Make written data durable.
     Flush,
@@ -14,7 +14,7 @@ pub enum Action {
     Meta,
 }
 
-/// Value for "no particular device".
+/// Value of `device` if no particular device was selected.
 pub(crate) const ANY_DEVICE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Request {
     pub file: u32,
     /// Byte offset in the file.
     pub offset_bytes: u64,
-    /// Number of bytes.
+    /// Number of bytes in the request.
     pub size_bytes: u64,
     /// The node that handles the request.
     pub node: u16,
@@ -35,9 +35,9 @@ pub struct Request {
     pub sequential: bool,
     /// True for a write that must be on the medium when it completes (FUA, `O_DSYNC`).
     pub durable: bool,
-    /// True if nobody waits for the request.
+    /// True for background work: no client waits for the request.
     pub background: bool,
-    /// Share of a device command that belongs to this request. It is below 1 if the system combines
+    /// Share of a device command that this request causes. It is below 1 if the system combines
     /// several requests into one command.
     pub share: f64,
     /// Stored size divided by logical size. It is below 1 if a higher layer compressed the data.

@@ -42,7 +42,8 @@ struct Ssd {
     port_ns_per_byte: f64,
     sense_ns: f64,
     channel_ns: f64,
-    /// Die time of one page that the host writes, including garbage collection.
+    /// Time for which a die is busy with one page that the host writes, including garbage
+    /// collection.
     program_random_ns: f64,
     flash: Flash,
     fill: Option<Fill>,
@@ -56,7 +57,7 @@ struct Ssd {
     stream: Stream,
 }
 
-/// Die times of one page, and the spare capacity.
+/// Times for which a die is busy with one page, and the spare capacity.
 #[derive(Clone, Copy)]
 struct Flash {
     sense_ns: f64,
@@ -66,8 +67,8 @@ struct Flash {
 }
 
 impl Flash {
-    /// Returns the die time of a page that the host writes, if the share `filled` of the capacity
-    /// is in use.
+    /// Returns the time for which a die is busy with a page that the host writes, if the share
+    /// `filled` of the capacity is in use.
     fn page_ns(&self, filled: f64) -> f64 {
         let factor = write_amplification((1.0 + self.spare_share) / filled.clamp(0.01, 1.0));
         self.amplified_ns(factor)
@@ -88,13 +89,14 @@ struct Fill {
 }
 
 /// Returns the write amplification of uniform random overwriting, if the physical capacity is
-/// `ratio` times the used capacity; see the module. It is infinite for a ratio of 1.
+/// `ratio` times the used capacity; see the module documentation. It is infinite for a ratio of 1.
 pub fn write_amplification(ratio: f64) -> f64 {
     if ratio <= 1.0 {
         return f64::INFINITY;
     }
-    // The share of valid pages in the oldest block, v = exp(-a (1 - v)), is -W(-a e^-a) / a. The
-    // loop computes it by iteration from 0. Convergence is linear with rate a v < 1.
+    // The share v of valid pages in the oldest block satisfies v = exp(-a (1 - v)), so it is -W(-a
+    // e^-a) / a. The loop starts from 0 and iterates this equation. Convergence is linear with rate
+    // a v < 1.
     let mut valid: f64 = 0.0;
     for _ in 0..10_000 {
         let next = libm::exp(-ratio * (1.0 - valid));
@@ -184,8 +186,8 @@ impl Ssd {
         cx.serve(Source::Ssd);
         let first = request.offset_bytes / self.page_bytes;
         let end = (request.offset_bytes + bytes.max(1)).div_ceil(self.page_bytes);
-        // Pages of one command on the same die are read one after the other, so one branch for each
-        // die is enough.
+        // If several pages of a command are on the same die, they are read one after the other. One
+        // branch for each die is therefore enough.
         let dies = self.devices[device].dies.len() as u64;
         let branches = (end - first).min(dies);
         let per_branch = (end - first) as f64 / branches as f64;
@@ -245,7 +247,8 @@ impl Ssd {
         }
     }
 
-    /// Returns the die time of a written page. It is low while there is space in the burst area.
+    /// Returns the time for which a die is busy with a written page. It is short while there is
+    /// space in the burst area.
     fn program_ns(&mut self, request: &Request, device: usize, bytes: u64, now_ns: u64) -> f64 {
         if self.burst_bytes > 0.0 {
             let at = &mut self.devices[device];
@@ -351,7 +354,8 @@ mod tests {
     #[test]
     fn reads_scale_with_depth_until_the_dies_are_busy() {
         let (one, many) = (rate("", 1.0, 1, 2_000), rate("", 1.0, 256, 40_000));
-        // One operation at a time takes 60 us (sensing) + 41 us (channel) + 18.7 us (port).
+        // Without concurrency, an operation takes 60 us (sensing) + 41 us (channel) + 18.7 us
+        // (port).
         assert!((one / 8_370.0 - 1.0).abs() < 0.05, "{one}");
         // The 32 dies can read at most 317,000 pages a second, but the port can transfer only
         // 53,600.

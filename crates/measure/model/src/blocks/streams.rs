@@ -5,12 +5,12 @@
 //! zfs(4)). Each file has a few streams, each identified by the end of its last access. A read or
 //! write that starts at the end of a stream continues the stream. Any other access starts a stream
 //! and replaces the stream that was idle for longest. When a read of a stream enters a new record,
-//! it prefetches as many further records as have already been read ahead. The distance therefore
+//! it extends the read-ahead by as many records as are already read ahead. The distance therefore
 //! doubles, up to the maximum.
 //!
-//! The original compares record numbers. This model requires `recognised_after` accesses with
-//! consecutive bytes: in the model of a random pass, which skips blocks after each access, two
-//! accesses are sometimes consecutive by chance.
+//! ZFS compares record numbers. This model instead requires `recognised_after` accesses with
+//! consecutive bytes. The reason is the model's random pass, which skips blocks after each access:
+//! two of its accesses are sometimes consecutive by chance.
 
 use std::ops::Range;
 
@@ -20,24 +20,24 @@ use crate::spec::{ModelError, Reader};
 
 #[derive(Clone, Copy, Default)]
 struct Run {
-    /// End of the stream's last access.
+    /// Byte offset at which the stream's last access ended.
     end_bytes: u64,
-    /// Number of the record after the stream's last access.
+    /// Number of the record that follows the stream's last access.
     end_unit: u64,
-    /// End of the stream's read-ahead, as a record number.
+    /// Record number at which the stream's read-ahead ends.
     ahead_unit: u64,
-    /// Number of consecutive accesses.
+    /// Number of consecutive accesses in this stream.
     follows: u32,
-    /// Source that served the last read-ahead.
+    /// Source that served the stream's last read-ahead.
     from: Option<Source>,
 }
 
-/// Classification of an access.
+/// Result of classifying an access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StreamAccess {
     /// True if the access is part of a stream.
     pub(super) sequential: bool,
-    /// The records to read ahead.
+    /// Numbers of the records to read ahead.
     pub(super) ahead: Range<u64>,
     /// If this is the first read of a record that was read ahead: the source that served the
     /// record.
@@ -160,7 +160,8 @@ mod tests {
         streams
     }
 
-    /// Returns the read-ahead of each of several consecutive accesses of the same size.
+    /// Makes several consecutive accesses of the same size, and returns the read-ahead of each
+    /// access.
     fn ahead(streams: &mut Streams, action: Action, at: Range<u64>, size: u64) -> Vec<Range<u64>> {
         let mut all = Vec::new();
         for number in at {

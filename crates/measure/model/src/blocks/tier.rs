@@ -2,19 +2,20 @@
 //!
 //! An extent is on one tier only. New data goes to the fast tier while it has space. With `writes =
 //! "fast"`, a rewrite also goes to the fast tier, and the other parts of the extent follow in the
-//! background. With `writes = "in-place"`, it goes to the current tier of the extent.
+//! background. With `writes = "in-place"`, a rewrite goes to the current tier of the extent.
 //!
-//! - Demotion: when the fast tier is filled above `demote_share`, the least recently touched
-//!   extents move down. The amount is the excess, but at least `demote_step_share` of the tier.
-//! - Promotion: an extent on the slow tier moves up after `promote_touches` random or
+//! - Demotion: when more than `demote_share` of the fast tier is used, the least recently touched
+//!   extents move to the slow tier. The amount that moves is the excess, but at least
+//!   `demote_step_share` of the fast tier.
+//! - Promotion: an extent on the slow tier moves to the fast tier after `promote_touches` random or
 //!   `promote_sequential` sequential touches within `promote_window_s`. A number of 0 disables
 //!   promotion.
 //!
 //! A move reads a whole extent from one tier and writes it to the other in the background, at most
 //! `moves_max` at a time on each node. Moves compete with the foreground, and slow it down if the
-//! working set does not fit. (ADSF: down above 75 %, at least 15 % at once; up after 3 random or 10
-//! sequential touches in 10 minutes. Nutanix Bible, storage chapter. ADSF's tiers are cluster-wide;
-//! in this model each node has its own.)
+//! working set does not fit. (ADSF demotes when a tier is more than 75 % full, at least 15 % in one
+//! step. It promotes after 3 random or 10 sequential touches in 10 minutes. Nutanix Bible, storage
+//! chapter. ADSF's tiers are cluster-wide; in this model each node has its own.)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::keys::{Bits, KeyMap};
@@ -24,7 +25,7 @@ use crate::core::NS_PER_S;
 use crate::spec::{ModelError, Reader};
 use std::collections::VecDeque;
 
-/// Parameters of a pair of tiers.
+/// Parameters of the two tiers.
 #[derive(Clone, Copy)]
 struct Rules {
     extent_bytes: u64,
@@ -39,10 +40,11 @@ struct Rules {
     moves_queued: usize,
 }
 
-/// Number of distinct window numbers. A count from another window is expired.
+/// Number of distinct window numbers. A count whose window number is not the current one is
+/// expired.
 const WINDOWS: u32 = 1 << 12;
 
-/// Maximum number of touches that is counted.
+/// Touches of an extent are counted up to this number.
 const TOUCHES_MAX: u64 = (1 << 20) - 1;
 
 /// Number of touches of an extent in a window: the low 20 bits are the count, the high bits are the
@@ -76,7 +78,8 @@ struct Tier {
     /// Extents whose promotion is planned or in progress.
     rising: KeyMap<()>,
     ups: VecDeque<u64>,
-    /// For the number of each move in progress: the extent to promote, or `None` for a demotion.
+    /// Moves in progress, by number. A move contains the extent to promote, or `None` for a
+    /// demotion.
     moving: KeyMap<Option<u64>>,
     moves: u64,
     /// Number of extents on the fast tier at which the current demotion ends.
@@ -146,15 +149,15 @@ pub(super) fn make(
     }))
 }
 
-/// Returns the number of extents that fit on the fast tier if their stored size is `stored_share`
-/// of their logical size.
+/// Returns the number of extents that the fast tier can store if their stored size is
+/// `stored_share` of their logical size.
 fn room(rules: &Rules, stored_share: f64) -> usize {
     ((rules.capacity_bytes / stored_share / rules.extent_bytes as f64) as usize).min(1 << 30)
 }
 
 impl Tier {
-    /// Data that a higher layer compressed needs less space. The first request shows the
-    /// compression ratio.
+    /// Data that a higher layer compressed needs less space. The compression ratio is known from
+    /// the first request on.
     fn resize(&mut self, request: &Request) {
         if request.stored_share != self.stored_share && self.held.is_empty() {
             self.stored_share = request.stored_share;
@@ -190,14 +193,15 @@ impl Tier {
         (self.held.capacity() as f64 * share.max(0.0)) as usize
     }
 
-    /// Plans a promotion, unless too many promotions already wait.
+    /// Plans a promotion, unless too many planned promotions already wait.
     fn raise(&mut self, key: u64) {
         if self.ups.len() < self.rules.moves_queued && self.rising.insert(key, ()).is_none() {
             self.ups.push_back(key);
         }
     }
 
-    /// Counts a touch of an extent on the slow tier. Returns true if it is due for promotion.
+    /// Counts a touch of an extent on the slow tier. Returns true if the extent is now due for
+    /// promotion.
     fn touch(&mut self, key: u64, sequential: bool, now_ns: u64) -> bool {
         let rules = &self.rules;
         let needed = if sequential { rules.promote_sequential } else { rules.promote_touches };
@@ -289,7 +293,7 @@ impl Tier {
             cx.route(self.fast, request);
         } else if self.has_room() && (fresh || !self.rules.writes_in_place) {
             self.held.access(key);
-            // After the written part is stored, the other parts of an existing extent are promoted.
+            // The other parts of an existing extent are promoted after the written part is stored.
             if !fresh && request.size_bytes < self.rules.extent_bytes {
                 self.raise(key);
             }

@@ -2,18 +2,19 @@
 //! contain the keys.
 //!
 //! The table maps a key to the number of its entry by linear probing with backward-shift deletion
-//! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most
-//! half full. A slot also has 32 bits of the hash, so that an entry is read only if it is very
-//! likely the correct one. These bits also determine the home of a slot. To close a gap or to grow,
-//! the index therefore reads only the table, and not the scattered entries. Eight consecutive keys
-//! have adjacent homes in one or two cache lines, because units are often looked up in sequence.
+//! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R). It is at
+//! most half full. A slot also contains 32 bits of the key's hash, so an entry is read only if it
+//! is very likely the correct entry. These bits also determine the home of a slot. To close a gap
+//! or to grow, the index therefore reads only the table, and not the scattered entries. Units are
+//! often looked up in sequence, so eight consecutive keys have adjacent homes in one or two cache
+//! lines.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 const EMPTY: u64 = u64::MAX;
 
-/// Index whose entries have numbers below 2^32 - 1.
+/// Index of at most 2^32 - 1 entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     table: Large<u64>,
@@ -49,7 +50,8 @@ impl Index {
         hint::prefetch(&self.table[mix(key) as usize & self.mask]);
     }
 
-    /// Returns the entry of a key; `is` returns true if an entry has the key.
+    /// Returns the entry of a key. The caller's function `is` returns true if the entry with a
+    /// number has this key.
     #[inline]
     pub(crate) fn find(&self, key: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let tag = mix(key);
@@ -113,7 +115,7 @@ impl Index {
                 break;
             }
             let home = (slot >> 32) as usize & self.mask;
-            // Slots whose home is cyclically in (hole, at] must not move.
+            // An entry must stay in its slot if its home is cyclically in (hole, at].
             if (at.wrapping_sub(home) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
                 self.table[hole] = slot;
                 hole = at;

@@ -10,8 +10,8 @@
 //!   figure 4). The target `p` is a real number, as in the paper.
 //!
 //! Every policy stores a dirty flag for each unit. A write sets the flag, and an eviction returns
-//! it. [`Cache::clean_oldest`] returns dirty units for write-back, in the order in which they
-//! became dirty.
+//! the flag to the caller. [`Cache::clean_oldest`] returns dirty units for write-back, in the order
+//! in which they became dirty.
 
 use super::store::Store;
 use std::collections::VecDeque;
@@ -19,14 +19,14 @@ use std::collections::VecDeque;
 /// Replacement policy of a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
-    /// Least recently used.
+    /// Evicts the least recently used unit (LRU).
     Lru,
     /// Segmented LRU with a protected share of the capacity.
     SegmentedLru {
-        /// Protected share of the capacity, 0 to 1.
+        /// Share of the capacity for protected units, from 0 to 1.
         protected: f64,
     },
-    /// Adaptive replacement cache.
+    /// Adaptive replacement cache (ARC).
     Arc,
 }
 
@@ -42,7 +42,7 @@ pub struct Eviction {
 /// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The unit was cached.
+    /// True if the unit was cached before the access.
     pub hit: bool,
     /// The unit that was evicted to make space, if any.
     pub evicted: Option<Eviction>,
@@ -83,7 +83,7 @@ impl Cache {
                 store: Store::new(capacity),
                 protected_max: (capacity as f64 * protected.clamp(0.0, 1.0)) as usize,
             },
-            // The directory has one ghost for each unit.
+            // The directory has as many ghosts as the cache has units.
             Policy::Arc => Kind::Arc { store: Store::new(2 * capacity), target: 0.0 },
         };
         Self { kind, capacity, dirty: 0, dirty_order: VecDeque::new(), hits: 0, misses: 0 }
@@ -135,7 +135,7 @@ impl Cache {
         }
     }
 
-    /// Returns whether a unit is cached. Does not count as a use of the unit.
+    /// Returns true if a unit is cached. The call does not count as a use of the unit.
     #[inline(always)]
     pub fn contains(&self, key: u64) -> bool {
         match &self.kind {
@@ -210,7 +210,7 @@ impl Cache {
         removed.is_some()
     }
 
-    /// Evicts the next unit of the policy.
+    /// Evicts the unit that the policy selects.
     pub fn remove_oldest(&mut self) -> Option<Eviction> {
         let evicted = match &mut self.kind {
             Kind::Lru(store) => evict(store, 0),

@@ -1,7 +1,7 @@
 //! Exact LRU order of extents, for dense keys.
 //!
 //! Every extent has an entry, indexed by file and number, with the stamp of its last use. Recording
-//! a use touches one cache line; with linked entries it would touch four. There is no queue until
+//! a use touches one cache line; a linked list of entries would touch four. There is no queue until
 //! the first eviction. Then the extents are sorted by stamp into a queue, and each later use is
 //! appended to it. A queue entry is skipped if its stamp differs from the stamp of the extent,
 //! because the extent was used again later. The queue is compacted when it has twice as many
@@ -10,19 +10,21 @@
 //! exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU stack processing", IBM
 //! Journal of Research and Development 19(4), 1975.)
 //!
-//! [`Cache`](super::Cache) is for sparse keys.
+//! For sparse keys, use [`Cache`](super::Cache).
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::{Large, Zero};
 
-/// Number of entries from the end of the queue at which an entry is prefetched.
+/// An entry is prefetched when this number of entries separates it from the end of the queue from
+/// which extents are evicted.
 const AHEAD: usize = 8;
 
-/// State of an extent: the stamp of its last use (0 if it is not cached), and an optional note.
+/// State of an extent: the stamp of its last use (0 if it is not cached) and, in some types, a
+/// note.
 pub(crate) trait Extent: Zero + Default {
     /// Returns the stamp of the last use.
     fn stamp(self) -> u32;
-    /// Returns the same state with another stamp.
+    /// Returns a copy of this state with another stamp.
     fn stamped(self, stamp: u32) -> Self;
 }
 
@@ -38,7 +40,7 @@ impl Extent for u32 {
     }
 }
 
-/// The note is in the upper half.
+/// The upper half of the number is the note, the lower half is the stamp.
 impl Extent for u64 {
     #[inline]
     fn stamp(self) -> u32 {
@@ -51,8 +53,9 @@ impl Extent for u64 {
     }
 }
 
-/// The most recently used extents, up to a maximum number. Keys are those of
-/// [`Request::key`](crate::blocks::Request): a file above 40 bits of an extent's number.
+/// The most recently used extents, up to a maximum number. Keys are created by
+/// [`Request::key`](crate::blocks::Request): the extent number is in the low 40 bits, the file
+/// number in the higher bits.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent<E: Extent> {
     /// State of each extent, indexed by file and extent number.
@@ -147,7 +150,7 @@ impl<E: Extent> Recent<E> {
         self.len
     }
 
-    /// True if no extent is cached.
+    /// Returns true if no extent is cached.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -161,8 +164,7 @@ impl<E: Extent> Recent<E> {
         }
     }
 
-    /// Returns an extent's entry. In a file with many extents, extents that are never used need no
-    /// memory.
+    /// Returns an extent's entry. Extents of a large file that are never used need no memory.
     #[inline(always)]
     fn extent(&mut self, key: u64) -> &mut E {
         let (file, at) = place(key);
@@ -175,7 +177,7 @@ impl<E: Extent> Recent<E> {
         &mut self.extents[file][at]
     }
 
-    /// Returns whether an extent is cached.
+    /// Returns true if an extent is cached.
     #[inline]
     pub(crate) fn holds(&self, key: u64) -> bool {
         let (file, at) = place(key);
@@ -183,7 +185,7 @@ impl<E: Extent> Recent<E> {
         extent.is_some_and(|extent| extent.stamp() > self.floor)
     }
 
-    /// Uses an extent if it is cached.
+    /// Uses an extent if it is cached. Returns true if it was.
     #[inline(always)]
     pub(crate) fn touch(&mut self, key: u64) -> bool {
         let held = self.holds(key);
@@ -221,7 +223,7 @@ impl<E: Extent> Recent<E> {
         *extent = extent.stamped(last);
     }
 
-    /// Appends a use to the queue, which has space for its stamp.
+    /// Appends a use to the queue. Renumbers the stamps first if no stamp is left.
     #[inline(never)]
     fn queue_up(&mut self, key: u64) {
         let Some(queue) = &self.queue else {
@@ -275,8 +277,8 @@ impl<E: Extent> Recent<E> {
         (self.floor, self.len, self.queue) = (self.last, 0, None);
     }
 
-    /// Builds a queue of the cached extents, and assigns them stamps from 1 on. All other extents
-    /// lose their stamps.
+    /// Builds a queue of the cached extents, and assigns new stamps to them, starting from 1. All
+    /// other extents lose their stamps.
     #[cold]
     fn sort(&mut self) {
         let mut held = Vec::with_capacity(self.len);
@@ -305,9 +307,9 @@ impl<E: Extent> Recent<E> {
         self.queue = Some(Queue { uses, first: 1, shrunk: false });
     }
 
-    /// Drops the queue entries that are not the last use of their extent, and renumbers the stamps
-    /// from 1. A new stamp never exceeds the old stamp of a later use, so stamps that are not yet
-    /// renumbered remain valid.
+    /// Drops all queue entries except the last use of each extent, and renumbers the stamps,
+    /// starting from 1. A new stamp never exceeds the old stamp of a later use, so stamps that are
+    /// not yet renumbered remain valid.
     #[cold]
     fn put_in_order(&mut self) {
         let Some(mut queue) = self.queue.take() else { return };
@@ -332,7 +334,8 @@ impl<E: Extent> Recent<E> {
 }
 
 impl Recent<u64> {
-    /// Returns the note of an extent, which may be cached or not. The note is initially 0.
+    /// Returns the note of an extent; an extent that is not cached also has a note. The note is
+    /// initially 0.
     #[inline]
     pub(crate) fn note(&mut self, key: u64) -> u32 {
         (*self.extent(key) >> 32) as u32
@@ -422,7 +425,7 @@ mod tests {
             recent.access((3 << 40) | (use_ % 10));
         }
         assert!(recent.queue.is_none() && recent.len() == 40);
-        // The order is preserved, so the most recently used extents remain cached.
+        // Renumbering preserves the order, so the most recently used extents remain cached.
         for extent in 100..130 {
             recent.access((3 << 40) | extent);
         }

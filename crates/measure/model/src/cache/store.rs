@@ -1,5 +1,5 @@
-//! Memory of a cache: entries in one flat array, which are linked into a few lists and found
-//! through an [`Index`].
+//! Memory of a cache: entries in one flat array. They are linked into a few lists, and an [`Index`]
+//! finds them by key.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
@@ -24,7 +24,7 @@ struct List {
     len: u32,
 }
 
-/// Entries in up to `LISTS` lists.
+/// Entries of a cache, each of which may be in one of `LISTS` lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Store<const LISTS: usize> {
     entries: Large<Entry>,
@@ -34,8 +34,8 @@ pub(crate) struct Store<const LISTS: usize> {
 }
 
 impl<const LISTS: usize> Store<LISTS> {
-    /// Creates an empty store. Its table starts small and grows to at most twice `capacity` slots:
-    /// a cache that never becomes full should not use the memory of a full cache.
+    /// Creates an empty store. Its table starts small and grows to at most twice `capacity` slots,
+    /// so a cache that never becomes full needs less memory.
     pub(crate) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two().min(1 << 16);
         Self {
@@ -69,7 +69,7 @@ impl<const LISTS: usize> Store<LISTS> {
         self.lists[list].len as usize
     }
 
-    /// Returns the entry of a key.
+    /// Returns the entry that contains a key.
     #[inline]
     pub(crate) fn find(&self, key: u64) -> Option<u32> {
         self.index.find(key, |entry| self.entries[entry as usize].key == key)
@@ -85,7 +85,7 @@ impl<const LISTS: usize> Store<LISTS> {
         self.entries[entry as usize].key
     }
 
-    /// Returns whether an entry is dirty.
+    /// Returns true if an entry is dirty.
     #[inline]
     pub(crate) fn dirty(&self, entry: u32) -> bool {
         self.entries[entry as usize].dirty
@@ -97,7 +97,7 @@ impl<const LISTS: usize> Store<LISTS> {
         self.entries[entry as usize].dirty = dirty;
     }
 
-    /// Adds a new key as the newest of a list.
+    /// Adds an entry with a new key as the newest entry of a list.
     #[inline]
     pub(crate) fn insert(&mut self, key: u64, list: usize, dirty: bool) -> u32 {
         let entry = Entry { key, newer: NONE, older: NONE, list: list as u8, dirty };
@@ -115,7 +115,7 @@ impl<const LISTS: usize> Store<LISTS> {
         index
     }
 
-    /// Makes an entry the newest of a list. This may be another list than the entry's current list.
+    /// Makes an entry the newest of a list. If the entry is in another list, moves it.
     #[inline]
     pub(crate) fn renew(&mut self, entry: u32, list: usize) {
         if self.lists[list].newest == entry {

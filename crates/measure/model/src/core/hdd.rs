@@ -1,9 +1,10 @@
 //! A magnetic disk: seek, rotation, zones and command queueing.
 //!
-//! - Seek time over distance is `min + (full - min) (w sqrt(d) + (1 - w) d)`: square-root for short
-//!   and linear for long seeks (C. Ruemmler and J. Wilkes, "An introduction to disk drive
-//!   modeling", IEEE Computer 27(3), 1994). `w` follows from the average seek time in the data
-//!   sheet, which is the mean over random pairs of cylinders (density 2 (1 - d)).
+//! - A seek over the distance `d` takes `min + (full - min) (w sqrt(d) + (1 - w) d)`: short seeks
+//!   grow with the square root of the distance, long seeks linearly (C. Ruemmler and J. Wilkes, "An
+//!   introduction to disk drive modeling", IEEE Computer 27(3), 1994). `w` follows from the average
+//!   seek time in the data sheet, which is the mean over random pairs of cylinders (density 2 (1 -
+//!   d)).
 //! - The platter rotates at constant speed, so the rate of a track is proportional to its radius,
 //!   and the capacity outside a radius is proportional to the area of the ring. With the outer and
 //!   inner rates, this gives the rate, the cylinder and the angle of every address in closed form
@@ -27,7 +28,7 @@ pub struct HddSpec {
     pub rotation_rpm: f64,
     /// Time of a seek to the next track.
     pub seek_ms_min: f64,
-    /// Mean seek time between random addresses.
+    /// Mean time of a seek between two random addresses.
     pub seek_ms_mean: f64,
     /// Time of a seek across the full stroke.
     pub seek_ms_full: f64,
@@ -35,9 +36,9 @@ pub struct HddSpec {
     pub outer_bytes_per_s: f64,
     /// Media rate of the innermost track.
     pub inner_bytes_per_s: f64,
-    /// Fixed cost of a command in the electronics.
+    /// Time that the electronics need for each command.
     pub overhead_us: f64,
-    /// Extra settling time before a write.
+    /// Additional time for the head to settle before a write.
     pub write_settle_ms: f64,
     /// Number of queued commands that the disk can choose from (32 for SATA native command
     /// queueing).
@@ -45,8 +46,8 @@ pub struct HddSpec {
     /// Share of a command's age that is subtracted from its positioning time. 0 is pure shortest
     /// positioning time first, which can starve commands; 1 approaches first come first served.
     pub age_weight: f64,
-    /// Time for which background commands wait while there are foreground commands, before all
-    /// commands compete equally. This models the scheduler that submits commands to the disk.
+    /// Maximum time for which background commands yield to foreground commands. After this time,
+    /// all commands compete equally. This models the scheduler that submits commands to the disk.
     pub background_wait_ms: f64,
 }
 
@@ -70,11 +71,11 @@ struct Command {
 pub struct Arm {
     spec: HddSpec,
     seek_weight: f64,
-    /// 1 - (inner rate / outer rate)^2.
+    /// Equals 1 - (inner rate / outer rate)^2.
     taper: f64,
     turn_ns: f64,
-    /// The full stroke in units of the outer radius, and the rotations of a sequential pass per
-    /// unit of the outer radius.
+    /// `stroke` is the full stroke in units of the outer radius. `turns` is the number of rotations
+    /// of a sequential pass over a ring as wide as the outer radius.
     stroke: f64,
     turns: f64,
     cylinder: f64,
@@ -95,7 +96,8 @@ impl Arm {
         let turn_ns = 60e9 / spec.rotation_rpm;
         let inner = libm::sqrt(1.0 - taper);
         Self {
-            // Over random pairs, the mean of sqrt(d) is 8/15, and the mean of d is 1/3.
+            // For random pairs of cylinders at the distance d, the mean of sqrt(d) is 8/15, and the
+            // mean of d is 1/3.
             seek_weight: ((share - 1.0 / 3.0) / (8.0 / 15.0 - 1.0 / 3.0)).clamp(0.0, 1.0),
             taper,
             turn_ns,
@@ -133,8 +135,8 @@ impl Arm {
     }
 
     /// Returns true if a command starts where the last command ended and needs no positioning. This
-    /// is the case for a read within one rotation after that end, and for a write that was queued
-    /// before that end.
+    /// is true for a read that starts within one rotation after the end of the last command, and
+    /// for a write that was queued before that end.
     fn follows(&self, command: &Command, now_ns: u64) -> bool {
         let in_time = match command.write {
             true => command.queued_ns < self.end_ns,
@@ -168,8 +170,8 @@ impl Arm {
     ) {
         self.background_waiting += usize::from(background);
         let radius = self.radius(address);
-        // Returns the rotations of a sequential pass from address 0 to this address. The fractional
-        // part is the angle.
+        // Returns the number of rotations that a sequential pass from address 0 to this address
+        // takes. The fractional part is the angle.
         let turns = self.turns * (1.0 - radius);
         self.waiting.push(Command {
             cylinder: self.cylinder(radius),
@@ -184,9 +186,9 @@ impl Arm {
         });
     }
 
-    /// Chooses the next command: its token and its service time.
+    /// Chooses the next command, and returns its token and its service time.
     pub(crate) fn start_next(&mut self, now_ns: u64) -> Option<(u32, u64)> {
-        // Background commands wait while there are foreground commands, but not for ever.
+        // Background commands yield to foreground commands, but only for a limited time.
         let grace_ns = if self.background_waiting == self.waiting.len() {
             0
         } else {
@@ -211,7 +213,7 @@ impl Arm {
         Some((command.token, service_ns))
     }
 
-    /// Delays the end of the last command, on a disk that is slowed down.
+    /// Delays the end of the last command, because an event of the plan slows the disk down.
     #[inline(always)]
     pub(crate) fn delay_end(&mut self, by_ns: u64) {
         self.end_ns += by_ns;
@@ -219,8 +221,8 @@ impl Arm {
 
     /// Returns the command to execute next, with its index and its positioning time, among the
     /// commands that may compete now. The function computes the positioning time of every command
-    /// and selects the minimum. Queues have only a few commands, and mispredicted branches would
-    /// cost more time than the saved square roots.
+    /// and selects the minimum. Skipping unlikely commands would save square roots, but the
+    /// mispredicted branches would take more time, because queues are short.
     #[inline(always)]
     fn nearest<'a>(
         &self,
@@ -242,7 +244,7 @@ impl Arm {
     }
 
     /// Returns the mean service time of a single random command: mean seek, half a rotation,
-    /// mid-stroke transfer. For demand analysis, which has no positions.
+    /// mid-stroke transfer. Demand analysis uses this mean, because it does not know positions.
     pub fn mean_service_ns(&self, size_bytes: f64, write: bool) -> f64 {
         let settle = if write { self.spec.write_settle_ms } else { 0.0 };
         let rate = 0.5 * (self.spec.outer_bytes_per_s + self.spec.inner_bytes_per_s);
@@ -349,8 +351,8 @@ mod tests {
 
     #[test]
     fn a_write_continues_the_last_one_only_if_it_was_queued_in_time() {
-        // Returns the rate of consecutive 64 KiB writes with `depth` of them queued. It should be
-        // one write per rotation, or the media rate.
+        // Returns the rate of consecutive 64 KiB writes at queue depth `depth`. The expected rate
+        // is one write per rotation, or the media rate.
         let per_write_ms = |depth: u64| {
             let mut sim = Sim::new(1);
             let disk = sim.add_station("disk", 1, Order::Disk(Box::new(Arm::new(spec()))));

@@ -2,13 +2,13 @@
 
 use std::ops::{Index, IndexMut};
 
-/// Values in slots with stable numbers. Memory is never returned to the system, so nothing more is
-/// allocated after the maximum number of slots has been used once.
+/// Values in slots with stable numbers. Freed memory is kept for reuse, so memory is allocated only
+/// when more slots are in use than ever before.
 #[derive(Clone, Debug)]
 pub(crate) struct Places<T> {
     values: Vec<T>,
-    /// The first `free_len` entries are free slots. The list is as long as the vector of values, so
-    /// that freeing a slot needs no check.
+    /// The first `free_len` entries are free slots. The list always has the length of the vector of
+    /// values, so freeing a slot never has to extend it.
     free: Vec<u32>,
     free_len: usize,
 }
@@ -36,8 +36,8 @@ impl<T> Places<T> {
         place
     }
 
-    /// Returns the index of a free slot, which still has its old contents, or of a new slot that
-    /// `make` creates.
+    /// Returns the index of a free slot, which still has its old contents. If no slot is free, adds
+    /// a slot with the value of `make`.
     #[inline(always)]
     pub(crate) fn reuse(&mut self, make: impl FnOnce() -> T) -> u32 {
         if self.free_len == 0 { self.widen(make()) } else { self.take() }
@@ -49,7 +49,7 @@ impl<T> Places<T> {
         self.free[self.free_len]
     }
 
-    /// This function is separate, to keep the hot path short.
+    /// This code is in a separate function to keep the hot path short.
     #[cold]
     #[inline(never)]
     fn widen(&mut self, value: T) -> u32 {
@@ -87,7 +87,7 @@ impl<T> Places<T> {
         self.values.iter_mut().zip(used).filter(|(_, used)| *used).map(|(value, _)| value)
     }
 
-    /// For each slot: whether it is in use.
+    /// Returns, for each slot, true if the slot is in use.
     fn used(&self) -> Vec<bool> {
         let mut used = vec![true; self.values.len()];
         for &place in &self.free[..self.free_len] {

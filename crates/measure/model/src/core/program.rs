@@ -1,11 +1,11 @@
 //! Program of one I/O: a short list of steps.
 //!
 //! Blocks decide the route of an I/O when it is issued, and write it as steps: visits to stations
-//! in series, and forks. The branches of a fork run in parallel until enough of them have finished
-//! (a quorum of replicas, all columns of a stripe, or none for detached work). The event loop only
-//! interprets steps; it does not allocate or call a block. This is the series-parallel form of a
-//! fork-join queueing network (F. Baccelli, W. A. Massey and D. Towsley, "Acyclic fork-join
-//! queueing networks", JACM 36(3), 1989).
+//! in series, and forks. The branches of a fork run in parallel. The program continues when enough
+//! branches have finished (a quorum of replicas, all columns of a stripe, or none for detached
+//! work). The event loop only interprets steps; it does not allocate or call a block. This is the
+//! series-parallel form of a fork-join queueing network (F. Baccelli, W. A. Massey and D. Towsley,
+//! "Acyclic fork-join queueing networks", JACM 36(3), 1989).
 
 /// Index of a station in its [`Sim`](crate::core::Sim).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,13 +19,14 @@ pub(crate) enum StepKind {
     Visit,
     /// Starts `count` branches; continues when `extra` of them have finished.
     Fork,
-    /// Head of a branch that consists of the next `count` steps, of which the last is `End`.
+    /// First step of a branch. The next `count` steps belong to the branch; the last of them is
+    /// `End`.
     Branch,
-    /// End of a branch, or of the program.
+    /// Ends a branch or the whole program.
     End,
-    /// Returns `amount` tokens to gate `target`.
+    /// Gives back `amount` tokens to gate `target`.
     Give,
-    /// Notifies block `target`, which receives `amount`.
+    /// Notifies block `target`, and passes `amount` to it.
     Notice,
 }
 
@@ -103,20 +104,20 @@ impl Program {
         self.push(StepKind::Visit, 0, disk.0, size_bytes, address);
     }
 
-    /// Adds a wait until a gate has `tokens` free tokens, or until a bucket releases this number of
-    /// tokens.
+    /// Adds a step that waits until a gate has `tokens` free tokens, or until a bucket releases
+    /// this number of tokens.
     #[inline]
     pub fn take(&mut self, gate: StationId, tokens: u64) {
         self.push(StepKind::Visit, 0, gate.0, tokens, 0);
     }
 
-    /// Adds a return of tokens to a gate.
+    /// Adds a step that gives tokens back to a gate.
     #[inline]
     pub fn give(&mut self, gate: StationId, tokens: u64) {
         self.push(StepKind::Give, 0, gate.0, tokens, 0);
     }
 
-    /// Adds a notice that notifies block `block`.
+    /// Adds a step that notifies block `block`.
     #[inline]
     pub fn notice(&mut self, block: u32, value: u64) {
         self.push(StepKind::Notice, 0, block, value, 0);
@@ -179,7 +180,8 @@ impl Program {
     }
 
     /// Iterates over station visits as (station, amount, address, background), in program order.
-    /// Demand analysis uses it, because it needs the work but not the queueing.
+    /// Demand analysis uses the iterator, because it needs only the amount of work, without
+    /// queueing.
     pub(crate) fn visits(&self) -> impl Iterator<Item = (StationId, u64, u64, bool)> + '_ {
         self.steps
             .iter()

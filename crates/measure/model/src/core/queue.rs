@@ -12,18 +12,19 @@ pub const TIME_NS_MAX: u64 = (1 << 56) - 1;
 const SEQUENCE_BITS: u32 = 40;
 const PAYLOAD_BITS: u32 = 32;
 
-/// Four siblings, in one cache line.
+/// Keys of four sibling nodes of the heap, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Line([u128; 4]);
 
-/// Marks a slot without an event; sorts after all events.
+/// Key of a slot without an event. It sorts after all events.
 const EMPTY: u128 = u128::MAX;
 
 /// A queue of events, each a time and a 32-bit payload.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// The root is the last key of the first line. The children of node `n` are in line `n + 1`.
+    /// Keys of the heap, four in each cache line. The root is the last key of the first line. The
+    /// children of node `n` are in line `n + 1`.
     lines: Vec<Line>,
     len: usize,
     sequence: u64,

@@ -23,21 +23,21 @@ impl Stream {
         Self { generator: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// Returns 64 uniform bits.
+    /// Returns 64 uniformly distributed random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.generator.next_u64()
     }
 
-    /// Returns a uniform number in `0..bound` (D. Lemire, "Fast random integer generation in an
-    /// interval", ACM TOMACS 29(1), 2019, without its rejection step, so the bias is below `bound`
-    /// / 2^64). Returns 0 for bound 0.
+    /// Returns a uniformly distributed random number in `0..bound` (D. Lemire, "Fast random integer
+    /// generation in an interval", ACM TOMACS 29(1), 2019, without its rejection step, so the bias
+    /// is below `bound` / 2^64). Returns 0 for bound 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Returns a uniform number in [0, 1), a multiple of 2^-53.
+    /// Returns a uniformly distributed random number in [0, 1). It is a multiple of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -49,20 +49,21 @@ impl Stream {
         self.unit() < p
     }
 
-    /// Returns an exponential number with mean 1.
+    /// Returns an exponentially distributed random number with mean 1.
     #[inline(always)]
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
     }
 
-    /// Returns an exponential number with the given mean, rounded to whole nanoseconds.
+    /// Returns an exponentially distributed random time with the given mean, rounded to whole
+    /// nanoseconds.
     #[inline]
     pub fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
         (self.exponential() * mean_ns + 0.5) as u64
     }
 
-    /// Returns a duration with the given mean and coefficient of variation (standard deviation
-    /// divided by mean).
+    /// Returns a random duration. The parameters are its mean and its coefficient of variation
+    /// (standard deviation divided by mean).
     ///
     /// A coefficient of 0 gives a constant. Up to 1, the distribution is a constant plus an
     /// exponential part; above 1, a balanced two-phase hyperexponential (W. Whitt, "The queueing

@@ -7,8 +7,9 @@ use super::station::{Discipline, Door, NONE};
 use super::trace::Mark;
 
 impl Sim {
-    /// Handles the arrival of a token at a station. This function and the others that every event
-    /// runs are inlined, because calls took a tenth of an event's instructions.
+    /// Handles the arrival of a token at a station. This function and all other functions that
+    /// every event calls are inlined. Without inlining, a tenth of an event's instructions were for
+    /// calls.
     #[inline(always)]
     pub(super) fn enter(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
@@ -192,8 +193,8 @@ impl Sim {
         let now_ns = self.now_ns;
         let station = &mut self.stations[target as usize];
         let Discipline::Sharing(sharing) = &mut station.discipline else { return };
-        // A token that arrived after this event was scheduled has delayed the departure, so another
-        // event follows.
+        // If a token arrived after this event was scheduled, the departure is later than expected,
+        // and another event is scheduled for it.
         if sharing.next_ns(station.servers).is_none_or(|due_ns| due_ns > now_ns) {
             return;
         }
@@ -237,7 +238,7 @@ impl Sim {
         self.slots[token.io].marks[token.pc as usize - 1] = mark;
     }
 
-    /// Returns tokens to a gate and admits waiting tokens, in order.
+    /// Gives tokens back to a gate, and admits I/Os that wait at the gate, in their order.
     pub(super) fn give(&mut self, target: u32, amount: u64) {
         let now_ns = self.now_ns;
         let mut back = amount;
@@ -277,8 +278,8 @@ impl Sim {
         }
     }
 
-    /// Closes a door: arriving tokens wait until a program opens it by its number. Every door
-    /// number up to the largest takes a slot, so the numbers should be small.
+    /// Closes a door: arriving tokens wait until a program opens the door by its number. All
+    /// numbers up to the largest need memory, so the numbers should be small.
     pub fn close(&mut self, doors: StationId, door: u64) {
         if let Discipline::Doors { doors } = &mut self.stations[doors.0 as usize].discipline {
             let number = door as usize;

@@ -1,7 +1,7 @@
 //! The event loop: runs the programs of I/Os through the stations.
 //!
-//! The state is in flat arrays. Tokens (each is a flow of control within an I/O), joins and I/O
-//! slots are in vectors with free lists. Queues are linked lists of tokens, and the memory of
+//! The state is in flat arrays. Tokens, joins and I/O slots are in vectors with free lists; a token
+//! is a flow of control within an I/O. Queues are linked lists of tokens, and the memory of
 //! programs is reused for later I/Os. After a warm-up, a run therefore allocates no memory. The
 //! caller requests the next [`Happening`] and responds by submitting more I/Os; there are no
 //! callbacks.
@@ -25,7 +25,7 @@ pub(super) const OUTSIDE: u64 = u64::MAX;
 pub enum Happening {
     /// An I/O ended. Its detached branches may still be running.
     Done {
-        /// Tag from the submission of the I/O.
+        /// Tag with which the I/O was submitted.
         tag: u64,
         /// Time when the I/O was submitted.
         submitted_ns: u64,
@@ -33,7 +33,7 @@ pub enum Happening {
     /// A program reached a step that notifies a block.
     Notice {
         block: u32,
-        /// Value in that step.
+        /// Value that the step contains.
         value: u64,
     },
     /// A timer expired.
@@ -58,7 +58,7 @@ pub(super) struct Token {
     pub(super) amount: u64,
     pub(super) target: u32,
     pub(super) background: bool,
-    /// True if the I/O is traced.
+    /// True if the I/O of this token is traced.
     pub(super) traced: bool,
 }
 
@@ -164,8 +164,8 @@ impl Sim {
         self.stations[station.0 as usize].customers
     }
 
-    /// Returns the mean service time of a visit, without simulation. It is the demand itself at a
-    /// queue, the time of a single random command at a disk, and 0 at a gate or bucket.
+    /// Returns the mean service time of a visit, without simulation. For a queue, this is the
+    /// demand itself; for a disk, the time of a single random command; for a gate or bucket, 0.
     pub fn demand_ns(&self, station: StationId, amount: u64, address: u64) -> f64 {
         match &self.stations[station.0 as usize].discipline {
             Discipline::Disk(arm) => {
@@ -233,7 +233,7 @@ impl Sim {
         }
     }
 
-    /// Sets a timer. Its [`Happening`] contains `tag`. Returns a handle for cancelling.
+    /// Sets a timer. Its [`Happening`] contains `tag`. Returns a handle that can cancel the timer.
     pub fn set_timer(&mut self, at_ns: u64, tag: u32) -> u32 {
         let timer = self.timers.put((tag, true));
         self.events.push(at_ns.max(self.now_ns), EVENT_TIMER | timer);
@@ -311,7 +311,7 @@ impl Sim {
         }
     }
 
-    /// Like [`Sim::advance`], for a token that does not come from an event.
+    /// Like [`Sim::advance`], but for a token that no event has made ready.
     #[inline(never)]
     fn go_on(&mut self, index: u32) {
         self.advance(index);
@@ -346,8 +346,8 @@ impl Sim {
                     self.tokens[index].pc += 1;
                 }
                 StepKind::Branch => {
-                    // A program cannot reach this step: `split` prevents that execution continues
-                    // after the end of a branch.
+                    // A program never executes this step, because `split` skips the branches of a
+                    // fork.
                     self.tokens[index].pc += u32::from(step.count) + 1;
                 }
             }

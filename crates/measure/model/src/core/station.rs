@@ -7,7 +7,7 @@
 //! Little's law (J. D. C. Little, "A proof for the queuing formula L = λW", Operations Research
 //! 9(3), 1961) the two must agree over any window, if a customer that is present at the start or
 //! end of the window counts only for its time inside the window. [`StationStats::little_error`] is
-//! the difference. A run asserts that it is below 0.1 %.
+//! the relative difference. A run asserts that this difference is below 0.1 %.
 
 use super::hdd::Arm;
 use crate::core::rng::Stream;
@@ -27,15 +27,15 @@ pub enum Order {
         /// 0, background work always waits for foreground work.
         background_every: u32,
     },
-    /// Serves the oldest waiting token or, in a share of the services, a random token. A share of 1
-    /// is service in random order. Small shares model schedulers that approximately preserve the
-    /// order.
+    /// Serves the oldest waiting token in most services, and a random token in a share of them. A
+    /// share of 1 is service in random order. A small share models a scheduler that approximately
+    /// preserves the order.
     Disordered {
         /// Share of the services whose token is chosen at random.
         random_share: f64,
     },
-    /// Serves all customers at the same time. Each customer gets an equal share of the servers, at
-    /// most one server.
+    /// Serves all customers at the same time. Each customer gets an equal share of the servers, but
+    /// not more than one server.
     ProcessorSharing,
     /// A disk arm with command queueing; see [`Arm`].
     Disk(Box<Arm>),
@@ -52,34 +52,34 @@ pub enum Order {
     /// A token bucket, whose tokens accumulate at a rate: the generic cell rate algorithm (ITU-T
     /// I.371).
     Bucket {
-        /// Tokens per second.
+        /// Number of tokens that accumulate in a second.
         rate_per_s: f64,
-        /// Maximum number of accumulated tokens.
+        /// Maximum number of tokens that the bucket stores.
         burst: f64,
     },
-    /// A delay without a queue: the service of every customer starts immediately, and takes its
-    /// demand.
+    /// A delay without a queue: the service of every customer starts immediately, and takes as long
+    /// as the demand of the visit.
     Delay,
 }
 
 /// Counters of a station. Times are integrals since the start of the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
-    /// Number of visits that started.
+    /// Number of visits that started: customers that arrived.
     pub arrivals: u64,
-    /// Number of visits that ended.
+    /// Number of visits that ended: customers that left.
     pub departures: u64,
     /// Departures of background work, which are included in `departures`.
     pub background_departures: u64,
-    /// Integral of the number of busy servers.
+    /// Number of busy servers, integrated over time.
     pub busy_ns: u64,
-    /// Integral of the number of customers that wait or are served.
+    /// Number of customers that wait or are served, integrated over time.
     pub area_ns: u64,
     /// Sum of the times that customers spent at the station, computed from their time stamps.
     pub sojourn_ns: u64,
-    /// Sum of the service times of ended visits.
+    /// Sum of the service times of all visits that ended.
     pub service_ns: u64,
-    /// Maximum number of customers.
+    /// Highest number of customers that were at the station at the same time.
     pub customers_max: u32,
 }
 
@@ -116,15 +116,15 @@ pub(crate) struct Station {
     pub(crate) foreground: Fifo,
     pub(crate) background: Fifo,
     pub(crate) since_background: u32,
-    /// Factor by which service times are multiplied: 1, or more while an event slows the station
-    /// down.
+    /// Factor by which service times are multiplied. It is 1, or a higher value while an event
+    /// slows the station down.
     stretch: f64,
     last_ns: u64,
     window_ns: u64,
     pub(crate) stats: StationStats,
 }
 
-/// State of an [`Order`].
+/// State that a station with this [`Order`] of service needs.
 #[derive(Clone, Debug)]
 pub(crate) enum Discipline {
     Fcfs { background_every: u32 },
@@ -140,7 +140,7 @@ pub(crate) enum Discipline {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door {
     pub(crate) is_closed: bool,
-    /// Tokens that wait for service.
+    /// Queue of tokens that wait for service.
     pub(crate) waiting: Vec<u32>,
 }
 
@@ -155,8 +155,9 @@ impl Fifo {
     pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-/// Processor sharing in virtual work. Every customer in service gains work at the same rate, so the
-/// order of departures (work at arrival + demand) is fixed at arrival, and only their times change.
+/// Processor sharing in virtual work. Every customer in service gains work at the same rate. The
+/// order of departures (work at arrival + demand) is therefore fixed at arrival; later arrivals
+/// only change the times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
     work_ns: f64,
@@ -275,13 +276,13 @@ impl Station {
         self.stats.service_ns += now_ns - start_ns;
     }
 
-    /// Counts a customer that is still present at the end of the window, with its time inside the
+    /// Adds the time inside the window of a customer that is still present at the end of the
     /// window.
     pub(crate) fn count_resident(&mut self, now_ns: u64, enter_ns: u64) {
         self.stats.sojourn_ns += now_ns - enter_ns.max(self.window_ns);
     }
 
-    /// Starts a new measured window. Customers stay at the station, and counters restart at 0.
+    /// Starts a new measured window. Customers stay at the station; counters are reset to 0.
     pub(crate) fn open_window(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.window_ns = now_ns;

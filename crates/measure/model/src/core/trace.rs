@@ -8,13 +8,13 @@ use super::sim::Sim;
 pub struct TracedTime {
     /// Number of visits on the critical path.
     pub visits: u64,
-    /// Time in the queue.
+    /// Time that the I/O waited in the queue of the station.
     pub waited_ns: u64,
-    /// Time in service.
+    /// Time for which the station served the I/O.
     pub served_ns: u64,
 }
 
-/// Time at which a traced I/O reached a step.
+/// Times at which a traced I/O entered a step, started its service and ended it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub(super) enter_ns: u64,
@@ -31,8 +31,9 @@ impl Sim {
         self.traced_ios = vec![(0, 0); classes];
     }
 
-    /// Sums over the traced I/Os of a class: their number, their latencies, and the time at each
-    /// station. The times at all stations add up exactly to the sum of the latencies.
+    /// Returns three values for the traced I/Os of a class: their number, the sum of their
+    /// latencies, and the total time at each station. The times at all stations add up exactly to
+    /// the sum of the latencies.
     pub fn traced(&self, class: usize) -> (u64, u64, &[TracedTime]) {
         let n = self.stations.len();
         let (ios, latency_ns) = self.traced_ios.get(class).copied().unwrap_or_default();
@@ -48,8 +49,8 @@ impl Sim {
         let total = &mut self.traced_ios[usize::from(slot.class)];
         total.0 += 1;
         total.1 += self.now_ns - slot.submitted_ns;
-        // Step ranges to walk: the main program and, at each fork, the branch that completed the
-        // fork. The join recorded the end step of this branch.
+        // Step ranges that remain to be added: first the main program and, for each fork, the
+        // branch that completed the fork. The join has recorded the end step of this branch.
         let mut walks = vec![(0usize, slot.steps.len() - 1)];
         while let Some((mut pc, end)) = walks.pop() {
             while pc < end {

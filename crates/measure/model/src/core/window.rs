@@ -7,7 +7,7 @@ use super::station::StationStats;
 use super::trace::TracedTime;
 
 impl Sim {
-    /// Starts a measured window: counters and traces restart, and I/Os in flight continue.
+    /// Starts a measured window: resets counters and traces. I/Os in flight continue.
     pub fn open_window(&mut self) {
         for station in &mut self.stations {
             station.open_window(self.now_ns);
@@ -16,8 +16,8 @@ impl Sim {
         self.traced_ios.iter_mut().for_each(|t| *t = (0, 0));
     }
 
-    /// Returns a station's current counters, for time series. Customers that are still present are
-    /// not included.
+    /// Returns a station's current counters, for time series. The sojourn times of customers that
+    /// are still present are not included.
     pub fn read(&mut self, station: StationId) -> StationStats {
         let station = &mut self.stations[station.0 as usize];
         station.account(self.now_ns);
@@ -25,7 +25,7 @@ impl Sim {
     }
 
     /// Returns the counters of every station from the start of the window until now. Customers that
-    /// are still present count in proportion to their time.
+    /// are still present count with their time inside the window.
     pub fn close_window(&mut self) -> Vec<StationStats> {
         let before: Vec<StationStats> = self.stations.iter().map(|s| s.stats).collect();
         for station in &mut self.stations {

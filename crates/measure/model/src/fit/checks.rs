@@ -6,7 +6,8 @@
 //! - Little's law: rate × latency is the concurrency of the system. A value above clients × depth
 //!   is impossible. If a value is far below clients × depth, the clients did not keep their queues
 //!   full (barrier, think time).
-//! - Port limits: the throughput that the network ports and the drives must have.
+//! - Port limits: the published rates imply a throughput that the network ports and the drives must
+//!   reach.
 
 use super::table::{Row, Table};
 
@@ -15,7 +16,7 @@ use super::table::{Row, Table};
 pub struct Checks {
     /// Unit of the bandwidth column: 1e6 or 2^20 bytes.
     pub unit_bytes: f64,
-    /// Best-fitting number of protocol bytes of a data operation.
+    /// Number of protocol bytes of a data operation that fits the table best.
     pub protocol_bytes: f64,
     /// Median of the absolute relative residuals of the bandwidth identity.
     pub identity_median: f64,
@@ -24,11 +25,12 @@ pub struct Checks {
     pub identity_odd: Vec<(String, f64)>,
     /// Smallest and largest value of rate × latency over the matrix rows.
     pub concurrency: (f64, f64),
-    /// Rows whose rate × latency exceeds the operations that the clients can have outstanding.
+    /// Rows whose rate × latency exceeds the number of operations that the clients can have
+    /// outstanding.
     pub concurrency_impossible: Vec<(String, f64)>,
-    /// Highest byte rate in one direction of the network.
+    /// Highest byte rate of all rows in one direction of the network.
     pub network_bytes_per_s_max: f64,
-    /// Smallest and largest share of metadata operations.
+    /// Smallest and largest share of metadata operations over the rows.
     pub metadata_share: Option<(f64, f64)>,
 }
 
@@ -37,8 +39,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Rows that have all values of the bandwidth identity: (row, data operations, I/O bytes,
-/// bandwidth).
+/// Returns the rows that have all values of the bandwidth identity, as (row, data operations, I/O
+/// bytes, bandwidth).
 fn complete(table: &Table) -> Vec<(&Row, f64, f64, f64)> {
     table
         .matrix()
@@ -68,7 +70,7 @@ pub fn check(table: &Table, outstanding_max: impl Fn(&Row) -> Option<f64>) -> Ch
     let (unit_bytes, protocol_bytes, residuals, identity_median) = best;
     let little: Vec<(String, f64)> =
         table.matrix().map(|r| (r.label(), r.ops_per_s * r.latency_ms * 1e-3)).collect();
-    // A latency printed with one decimal may be off by half of its last digit.
+    // A latency printed with one decimal may be wrong by 0.05.
     let possible = |row: &Row, n: f64| {
         let rounding = row.ops_per_s * 0.05e-3;
         outstanding_max(row).is_none_or(|most| n - rounding <= most)

@@ -1,12 +1,13 @@
 //! Evaluates a model for the rows of a table, by simulation or by fast analysis.
 //!
 //! The analysis routes a few hundred requests of a row through the blocks, without running them.
-//! This gives the mean demand of an operation on every station, exactly as in the simulation. The
-//! analysis then solves the closed network with these demands approximately (Bard-Schweitzer, with
-//! stations of the same kind combined). It ignores barriers and joins. A fit therefore multiplies
-//! its result by the ratio of simulation to analysis at the last simulated point. This ratio
-//! changes slowly with the parameters (space mapping: J. W. Bandler and others, "Space mapping
-//! technique for electromagnetic optimization", IEEE Trans. MTT 42(12), 1994).
+//! This gives the mean demand of an operation on every station, exactly as in the simulation. With
+//! these demands, the analysis then solves the closed network approximately (Bard-Schweitzer, with
+//! stations of the same kind combined). It ignores barriers and joins. A fit therefore corrects the
+//! result of the analysis: it multiplies the result by the ratio of simulation to analysis at the
+//! last simulated point. This ratio changes slowly with the parameters (space mapping: J. W.
+//! Bandler and others, "Space mapping technique for electromagnetic optimization", IEEE Trans. MTT
+//! 42(12), 1994).
 
 use super::FitError;
 use super::table::Row;
@@ -16,7 +17,7 @@ use crate::run::{Limits, MatrixLoad, Pattern, RunResult, simulate};
 use crate::spec::{ModelError, Spec};
 use crate::system::System;
 
-/// Rate and latency of a row.
+/// Rate and latency that a model predicts for a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Operations per second, including metadata operations.
@@ -27,9 +28,9 @@ pub struct Point {
     pub latency_p99_ms: Option<f64>,
 }
 
-/// Bytes of a sequential stream that each client reads before the measurement. A system with
-/// read-ahead fetches more data than clients read until its read-ahead distance, which doubles with
-/// each record, has reached the maximum.
+/// Bytes of a sequential stream that each client reads before the measurement. At the start of a
+/// stream, the read-ahead distance of a system doubles with each record. Until it has reached its
+/// maximum, the system fetches more data than clients read.
 const BEGINNING_BYTES: u64 = 8 << 20;
 
 /// Number of requests that the analysis routes for a row.
@@ -70,7 +71,7 @@ pub fn simulate_row(
     Ok(simulate(&mut system, &load, limits, seed))
 }
 
-/// Applies `act` to every row.
+/// Calls `act` for every row, and returns the results.
 pub(crate) fn for_rows<T: Send>(
     rows: &[&Row],
     act: impl Fn(&Row) -> Result<T, ModelError> + Sync,
@@ -108,14 +109,14 @@ pub(crate) struct Group {
     pub(crate) servers: f64,
     pub(crate) demand_s: f64,
     pub(crate) delay: bool,
-    /// True for a rate limit: the rate is at most 1 / `demand_s`.
+    /// True for a rate limit, which limits the rate to 1 / `demand_s`.
     pub(crate) limit: bool,
 }
 
-/// The demands of one operation of a load.
+/// Returns the demand of one operation of a load at each kind of station.
 pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: u64) -> Vec<Group> {
-    // The analysis uses few clients, so that caches are warm after a short time. The first access
-    // to a record always misses.
+    // The analysis uses only a few clients, so that caches are warm after a short time. The first
+    // access to a record always misses.
     let few = load.clients.min(4);
     let mut requests =
         Requests::new(&MatrixLoad { clients: few, ..load.clone() }, system.compute_nodes(), seed);

@@ -3,19 +3,19 @@
 use super::search::{RowScore, Scores};
 use crate::run::Pattern;
 
-/// Rows of a goal.
+/// Rows to which a goal applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowSet {
-    /// Rows of the fit.
+    /// Rows to which the model was fitted.
     Fitted,
-    /// Rows of the other table.
+    /// Rows of the table that the model predicts.
     Predicted,
 }
 
-/// Column of a goal.
+/// Column to which a goal applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
-    /// Operations per second.
+    /// The rate in operations per second.
     Ops,
     /// Mean latency.
     Latency,
@@ -23,14 +23,14 @@ pub enum Figure {
     LatencyP99,
 }
 
-/// Statistic over the rows.
+/// Statistic of the errors over the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Median of the absolute relative errors.
     Median,
     /// 90th percentile of the absolute relative errors.
     P90,
-    /// Median error, divided by the median error of a copy of the fitted table's rows.
+    /// Median error of the model, divided by the median error of copying rows of the fitted table.
     OfCopying,
 }
 
@@ -38,9 +38,9 @@ pub enum Measure {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     pub of: RowSet,
-    /// Column of the goal.
+    /// Column to which the goal applies.
     pub figure: Figure,
-    /// Statistic over the rows.
+    /// Statistic to which the goal applies.
     pub measure: Measure,
     /// Largest value that reaches the goal; 0.25 is 25 %.
     pub limit: f64,
@@ -85,13 +85,13 @@ impl Goal {
     }
 }
 
-/// Rows of one side, for a goal.
+/// Rows of one table (the fitted or the predicted table), to compare with a goal.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     pub rows: &'a [RowScore],
-    /// Errors over all rows.
+    /// Error statistics over all rows.
     pub scores: &'a Scores,
-    /// Errors of a copy of the fitted table's rows, in place of the model.
+    /// Errors of predictions that copy rows of the fitted table instead of using the model.
     pub copied: Option<&'a Scores>,
 }
 
@@ -100,20 +100,20 @@ pub struct Side<'a> {
 pub struct Outcome {
     pub goal: Goal,
     pub reached: f64,
-    /// For [`Measure::OfCopying`]: the error of the copy.
+    /// For [`Measure::OfCopying`]: the error of the copied rows.
     pub copying: Option<f64>,
     /// Cause of the gap; `None` if the goal is reached.
     pub gap: Option<Gap>,
 }
 
-/// Cause of a gap.
+/// Distance from a goal that was missed, and the rows that cause it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
     /// Difference between the reached value and the limit, in the unit of the goal.
     pub over: f64,
     /// A row contributes to the gap if its error is above this limit.
     pub row_limit: f64,
-    /// Index and signed error of each row that exceeds this limit, the largest error first.
+    /// Index and signed error of each row whose error exceeds `row_limit`, the largest error first.
     pub rows: Vec<(usize, f64)>,
     /// Groups of rows whose errors have the same sign, the largest error first.
     pub groups: Vec<Group>,
@@ -127,7 +127,7 @@ pub struct Group {
     pub rows: usize,
     /// Number of rows whose error has the sign of the median.
     pub one_side: usize,
-    /// Median of their signed errors.
+    /// Median of the signed errors of all rows of the group.
     pub error_median: f64,
 }
 
@@ -182,8 +182,8 @@ fn gap(goal: &Goal, rows: &[RowScore], reached: f64, row_limit: f64) -> Gap {
     }
 }
 
-/// Returns the groups of at least three rows in which three quarters of the errors have the same
-/// sign and the median exceeds `least`.
+/// Returns groups of at least three rows. In a group, at least three quarters of the errors have
+/// the same sign, and the median error exceeds `least`.
 fn groups(rows: &[RowScore], errors: &[Option<f64>], least: f64) -> Vec<Group> {
     let mut names: Vec<(String, Vec<f64>)> = Vec::new();
     for (row, error) in rows.iter().zip(errors) {
@@ -219,7 +219,8 @@ mod tests {
     use super::*;
     use crate::fit::{Point, Row, score};
 
-    /// Reads of three sizes, measured at 1 ms, with these latency errors.
+    /// Returns rows of reads with a measured latency of 1 ms. Each element of `errors` is an I/O
+    /// size in KiB and the latency error.
     fn rows(errors: &[(u64, f64)]) -> Vec<RowScore> {
         let row = |(io_kib, error): &(u64, f64)| RowScore {
             row: Row {
@@ -287,7 +288,7 @@ mod tests {
         let scores = score(&good);
         let side = Side { rows: &good, scores: &scores, copied: None };
         assert_eq!(hold(&Goal::DEFAULTS, side, None).len(), 2);
-        // Without a row to copy, the goal to be better than a copy does not apply.
+        // If there is no row to copy, the goal to be better than a copy does not apply.
         assert_eq!(hold(&Goal::DEFAULTS, side, Some(side)).len(), 6);
     }
 }

@@ -5,14 +5,14 @@
 //! r^2) - 1)`, which is implemented by reweighting. A single row that the model cannot explain
 //! therefore does not distort the fit of the other rows.
 
-/// A problem: the residuals as a function of the parameters. Residuals are scaled so that 1 is a
-/// typical error.
+/// A problem: the residuals as a function of the parameters. Residuals are scaled so that a typical
+/// error has the residual 1.
 pub(crate) trait Problem {
     type Error;
     fn residuals(&mut self, parameters: &[f64]) -> Result<Vec<f64>, Self::Error>;
 }
 
-/// Result of a search.
+/// Result of a search: the best point that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Minimum {
     pub(crate) parameters: Vec<f64>,
@@ -63,7 +63,7 @@ pub(crate) fn minimise<P: Problem>(
     Ok(Minimum { parameters: at, loss: best, evaluations })
 }
 
-/// Columns of the Jacobian; empty for fixed parameters.
+/// Columns of the Jacobian. The column of a fixed parameter is empty.
 pub(crate) fn differences<P: Problem>(
     problem: &mut P,
     at: &[f64],

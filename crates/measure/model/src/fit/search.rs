@@ -9,7 +9,7 @@ use crate::run::Limits;
 use crate::spec::Spec;
 use crate::stats::quantile;
 
-/// Typical relative errors of rate and latency, by which residuals are divided. Latencies are
+/// Typical relative errors of rate and latency. Residuals are divided by them. Latencies are
 /// printed with one decimal, so small latencies have an additional rounding error.
 const OPS_SCALE: f64 = 0.04;
 const LATENCY_SCALE: f64 = 0.08;
@@ -23,7 +23,7 @@ pub struct FitOptions {
     pub starts: usize,
     /// Number of rounds of simulation and search.
     pub rounds: usize,
-    /// Length of the simulations.
+    /// Length of each simulation.
     pub limits: Limits,
     /// True to profile each parameter and to omit rows one by one.
     pub diagnose: bool,
@@ -70,15 +70,16 @@ pub struct Scores {
     pub latency_median: f64,
     /// 90th percentile of the absolute relative errors of the latency.
     pub latency_p90: f64,
-    /// Median absolute relative error of the 99th percentile of the latency; `None` if no row has
-    /// this value.
+    /// Median absolute relative error of the latency's 99th percentile; `None` if no row has this
+    /// percentile.
     pub latency_p99_median: Option<f64>,
-    /// 90th percentile of the absolute relative errors of the 99th percentile.
+    /// 90th percentile of the absolute relative errors of the latency's 99th percentile.
     pub latency_p99_p90: Option<f64>,
 }
 
 impl Scores {
-    /// Returns the scores of signed relative errors. Without errors, the scores are not a number.
+    /// Returns the scores of signed relative errors. If the list of errors is empty, the scores are
+    /// NaN.
     pub fn of_errors(ops: &[f64], latency: &[f64], latency_p99: &[f64]) -> Self {
         let of = |errors: &[f64], q: f64| {
             let mut absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
@@ -96,26 +97,26 @@ impl Scores {
     }
 }
 
-/// Precision to which the data determines one parameter.
+/// How precisely the data determines one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Path of the parameter in the model.
+    /// Path of the parameter in the model, such as `cpu.read_us`.
     pub path: String,
-    /// Bounds of the search.
+    /// Bounds within which the fit searched.
     pub bounds: (f64, f64),
     /// The value in the model file.
     pub given: f64,
     pub fitted: f64,
     /// Interval of the parameter in which the loss exceeds its minimum by at most 3.84 mean squared
     /// residuals (the 95 % point of chi-squared with one degree of freedom). The other parameters
-    /// are refitted at each value. `None` if the fit was not diagnosed.
+    /// are refitted at each value. `None` if the parameter was not profiled.
     pub interval: Option<(f64, f64)>,
-    /// Returns true if the data does not determine the parameter: the interval spans more than a
-    /// factor of two, or reaches a bound.
+    /// True if the data determines the parameter: the interval spans less than a factor of two and
+    /// reaches no bound, or no interval was computed.
     pub identified: bool,
 }
 
-/// A fitted model.
+/// A fitted model, with scores and diagnosis.
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The model with the fitted values.
@@ -123,11 +124,11 @@ pub struct Fit {
     pub parameters: Vec<Profile>,
     /// The rows of the fit, with their simulated values.
     pub rows: Vec<RowScore>,
-    /// Scores of the rows.
+    /// Scores of the fitted model on the rows of the fit.
     pub scores: Scores,
-    /// Scores of predictions in which each row is predicted by a fit without this row.
+    /// Scores of cross-validation: each row is predicted by a fit to all other rows.
     pub left_out: Option<Scores>,
-    /// Number of fast analyses.
+    /// Number of fast analyses that the fit used.
     pub evaluations: usize,
 }
 
@@ -198,7 +199,7 @@ impl Search<'_> {
         Ok(points.into_iter().zip(&self.ratios).map(correct).collect())
     }
 
-    /// Simulates at `x` and computes the ratios for these parameters.
+    /// Simulates the rows with the parameters `x`, and computes the ratios for these parameters.
     fn map(&mut self, x: &[f64], limits: Limits) -> Result<Vec<Point>, FitError> {
         let spec = with_values(self.spec, self.free, x)?;
         let analysed = analyse_rows(&spec, &self.rows, self.seed)?;
@@ -277,8 +278,8 @@ pub fn fit(
     })
 }
 
-/// Searches from `start` and from `starts` other points. Returns the best point. The search uses
-/// the fast analysis, and a simulation confirms its result.
+/// Searches from the point `start`, and from `starts` further points. Returns the best point. The
+/// search uses the fast analysis, and a simulation confirms its result.
 fn sought(
     search: &mut Search<'_>,
     start: &[f64],
@@ -301,12 +302,12 @@ fn sought(
     confirm(search, best, options)
 }
 
-/// A simulated point of a search: its loss, its parameters, the simulated rows, and the ratios of
-/// these rows.
+/// A simulated point of a search: its parameters and loss, the simulated rows, and their ratios of
+/// simulation to analysis.
 type Confirmed = (f64, Minimum, Vec<Point>, Vec<(f64, f64)>);
 
-/// Alternates simulation and search until simulation no longer improves. Returns the best simulated
-/// point with its ratios.
+/// Alternates simulation and search until the simulated result no longer improves. Returns the best
+/// simulated point with its ratios.
 fn confirm(
     search: &mut Search<'_>,
     mut at: Minimum,
@@ -339,8 +340,8 @@ fn profiles(
     options: &FitOptions,
 ) -> Result<Vec<Profile>, FitError> {
     let free = search.free;
-    // With the correct scales, the loss per residual is one. A larger loss means that the structure
-    // of the model is incomplete, and intervals become wider accordingly.
+    // If the assumed errors are correct, the loss per residual is one. A larger loss means that the
+    // structure of the model is incomplete; the intervals then become wider.
     let freedom = (2 * search.rows.len()).saturating_sub(free.len()).max(1) as f64;
     let allowed = 3.84 * (best.loss / freedom).max(1.0);
     let mut profiles = Vec::new();

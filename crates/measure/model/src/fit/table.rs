@@ -15,13 +15,13 @@ use crate::run::Pattern;
 /// A row of a measured table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Line in the file, from 1.
+    /// Number of the line in the file; the first line is 1.
     pub line: usize,
-    /// Size of the I/Os; `None` for a row that is not part of the matrix.
+    /// I/O size of the row; `None` if the row is not part of the matrix of sizes and read shares.
     pub io_bytes: Option<u64>,
     /// Access pattern.
     pub pattern: Pattern,
-    /// Share of reads among data operations.
+    /// Share of reads among the data operations, from 0 to 1.
     pub read_share: Option<f64>,
     /// True if writes were on the medium when they completed (`O_DSYNC`).
     pub durable: bool,
@@ -42,7 +42,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the data operations per second, if the table has them.
+    /// Returns the data operations per second; `None` if the table lacks the columns.
     pub fn data_ops_per_s(&self) -> Option<f64> {
         match (self.read_ops_per_s, self.write_ops_per_s) {
             (None, None) => None,
@@ -123,10 +123,11 @@ impl Table {
     }
 }
 
-/// Names of a column in tables of different origin, and the factor to the unit of the first name.
-/// `read_share` has no factor, because both of its names are converted to a share. If a table has
-/// several names of a column, the first name is used: in audits, `outstanding` is the sum over all
-/// clients, next to a column `depth`.
+/// Names that a column has in tables of different origin, with the factor that converts its values
+/// to the unit of the first name. `read_share` has no factor, because both of its names are
+/// converted to a share. If a table contains several names of a column, the first name is used.
+/// Audits, for example, have a column `depth` and a column `outstanding`, which is the sum over all
+/// clients.
 type Synonyms = &'static [(&'static str, f64)];
 /// The numeric columns. The first [`NEEDED`] columns are required.
 const COLUMNS: [Synonyms; 9] = [
@@ -259,7 +260,7 @@ mod tests {
         let row = |row: &str| error(&format!("{header}\n{row}\n"));
         assert!(row("4,100,1,2\n4,100,1").starts_with("line 3"));
         assert!(row("4,100,1,x").contains("\"x\""));
-        assert!(row("4,100,0,1").contains("above 0"));
+        assert!(row("4,100,0,1").contains("greater than 0"));
         assert!(row("4,101,1,1").contains("from 0 to 100"));
         assert!(
             error("io_kib,read_percent,ops_per_s\n4,100,1\n")

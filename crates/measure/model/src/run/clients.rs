@@ -1,6 +1,6 @@
 //! A plan's streams as a stateful workload: the clients of one node, with the same closed and open
 //! loops as the driver for real files. `plimsoll_workload::matrix` generates every operation, so a
-//! plan requests the same operations from a model as from files.
+//! plan causes the same operations on a model as on files.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,11 +26,12 @@ use super::events::MaybeGate;
 struct Stream {
     part: StreamPart,
     clients: Range<u32>,
-    /// Number of the stream's first client among the clients of all streams of this node.
+    /// Number of the stream's first client; clients of all streams of this node are numbered
+    /// together.
     first: u32,
     first_class: u16,
-    /// Class of durable writes, which include the flush that each write waits for; `None` if the
-    /// stream does not flush.
+    /// Class in which durable writes are recorded, with the flush that each write waits for; `None`
+    /// if the stream does not flush.
     durable_class: Option<u16>,
     depth: u32,
     batch: bool,
@@ -47,13 +48,13 @@ struct Stream {
     waiting: VecDeque<(u32, u64)>,
     /// Gate of a stream that starts at an event.
     gate: Option<Arc<StreamGate>>,
-    /// Start of the stream; `None` before its event.
+    /// Time at which the stream started; `None` if its event has not happened yet.
     start_ns: Option<u64>,
     /// True if the undo action of the event has ended the stream.
     is_closed: bool,
 }
 
-/// An operation between issue and completion.
+/// An operation that was issued and has not completed.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     stream: u32,
@@ -73,31 +74,32 @@ pub struct Clients {
     timers: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// For each token: its operation.
     operations: Vec<Operation>,
-    /// Writes that wait for a flush.
+    /// Completed writes that wait for a flush.
     unflushed: DurableWrites,
-    /// Writes that the last completions made durable, each with its stream's class of durable
+    /// Writes that became durable through the last completions, each with its class of durable
     /// writes.
     durable: Vec<(u16, WriteTimes)>,
     free: Vec<u32>,
     start_ns: Option<u64>,
     stopping: bool,
-    /// Time of the stop. Operations that were due before this time are still started, for a limited
-    /// time.
+    /// Time at which the load stops. For a limited time, operations that were due earlier are still
+    /// started.
     stop_ns: Option<u64>,
     in_flight: u32,
     /// True if some stream starts at an event.
     has_gates: bool,
     /// Access profile since the start of the measurement.
     profiler: AccessProfiler,
-    /// For a trace: the start delays of its operations.
+    /// Delays between the due time and the start of each operation; only for a trace.
     lag: Option<Box<LagTally>>,
 }
 
 impl Clients {
-    /// Creates the clients of node `part` of `parts`. `gates` has an entry for each stream.
+    /// Creates the clients of one of `parts` nodes: the node with the number `part`. `gates`
+    /// contains an entry for each stream.
     ///
     /// # Errors
-    /// A stream or rate is invalid.
+    /// A stream or a rate is invalid.
     pub fn new(
         matrix: &Matrix,
         configs: &[StreamConfig],
@@ -142,7 +144,7 @@ impl Clients {
             match pace {
                 Pace::Closed { depth } => one.depth = depth,
                 Pace::Barrier { depth } => (one.depth, one.batch) = (depth, true),
-                // A model uses the gates of its streams instead.
+                // A run on a model starts streams through their gates instead.
                 Pace::Gated { .. } => {}
                 Pace::Thinking { depth, think_ns } => (one.depth, one.think_ns) = (depth, think_ns),
                 Pace::Open { arrivals, places } => {
@@ -176,7 +178,7 @@ impl Clients {
         })
     }
 
-    /// Returns the start delays of a trace's operations.
+    /// Returns the delays between the due time and the start of a trace's operations.
     pub fn lags(&mut self, now_ns: u64) -> Lags {
         self.lag.as_mut().map_or_else(Lags::default, |lag| lag.end(now_ns))
     }
@@ -265,7 +267,8 @@ impl Clients {
         }
     }
 
-    /// Records a write that waits for a flush, or the writes that a flush made durable.
+    /// Handles a completion: a completed write now waits for a flush; a completed flush makes
+    /// waiting writes durable.
     fn note_flush(&mut self, operation: Operation, completion: &Completion) {
         let Operation { stream, client, kind, file, intended_ns } = operation;
         if completion.result.is_err() {
@@ -311,7 +314,8 @@ impl Clients {
         }
     }
 
-    /// Discards arrivals after the stop, and prevents further starts of closed loops.
+    /// Discards arrivals after the stop, and prevents closed loops from starting further
+    /// operations.
     fn begin_stop(&mut self, now_ns: u64) {
         self.stop_ns = Some(now_ns);
         self.wake(now_ns.saturating_sub(1));

@@ -56,10 +56,10 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Prepares the events of a plan. The names of components are those of the system.
+    /// Prepares the events of a plan for a system. Events refer to the system's components by name.
     ///
     /// # Errors
-    /// The system does not have a component that an event names.
+    /// An event names a component that the system does not have.
     pub(super) fn new(
         plan: &ResolvedPlan,
         gates: &[MaybeGate],
@@ -83,7 +83,7 @@ impl Events {
         Ok(Self { events, actions: Vec::new(), has_started: false })
     }
 
-    /// Starts the measured phase. The times of the events count from this start.
+    /// Starts the measured phase. The times of events are relative to this start.
     pub(super) fn start(&mut self, start_ns: u64, length_ns: u64) {
         self.has_started = true;
         let end_ns = start_ns.saturating_add(length_ns);
@@ -105,8 +105,9 @@ impl Events {
         self.actions = actions;
     }
 
-    /// Returns the time of an event in the measured phase. `steps` is the maximum number of events
-    /// to follow if events depend on one another.
+    /// Returns the time of an event, relative to the start of the measured phase. If the event
+    /// depends on another event, whose time may again depend on another, at most `steps` such links
+    /// are followed.
     fn time_ns(&self, event: &Event, steps: usize) -> Option<u64> {
         if event.at_ns.is_some() {
             return event.at_ns;
@@ -143,7 +144,7 @@ impl Events {
         }
     }
 
-    /// Returns the records, after the measured phase.
+    /// Returns the records of all events. Called after the measured phase.
     pub(super) fn records(&self) -> Vec<EventRecord> {
         let missed = match self.has_started {
             true => "the measurement ended before the event's time",

@@ -17,11 +17,11 @@ use crate::system::System;
 use super::modelled::ConfiguredModel;
 use super::virtual_time::KINDS;
 
-/// The critical path of one I/O in this number is traced. A precision of 1 % in the shares needs
-/// 10,000 traces. Traces of every I/O would add a tenth to the run time.
+/// One in this number of I/Os is traced, to find its critical path. Shares with a precision of 1 %
+/// need 10,000 traced I/Os. Tracing every I/O would make a run 10 % longer.
 const TRACE_ONE_IN: u32 = 13;
 
-/// Returns the word that stands for a location in the evidence.
+/// Returns the word for a location that the evidence uses.
 pub fn word(place: Source) -> &'static str {
     match place {
         Source::Zero => "zero",
@@ -64,7 +64,7 @@ impl Gauges {
         self.stations = (0..sim.stations() as u32).map(|s| sim.read(StationId(s))).collect();
     }
 
-    /// Appends the rows of the interval since the last sample.
+    /// Appends rows for the interval since the last sample.
     pub fn sample(&mut self, system: &mut System, phase: u32, rows: &mut Vec<Row>) {
         let now_ns = system.now_ns();
         let duration_ns = now_ns - self.since_ns;
@@ -164,7 +164,7 @@ impl Gauges {
     }
 }
 
-/// Converts the totals to the terms of a storage system's statistics page.
+/// Converts the totals to the figures that a storage system's statistics page shows.
 pub fn sources(inside: &ModelStatistics) -> Sources {
     let mut sources = Sources::default();
     for node in &inside.nodes {

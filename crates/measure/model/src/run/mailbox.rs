@@ -1,11 +1,11 @@
 //! A mail store on a modelled system: the phases of a run, one after the other, in virtual time.
 //!
-//! Each node with load has a virtual machine with its share of the databases and sessions; each
-//! database and each log is a virtual disk. Databases are placed in the state after creation and
-//! duplication, without simulated I/O. Caches are then in the state that the plan sets. The
-//! warm-up, measured and close phases are the same as in a run on files. Recovery and backup phases
-//! are simulated I/O by I/O. A model stores no data, so nothing can be verified, and the evidence
-//! makes no claim about verification.
+//! Each node with load runs a virtual machine with its share of the databases and sessions; each
+//! database and each log is a virtual disk. Databases start in the state after creation and
+//! duplication, without simulated I/O. Caches start in the state that the plan sets. The warm-up,
+//! measured and close phases are the same as in a run on files. Recovery and backup phases are
+//! simulated I/O by I/O. A model stores no data, so the run verifies nothing, and the evidence
+//! makes no claim about data integrity.
 
 use std::sync::atomic::Ordering;
 
@@ -115,7 +115,8 @@ impl Mail<'_> {
         Ok(())
     }
 
-    /// Places databases and logs in the state after creation, duplication and formatting.
+    /// Places the databases and logs, which are then in the state after creation, duplication and
+    /// formatting.
     fn lay_out(&mut self, system: &mut System, store: &Store) {
         let config = store.config();
         let page_bytes = u64::from(config.page_bytes);
@@ -162,7 +163,8 @@ impl Mail<'_> {
         Some(store)
     }
 
-    /// Runs the recovery and backup phases, if the plan has them. Nothing can be verified.
+    /// Runs the recovery and backup phases, if the plan has them. A model has no data that these
+    /// phases could verify.
     fn afterwards(&mut self, system: &mut System, store: Store) {
         let mut store = Some(store);
         let files = self.mailbox.soft_recovery_log_files;
@@ -183,7 +185,7 @@ impl Mail<'_> {
         }
     }
 
-    /// Runs phase machines in parallel, one on each node; `None` if they did not finish.
+    /// Runs one phase machine on each node, in parallel. Returns `None` if they did not finish.
     fn machines<P: Phase>(
         &mut self,
         system: &mut System,
@@ -225,7 +227,7 @@ impl Mail<'_> {
         if complete && self.running.recording.is_well() { Store::join(stores) } else { None }
     }
 
-    /// Warms up, measures and closes.
+    /// Runs the warm-up, measured and close phases.
     fn load(&mut self, system: &mut System, store: Store) -> Result<Option<Store>, RunError> {
         let page_bytes = u64::from(store.config().page_bytes);
         let mut groups = Vec::new();
@@ -276,7 +278,7 @@ impl Mail<'_> {
 fn placer(mailbox: &Mailbox) -> impl Fn(&FileSpec) -> Place + use<> {
     let log_bytes = mailbox.log_file_size_bytes;
     move |file| {
-        // The names have the form of `Store::files`: `db03.edb` and `db03-log/0007.log`.
+        // `Store::files` creates names such as `db03.edb` and `db03-log/0007.log`.
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
         let text = file.name.strip_prefix("db").unwrap_or_default();
         let id: u32 = text[..digits(text)].parse().unwrap_or(0);

@@ -6,12 +6,12 @@
 //! concurrency of the system is then below clients × depth, because the operations of a group take
 //! different times.
 //!
-//! Random offsets are a pass over the file with exponential gaps. `density` is the share of the
-//! bytes that a pass touches: 1 is a sequential pass. With small values, a record is never touched
-//! again while it could still be cached. (For uniform offsets over more data than fits in the
-//! caches, hits are those of independent points: with records of `r` bytes and I/Os of `s` bytes, a
-//! record was touched before with probability 1 - (1 - e^-x) / x, where x = density × r / s.)
-//! `Uniform` draws its offsets from the whole file instead.
+//! Random offsets follow a pass over the file with exponential gaps. `density` is the share of the
+//! bytes that a pass touches: 1 is a sequential pass. With a small density, a record is never
+//! touched again while it could still be cached. (This approximates uniform offsets over more data
+//! than fits in the caches. A pass hits records as independent points do: with records of `r` bytes
+//! and I/Os of `s` bytes, a record was touched before with probability 1 - (1 - e^-x) / x, where x
+//! = density × r / s.) With `Uniform`, offsets are chosen from the whole file instead.
 
 use super::{Limits, Recorder, RunResult};
 use crate::blocks::{Action, Request};
@@ -24,24 +24,25 @@ use crate::system::{Event, System};
 pub enum Pattern {
     /// Consecutive blocks.
     Sequential,
-    /// A pass over the file with random gaps; see the module.
+    /// A pass over the file with random gaps; see the module documentation.
     Random,
     /// Independent blocks, uniformly distributed over the whole file.
     Uniform,
 }
 
-/// A load of fixed shape.
+/// A load whose parameters do not change during the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixLoad {
     pub clients: u32,
-    /// Maximum number of outstanding operations of a client.
+    /// Maximum number of operations that a client has outstanding.
     pub depth: u32,
     /// True if a client waits for all of its outstanding operations before it issues new
     /// operations.
     pub barrier: bool,
     /// Time between the end of an operation (or group of operations) and the next issue.
     pub think_ns: u64,
-    /// Open loop: total operations per second, as a Poisson process; `None` means a closed loop.
+    /// Rate of an open loop: operations per second of all clients together, as a Poisson process.
+    /// `None` means a closed loop.
     pub arrivals_per_s: Option<f64>,
     /// Size of the I/Os.
     pub io_bytes: u64,
@@ -63,7 +64,8 @@ pub struct MatrixLoad {
 
 impl MatrixLoad {
     /// Returns the load of a model's published measurements: its `[load]` table. The I/Os are
-    /// random reads of 4 KiB; a row of a table changes size, read share and pattern.
+    /// random reads of 4 KiB. To simulate a row of a table, the caller sets size, read share and
+    /// pattern.
     ///
     /// # Errors
     /// [`ModelError`] if the model has no such table or a field is wrong.
@@ -91,7 +93,7 @@ impl MatrixLoad {
     }
 }
 
-/// The classes of a matrix run.
+/// The classes of operations in a matrix run.
 const CLASSES: [&str; 3] = ["read", "write", "metadata"];
 
 /// Generates random requests.
@@ -134,8 +136,8 @@ impl Requests {
             Pattern::Uniform => self.stream.below(blocks) * load.io_bytes,
             Pattern::Sequential => *position,
             Pattern::Random => {
-                // With exponential gaps of this mean, in whole blocks, the touched blocks are
-                // independent points with the required density.
+                // The gaps are exponential and are rounded to whole blocks. With this mean, the
+                // touched blocks are independent points with the required density.
                 let skip = self.stream.exponential() * (1.0 / load.density - 1.0);
                 (*position + (skip + 0.5) as u64 * load.io_bytes) % (blocks * load.io_bytes)
             }
@@ -151,7 +153,7 @@ pub(super) fn run(system: &mut System, load: &MatrixLoad, limits: Limits, seed: 
     let mut recorder = Recorder::new(system, &CLASSES);
     let nodes = system.compute_nodes();
     if !system.has_layout() {
-        // A file is on the node of its first client.
+        // A file is placed on the node of its first client.
         let node = |file: u32| (file % u32::from(nodes)) as u16;
         let files: Vec<_> = (0..load.files).map(|f| (f, load.file_bytes, node(f))).collect();
         system.lay_files(&files);

@@ -12,9 +12,9 @@ pub struct RunResult {
     /// Operations per second.
     pub ops_per_s: f64,
     pub classes: Vec<ClassResult>,
-    /// Results of each station, in the order of construction.
+    /// Results of each station, in the order in which the stations were created.
     pub stations: Vec<StationResult>,
-    /// Largest relative difference between the two sides of Little's law over all stations.
+    /// Largest relative deviation from Little's law among all stations.
     pub little_error_max: f64,
     /// Number of simulated events.
     pub events: u64,
@@ -41,7 +41,8 @@ pub struct ClassResult {
     /// Latencies.
     pub histogram: Histogram<u64>,
     /// Contributions of the stations to the mean latency, the largest first. A contribution is the
-    /// waiting and service time on the critical paths of a sample of operations.
+    /// time spent waiting and in service at a station, on the critical paths of a sample of
+    /// operations.
     pub path: Vec<Contribution>,
 }
 
@@ -54,7 +55,7 @@ pub struct Contribution {
     pub waited_ns_mean: f64,
     /// Mean service time of an operation at this station.
     pub served_ns_mean: f64,
-    /// Share of the mean latency.
+    /// Share of this station in the mean latency.
     pub share: f64,
 }
 
@@ -66,13 +67,13 @@ pub struct StationResult {
     /// True for a server with a queue; false for delays, gates and buckets, which have no
     /// utilisation.
     pub queues: bool,
-    /// Busy share of the station's servers.
+    /// Mean share of the station's servers that were busy.
     pub utilisation: f64,
     /// Mean number of customers that wait or are served.
     pub customers_mean: f64,
     /// Visits per second.
     pub visits_per_s: f64,
-    /// Mean time of a visit.
+    /// Mean time of a visit, including the time in the queue.
     pub sojourn_ns_mean: f64,
     /// The counters.
     pub stats: StationStats,
@@ -87,7 +88,8 @@ impl RunResult {
         if ops == 0 { 0.0 } else { sum / ops as f64 }
     }
 
-    /// Returns a percentile, 0 to 100, of the latencies of all classes; `None` without operations.
+    /// Returns a percentile (0 to 100) of the latencies of all classes; `None` if there were no
+    /// operations.
     pub fn latency_ns_percentile(&self, percentile: f64) -> Option<u64> {
         let mut classes = self.classes.iter().map(|class| &class.histogram);
         let mut all = classes.next()?.clone();

@@ -18,8 +18,8 @@ pub struct ConfiguredModel {
 }
 
 impl ConfiguredModel {
-    /// Loads a shipped model by its name, or a model file by its path. Changes the parameters in
-    /// `set`, each a dotted name and a TOML value.
+    /// Loads a shipped model by its name, or a model file by its path. Then changes the parameters
+    /// in `set`. Each element is a dotted name and a TOML value.
     ///
     /// # Errors
     /// [`ModelError`]: there is no such model, its file cannot be read or is invalid, the model
@@ -43,17 +43,17 @@ impl ConfiguredModel {
         &self.spec
     }
 
-    /// Returns `shipped`, or the path of the model's file.
+    /// Returns the word `shipped` for a shipped model, and the path of the file for other models.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Returns the hash of the model's text, without the changed parameters.
+    /// Returns the hash of the text of the model file. Changed parameters do not affect it.
     pub fn text_sha256(&self) -> &str {
         &self.text_sha256
     }
 
-    /// Returns the changed parameters.
+    /// Returns the parameters that the caller changed.
     pub fn set(&self) -> &BTreeMap<String, String> {
         &self.set
     }

@@ -1,4 +1,4 @@
-//! Common parts of all runs on a model: phases, the intervals of the load, counters.
+//! Common parts of all runs on a model: phases, intervals and counters.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,12 +29,13 @@ const HISTOGRAM_INTERVALS: u64 = 12;
 const EVENT_HISTOGRAM_INTERVALS: u64 = 600;
 /// Number of samples of the stations during the measured phase.
 const GAUGE_INTERVALS: u64 = 120;
-/// Counters that are levels and not sums, so their increase over a phase is meaningless.
+/// Counters that contain a current level instead of a sum. Their increase over a phase is
+/// meaningless.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
-/// Request for a run on a model.
+/// Input of a run on a model.
 pub struct ModelRun<'a> {
-    /// The plan, for one target and one point of a sweep.
+    /// The plan, resolved for one target and one point of a sweep.
     pub plan: &'a ResolvedPlan,
     /// The model of the system.
     pub model: &'a ConfiguredModel,
@@ -44,7 +45,7 @@ pub struct ModelRun<'a> {
     pub trace: Option<ReplayTrace>,
     /// Becomes true when the operator requests the end of the run.
     pub interrupt: &'a AtomicBool,
-    /// Receives the progress.
+    /// Receives progress reports.
     pub watcher: &'a mut dyn Watcher,
 }
 
@@ -103,8 +104,8 @@ impl<'a> ActiveRun<'a> {
         let start_ns = self.recording.phases.last().map_or(0, |phase| phase.start_ns);
         let at_s = failure.at_ns.saturating_sub(start_ns) as f64 / SECOND_NS as f64;
         let says = format!(
-            "an I/O ({}) failed {at_s:.3} s into the {} phase: all components that store its data \
-             have failed",
+            "an I/O ({}) failed {at_s:.3} s after the start of the {} phase: all components that \
+             store its data have failed",
             failure.class,
             kind.label()
         );
@@ -112,16 +113,17 @@ impl<'a> ActiveRun<'a> {
     }
 
     pub(super) fn stuck(&mut self) {
-        let says = "I/O is in flight, but the model has no further events (a defect in Plimsoll)";
+        let says = "I/O is in flight, but the simulation has no further events (a defect in \
+         Plimsoll)";
         self.recording.fail(EndKind::Environment, says);
     }
 }
 
-/// Access to the request counts of a workload.
+/// Functions that read the request counts of a workload.
 pub(super) struct Watch<W> {
-    /// This function is called at the start of the measurement.
+    /// Function that is called at the start of the measurement.
     pub(super) begins: fn(&mut W),
-    /// Reads the counts of a part.
+    /// Reads the request counts of one part of the workload.
     pub(super) live: fn(&W) -> LiveAccess,
     /// Returns the combined access profile of all parts.
     pub(super) access_profile: fn(&mut dyn Iterator<Item = &W>) -> AccessProfile,
@@ -131,18 +133,18 @@ pub(super) struct Watch<W> {
 pub(super) struct Load<'r, 'a, 's, W> {
     pub(super) running: &'r mut ActiveRun<'a>,
     pub(super) time: VirtualTime<'s, W>,
-    /// Returns whether a part is warm; `None` if the warm-up depends only on time.
+    /// Returns true if a part is warm. `None` if only the length of the warm-up matters.
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
     looks: WorkloadWatch,
-    /// Time limit for operations in flight at the end; `None` waits for all of them, because a
-    /// store cannot be closed earlier.
+    /// Time limit for operations that are in flight at the end. With `None`, the run waits for all
+    /// of them, because a store cannot be closed earlier.
     drain_ns: Option<u64>,
     latest: Latest,
     counters: Counters,
 }
 
-/// Transactional I/O of the last interval, for the progress display.
+/// Counts of transactional I/O in the last interval, for the progress display.
 #[derive(Default)]
 struct Latest {
     ios: u64,
@@ -169,7 +171,8 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         Self { watch: Some(watch), looks, ..self }
     }
 
-    /// Abandons operations that have not completed this long after the end.
+    /// Sets the time after the end of the load at which operations that have not completed are
+    /// abandoned.
     pub(super) fn drained_within(self, drain_ns: u64) -> Self {
         Self { drain_ns: Some(drain_ns), ..self }
     }
@@ -195,7 +198,8 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
     }
 
     /// Runs a phase for its length, interval by interval. A warm-up ends early when the store is
-    /// warm. Returns true if the phase reached its purpose.
+    /// warm. Returns true if the phase reached its goal: the store is warm, or the measurement was
+    /// complete.
     fn interval(&mut self, kind: PhaseKind, phase: u32, length_ns: u64) -> bool {
         let start_ns = self.time.now_ns();
         let end_ns = start_ns + length_ns;
@@ -377,7 +381,7 @@ fn taker<'t>(
     }
 }
 
-/// Returns the increase of each counter during a phase, over all parts.
+/// Returns the increase of each counter during a phase, added over all parts.
 fn rise(counters: &Counters, phase: u32) -> BTreeMap<String, u64> {
     let mut totals: BTreeMap<String, u64> = BTreeMap::new();
     for ((_, thread), after) in counters.range((phase, 0)..(phase + 1, 0)) {
@@ -397,9 +401,10 @@ pub(super) fn on_nodes<W>(parts: Vec<W>) -> Vec<(W, u16)> {
     parts.into_iter().enumerate().map(|(at, part)| (part, at as u16)).collect()
 }
 
-/// Returns the length of the intervals of histograms.
+/// Returns the length of an interval with its own histograms.
 pub(super) fn histogram_interval_ns(plan: &ResolvedPlan) -> u64 {
-    // The histograms are used to find the recovery after an event.
+    // With events, short intervals are needed, because the histograms show when latencies have
+    // recovered.
     let (intervals, least_ns) = match plan.events.is_empty() {
         true => (HISTOGRAM_INTERVALS, SECOND_NS),
         false => (EVENT_HISTOGRAM_INTERVALS, plan.evidence.interval_ns.max(SECOND_NS)),

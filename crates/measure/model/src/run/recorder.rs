@@ -8,8 +8,8 @@ use crate::system::System;
 use hdrhistogram::Histogram;
 use plimsoll_evidence::latency::LATENCY_NS_MAX;
 
-/// The critical path of one I/O in this number is traced. With 10,000 traced I/Os, the shares have
-/// a precision of 1 %. Tracing adds a few percent to the run time.
+/// One in this number of I/Os is traced, to find its critical path. With 10,000 traced I/Os, the
+/// shares have a precision of 1 %. Tracing adds a few percent to the run time.
 const TRACE_ONE_IN: u32 = 13;
 
 struct Class {
@@ -21,7 +21,7 @@ struct Class {
     histogram: Histogram<u64>,
 }
 
-/// Collects the operations of the measured window.
+/// Collects the latencies and counts of operations in the measured window.
 pub(crate) struct Recorder {
     classes: Vec<Class>,
     opened_ns: u64,
@@ -40,8 +40,8 @@ impl Recorder {
                 bytes: 0,
                 sum_ns: 0,
                 means: BatchMeans::default(),
-                // Two significant digits: histogram buckets of 1 %, which is the precision of all
-                // percentiles here.
+                // Two significant digits: each histogram bucket is 1 % wide, so percentiles have
+                // this precision.
                 histogram: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 2)
                     .unwrap_or_else(|_| unreachable!("the bounds are valid")),
             })

@@ -1,7 +1,7 @@
 //! Streams of reads, writes and metadata operations on a modelled system, in virtual time.
 //!
-//! Each file is a virtual disk; clients are distributed over the nodes that run load. Files are
-//! placed according to the plan, without simulated I/O. Reads of a sparse or allocated file return
+//! Each file is a virtual disk. Clients are distributed over the nodes that run load. Files are
+//! placed as the plan requires, without simulated I/O. Reads of a sparse or allocated file return
 //! zeroes.
 
 use plimsoll_evidence::observed::AccessProfile;
@@ -90,7 +90,7 @@ fn access_profile(parts: &mut dyn Iterator<Item = &Clients>) -> AccessProfile {
     all.totals()
 }
 
-/// Checks the streams.
+/// Checks the streams of a plan.
 pub(super) fn check(matrix: &Matrix, seed: u64) -> Result<(), PlannedError> {
     Clients::new(matrix, &streams(matrix, seed, None)?, &[], 0, 1).map(|_| ())
 }

@@ -2,8 +2,8 @@
 //!
 //! One part of the workload runs on each node, like a virtual machine. All parts share one event
 //! loop. I/Os have no data. Latencies are recorded as in the driver for real files: from the
-//! intended start to the completion, separately for each class, in intervals that count from the
-//! start of their phase. Operations that are in flight or due at the end of the measured phase
+//! intended start to the completion, separately for each class and interval. The first interval
+//! starts with its phase. Operations that are in flight or due at the end of the measured phase
 //! count for that phase (`plimsoll_record::drain`).
 
 use plimsoll_record::recorder::Recorder;
@@ -20,7 +20,7 @@ use crate::system::{Event, System};
 const INTERVAL_END: u32 = (1 << 31) - 1;
 /// Error number of a failed I/O (`EIO`).
 const EIO: i32 = 5;
-/// Due time if nothing is due.
+/// Due time that means "nothing is due".
 const NEVER: u64 = u64::MAX;
 
 /// The kinds of operations whose critical paths are traced.
@@ -59,7 +59,7 @@ pub struct Place {
     pub base_bytes: u64,
 }
 
-/// An I/O between issue and completion.
+/// An I/O that was issued and has not completed.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     token: u64,
@@ -87,18 +87,18 @@ struct Part<W> {
     timer: Option<u32>,
     ended: bool,
     recorder: Recorder,
-    /// After the measured phase: records its operations that had not completed.
+    /// Records late operations of the measured phase; `None` until this phase ends.
     late: Option<LateRecorder>,
 }
 
-/// The parts of a workload, running on a system.
+/// The parts of a workload, which run on a modelled system.
 pub struct VirtualTime<'a, W> {
     system: &'a mut System,
     parts: Vec<Part<W>>,
     phase: u32,
     completions: Vec<Completion>,
     out: Vec<Io>,
-    /// First failed I/O.
+    /// The first I/O that failed, if any.
     failure: Option<Failure>,
     ends_at_failure: bool,
 }
@@ -107,13 +107,13 @@ pub struct VirtualTime<'a, W> {
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) class: String,
-    /// Time when the failed I/O ended.
+    /// Virtual time at which the failed I/O ended.
     pub(super) at_ns: u64,
 }
 
 impl<'a, W: StepWorkload> VirtualTime<'a, W> {
-    /// Places the parts, each with its node, on the system. The parts start at the system's current
-    /// time, in `phase`. `place` returns the location of each file.
+    /// Assigns each part to its node of the system. The parts start at the system's current time,
+    /// in `phase`. `place` returns the location of each file.
     pub fn new(
         system: &'a mut System,
         parts: Vec<(W, u16)>,
@@ -177,19 +177,19 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.parts.into_iter().map(|part| part.workload).collect()
     }
 
-    /// Returns whether every part has ended.
+    /// Returns true if every part has ended.
     pub fn has_ended(&self) -> bool {
         self.parts.iter().all(|part| part.ended)
     }
 
-    /// Starts another phase. Before that, passes the recorded data to `take`.
+    /// Passes the recorded data to `take`, then starts another phase.
     pub fn begin(&mut self, phase: u32, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         self.hand_over(true, take);
         self.phase = phase;
     }
 
-    /// Ends the measured phase. Operations that are in flight or due belong to the measured phase.
-    /// Passes the last interval of the phase to `take`. The caller then starts the next phase.
+    /// Ends the measured phase. Operations that are in flight or due still belong to this phase.
+    /// Passes the last interval of the phase to `take`. The caller must then start the next phase.
     pub fn end_measured(&mut self, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for part in &mut self.parts {
@@ -205,8 +205,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.hand_over(true, take);
     }
 
-    /// Passes the records of the measured phase's late operations to `take`. Operations that have
-    /// not completed yet are abandoned.
+    /// Passes the records of late operations of the measured phase to `take`. Abandons operations
+    /// that have not completed by now.
     pub fn end_drain(&mut self, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -238,8 +238,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
     }
 
     /// Advances virtual time to `until_ns`, or until every part has finished. Then passes the
-    /// recorded data to `take`, with the histograms that are due. Returns false if no events remain
-    /// although a part has not finished; this is a defect of the model.
+    /// recorded data to `take`, including the histograms of finished intervals. Returns false if no
+    /// events remain although a part has not finished, which is a defect of the model.
     pub fn run_until(
         &mut self,
         until_ns: u64,
@@ -256,7 +256,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         (0..self.parts.len()).for_each(|at| self.step(at));
     }
 
-    /// Advances virtual time like [`VirtualTime::run_until`], but only within the current interval.
+    /// Advances virtual time like [`VirtualTime::run_until`], but does not end the current
+    /// interval.
     pub(super) fn advance(&mut self, until_ns: u64) -> bool {
         for at in 0..self.parts.len() {
             if self.parts[at].due_ns <= self.now_ns() {
@@ -359,8 +360,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         match wait {
             Wait::Done => part.ended = true,
             Wait::Completion => {}
-            // A timer that is too early causes a step without due work, which sets the next timer.
-            // That is cheaper than to cancel and set the timer at every step.
+            // If the timer is too early, the step that it causes finds no due work and sets the
+            // next timer. This takes less time than setting the timer again at every step.
             Wait::Until(due_ns) if due_ns >= part.due_ns => {}
             Wait::Until(due_ns) => {
                 if let Some(timer) = part.timer.take() {
@@ -385,8 +386,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
 }
 
 impl<W: StepWorkload> Part<W> {
-    /// Records the writes that a flush has made durable. Their bytes are counted only with the
-    /// write itself.
+    /// Records the writes that a flush has made durable. The bytes were already counted when the
+    /// write completed.
     fn record_durable(&mut self, now_ns: u64) {
         let Self { workload, recorder, late, .. } = self;
         workload.durable(&mut |class, intended_ns, submitted_ns| {

@@ -1,4 +1,4 @@
-//! The I/O of a mail store in its steady state, as a stream with an arbitrary rate. A sizing runs
+//! Generates the I/O of a mail store in its steady state as a stream, at any rate. A sizing runs
 //! this stream on a model many times.
 //!
 //! The shares are from a simulation of the mail store with all defaults (20 minutes at 1,000 I/Os/s
@@ -22,7 +22,7 @@ const PAGE_BYTES: u64 = 32 << 10;
 const MAINTENANCE_BYTES: u64 = 256 << 10;
 const MAINTENANCE_PER_S: f64 = 10.0;
 
-/// Classes of the result.
+/// Classes of operations in the result.
 pub const CLASSES: [&str; 4] = ["read", "write", "log write", "maintenance read"];
 
 /// Load of a mail store.
@@ -36,8 +36,7 @@ pub struct MailLoad {
     pub rate_ios_per_s: f64,
 }
 
-/// Maximum number of operations in flight. If more operations are in flight, the system does not
-/// sustain the load.
+/// Maximum number of operations in flight. If it is exceeded, the system does not sustain the load.
 const BACKLOG_MAX: u64 = 4_000;
 
 struct Source {
@@ -102,7 +101,8 @@ pub fn lay_out(system: &mut System, load: &MailLoad) {
     }
 }
 
-/// Runs the load on a system that has its data; `None` if the system does not sustain the load.
+/// Runs the load on a system on which the data is placed. Returns `None` if the system does not
+/// sustain the load.
 pub fn simulate(
     system: &mut System,
     load: MailLoad,

@@ -10,9 +10,9 @@ pub enum ModelError {
     NoSuchModel {
         /// Requested name.
         name: String,
-        /// The shipped models.
+        /// Names of the shipped models.
         known: String,
-        /// Shipped model with the nearest name.
+        /// Shipped model whose name is most similar, if any.
         nearest: Option<String>,
     },
     /// The file could not be read.
@@ -28,7 +28,7 @@ pub enum ModelError {
     Syntax {
         /// Name or path of the model.
         model: String,
-        /// Message of the parser, with the line.
+        /// Message of the TOML parser, which contains the line.
         reason: String,
     },
     /// An unknown field.
@@ -38,21 +38,21 @@ pub enum ModelError {
         model: String,
         /// Line in the file; `None` if the field was not set in the file, or cannot be found.
         line: Option<usize>,
-        /// Table of the field.
+        /// Table that contains the field.
         place: String,
         field: String,
-        /// Known field with the nearest name.
+        /// Known field whose name is most similar, if any.
         nearest: Option<String>,
     },
     /// A required field is missing.
-    #[error("{model}: `{place}` needs the field `{field}` ({why})")]
+    #[error("{model}: `{place}` lacks the required field `{field}` ({why})")]
     Missing {
         /// Name or path of the model.
         model: String,
         /// Table that lacks the field.
         place: String,
         field: String,
-        /// Purpose of the field.
+        /// Text that explains the purpose of the field.
         why: String,
     },
     /// The value of a field is invalid.
@@ -62,10 +62,10 @@ pub enum ModelError {
         model: String,
         /// Line in the file; `None` if the field was not set in the file, or cannot be found.
         line: Option<usize>,
-        /// Table of the field.
+        /// Table that contains the field.
         place: String,
         field: String,
-        /// The problem and the accepted values.
+        /// Text that describes the problem and the accepted values.
         reason: String,
     },
 }

@@ -7,13 +7,13 @@ use std::fmt;
 pub enum Provenance {
     /// The maker's data sheet or manual.
     Datasheet,
-    /// Documented by the system's maker.
+    /// Documentation by the system's maker.
     Documented,
-    /// Fitted to measured rows, which are named in the note.
+    /// A fit to measured rows, which the note names.
     Fitted,
-    /// Assumed: a plausible value that is not known.
+    /// An assumption: the value is plausible, but not known.
     Assumed,
-    /// Chosen by the user, such as a count or a size. Such a value cannot be right or wrong.
+    /// A choice of the user, such as a count or a size. Such a value cannot be right or wrong.
     Chosen,
 }
 
@@ -67,7 +67,8 @@ pub fn unit_of(field: &str) -> &'static str {
         ("_ratio", ""),
     ];
     let named = |word: &str| {
-        // In a name like `seek_ms_min`, the statistic follows the unit.
+        // In a name like `seek_ms_min`, the unit is not at the end: the name of a statistic follows
+        // it.
         let field = field.trim_end_matches("_min").trim_end_matches("_max");
         field.trim_end_matches("_mean").trim_end_matches("_full").ends_with(word)
     };

@@ -73,8 +73,9 @@ impl Spec {
         }
     }
 
-    /// Merges this model with its base: fields that are not set here are inherited. A block of
-    /// another kind replaces the block of the same name.
+    /// Merges this model with its base: fields that are not set here are inherited. If a block of
+    /// this model has another kind than the base's block of the same name, it replaces that block
+    /// as a whole.
     fn over(self, base: Self) -> Self {
         let merge = |mut below: Table, above: Table| {
             if above.fields.get("kind").is_some_and(|kind| below.fields.get("kind") != Some(kind)) {

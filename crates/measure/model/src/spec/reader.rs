@@ -1,5 +1,6 @@
 //! Reader of a block's fields. The block requests each field by name, with its kind, range and
-//! purpose. A field of the file that the block did not request counts as unknown.
+//! purpose. If the file contains a field that the block did not request, the field counts as
+//! unknown.
 
 use super::{Field, ModelError, Spec, Table, most_like};
 use std::cell::RefCell;
@@ -14,7 +15,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Creates a reader of a table of the model.
+    /// Creates a reader of one table of a model.
     pub fn new(spec: &'a Spec, place: &'a str, table: &'a Table) -> Self {
         Self { spec, place, table, requested: RefCell::default() }
     }
@@ -24,7 +25,7 @@ impl<'a> Reader<'a> {
         self.table.fields.get(field)
     }
 
-    /// Returns whether a field is present.
+    /// Returns true if the table contains a field.
     pub fn has(&self, field: &str) -> bool {
         self.get(field).is_some()
     }
@@ -38,7 +39,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Creates an error about a field.
+    /// Creates the error for an invalid field.
     pub fn bad(&self, field: &str, reason: &str) -> ModelError {
         ModelError::Bad {
             model: self.spec.name.clone(),

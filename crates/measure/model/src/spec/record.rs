@@ -1,5 +1,5 @@
-//! Record of a model: the errors of its figures compared with published figures, for each kind of
-//! figure.
+//! Record of a model's errors: for each kind of figure, the differences between the model and
+//! published figures.
 //!
 //! ```toml
 //! [record]
@@ -16,7 +16,7 @@ use super::{Field, Spec};
 const KINDS: [&str; 5] = ["rate", "read_latency", "write_latency", "log_write_latency", "latency"];
 
 impl Spec {
-    /// Returns the errors of the model compared with published systems; `None` if the file has no
+    /// Returns the errors of the model, relative to published figures; `None` if the file has no
     /// record.
     pub fn error_record(&self) -> Option<ModelRecord> {
         let table = self.record.as_ref()?;
@@ -33,9 +33,9 @@ impl Spec {
     }
 }
 
-/// Returns the smallest and largest ratio of several lines. A line has the form `NAME: +11 %` or,
-/// for several figures, `NAME: -17 to +48 % of 24`. `None` if a line cannot be parsed, or if there
-/// are no lines.
+/// Returns the smallest and largest error of several lines, as ratios of model to published figure.
+/// A line has the form `NAME: +11 %` or, for several figures, `NAME: -17 to +48 % of 24`. `None` if
+/// a line cannot be parsed, or if there are no lines.
 fn band(lines: &[String]) -> Option<ErrorBand> {
     let bands: Vec<ErrorBand> = lines.iter().map(|line| of_line(line)).collect::<Option<_>>()?;
     bands.into_iter().reduce(|a, b| ErrorBand {

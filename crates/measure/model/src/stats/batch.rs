@@ -7,7 +7,7 @@
 
 const BATCHES_MAX: usize = 64;
 
-/// A mean with the half-width of its 95 % confidence interval.
+/// A mean, and the half-width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     pub mean: f64,
@@ -27,7 +27,7 @@ impl Estimate {
     }
 }
 
-/// Collects a sequence in batches.
+/// Collects the values of a sequence in batches.
 #[derive(Clone, Debug)]
 pub struct BatchMeans {
     length: u64,
@@ -83,8 +83,8 @@ impl BatchMeans {
 }
 
 /// Returns the 97.5 % point of Student's t, by the expansion around the point of the normal
-/// distribution (M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 26.7.5):
-/// within 1e-4 from 7 degrees of freedom on.
+/// distribution (M. Abramowitz and I. A. Stegun, "Handbook of Mathematical Functions", 26.7.5): the
+/// error is below 1e-4 for 7 or more degrees of freedom.
 fn student_95(freedom: f64) -> f64 {
     let x = 1.959_963_985f64;
     let (x3, x5, x7) = (x.powi(3), x.powi(5), x.powi(7));
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn intervals_cover_the_mean_as_often_as_they_say() {
-        // 400 sequences of a correlated process (AR(1), 0.9) with mean 10. About 380 of the 95 %
-        // intervals should contain this mean, or slightly fewer because of the batching.
+        // Generates 400 sequences of a correlated process (AR(1), 0.9) with mean 10. About 380 of
+        // the 95 % intervals should contain this mean. Batching makes this number slightly lower.
         let mut covered = 0;
         for seed in 0..400 {
             let mut stream = Stream::new(seed, "ar");

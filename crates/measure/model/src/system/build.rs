@@ -1,5 +1,5 @@
-//! Builds a system from a model file: creates an instance of every block on every node, and checks
-//! that references between blocks have no cycle and that every field was read.
+//! Builds a system from a model file: creates an instance of every block on every node. Checks that
+//! references between blocks form no cycle, and that every field was read.
 
 use super::{System, TICK};
 use crate::blocks::{self, Bits, BlockRef, Blocks, Builder, NodeCounters, NodeFailure};
@@ -26,16 +26,17 @@ impl System {
     /// Builds a system from a model.
     ///
     /// # Errors
-    /// [`ModelError`] if a block's fields are invalid or the blocks are incompatible.
+    /// [`ModelError`] if a block's fields are invalid, or if blocks are incompatible.
     pub fn build(spec: Spec, seed: u64) -> Result<Self, ModelError> {
         let head = Reader::new(&spec, "model", &spec.head);
         let entry = head.block("entry", "the block that receives the requests")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
         let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
-        // The last nodes that run load fail, because their data is used most.
+        // Of the nodes that run load, those with the highest numbers fail, because their data is
+        // used most.
         let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
         let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
-        // Nodes that fail during the run only store data, so no load has to move to other nodes.
+        // Only storage-only nodes can fail during the run, so no load has to move to other nodes.
         let failing = head.count_or("failing_nodes", 0, 0, nodes - compute_nodes)?;
         let at_s = head.number_or("failing_at_s", 0.0, 0.0, 1e9)?;
         let failing = NodeFailure {
@@ -114,7 +115,7 @@ impl System {
     }
 }
 
-/// Returns a block from which references lead back to itself; `None` if there is no cycle.
+/// Returns a block whose references lead back to the block itself; `None` if there is no cycle.
 fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
     // The loop repeatedly removes blocks that have no references to remaining blocks. If blocks
     // remain, they contain a cycle.

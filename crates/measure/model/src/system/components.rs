@@ -1,9 +1,9 @@
 //! Components of a system that events of a plan can remove or slow down, with their names.
 //!
 //! `node:3` is a node of a cluster. Devices are named after their stations: `drive:7` is the
-//! station `drive.7`, and `node1.hdd:2` is `node1.hdd.2`. A slow-down event also accepts the first
-//! part of these names (`drive`, `node1.hdd`, `node:1`), and the name of a block (`hdd`), which
-//! selects the block on all nodes.
+//! station `drive.7`, and `node1.hdd:2` is `node1.hdd.2`. An event that slows components down also
+//! accepts the first part of these names (`drive`, `node1.hdd`, `node:1`). It also accepts the name
+//! of a block (`hdd`), which selects the block on all nodes.
 
 use super::System;
 use crate::blocks::{Change, Component, Losses, is_device, shared};
@@ -53,9 +53,9 @@ impl System {
             all.extend((0..self.nodes()).map(Component::Node));
         }
         for block in (0..blocks).filter(|block| is_device(self.kind_of(*block))) {
-            // In a cluster, the copies of other nodes serve the data of a disk. Flash devices
-            // contain data that the blocks do not store elsewhere, so the loss of such a device
-            // would fail its node.
+            // In a cluster, only disks can be removed: other nodes have copies of a disk's data.
+            // Flash devices contain data that the model's blocks do not store elsewhere, so the
+            // loss of such a device would make its node fail.
             if self.nodes() > 1 && self.kind_of(block) != Some("hdd") {
                 continue;
             }
@@ -87,7 +87,7 @@ impl System {
         }
     }
 
-    /// Removes a component, or returns it.
+    /// Removes a component, or brings it back.
     pub fn set_lost(&mut self, component: Component, is_lost: bool) {
         self.expect_losses();
         let now_ns = self.sim.now_ns();
@@ -124,11 +124,11 @@ impl System {
         }
     }
 
-    /// Returns the stations that an event slows down: those whose names begin with the name of the
-    /// component.
+    /// Returns the stations that an event slows down. The names of these stations begin with the
+    /// name of the component.
     ///
     /// # Errors
-    /// The first parts of the existing names.
+    /// The names that an event can use: the first parts of station names.
     pub fn throttled(&self, name: &str) -> Result<Vec<StationId>, String> {
         let requested = normal(name);
         let stations = (0..self.sim.stations() as u32).map(StationId);

@@ -8,9 +8,9 @@ use plimsoll_model::system::{Event, System};
 
 const GB: u64 = 1_000_000_000;
 
-/// A hundredth of the cluster: 40 GB on each node, which with replicas is 80 GB. The SSD tier has
-/// 8.1 GB of it (67.5 % of 12). Unless a test states otherwise, map entries are cached and data
-/// does not move.
+/// The cluster at a hundredth of its size: 40 GB of data on each node, or 80 GB with replicas. The
+/// SSD tier of a node stores 8.1 GB of this data (67.5 % of 12 GB). Unless a test states otherwise,
+/// map entries are cached and data does not move between tiers.
 const SMALL: [(&str, &str); 6] = [
     ("extents.capacity_bytes", "\"12 GB\""),
     ("extents.writes", "\"in-place\""),
@@ -24,7 +24,7 @@ fn small(changes: &[(&str, &str)]) -> plimsoll_model::spec::Spec {
     model("adsf-hybrid", &[&SMALL[..], changes].concat())
 }
 
-/// Everything on flash, where latencies vary little.
+/// Puts all data on flash, where latencies vary little.
 const FLASH: (&str, &str) = ("extents.slow", "\"ssd\"");
 
 fn mixed() -> MatrixLoad {
@@ -33,9 +33,9 @@ fn mixed() -> MatrixLoad {
 
 #[test]
 fn the_log_takes_random_writes_off_the_disks() {
-    // With the log, a write ends when it is on two SSDs, about a millisecond after half a
-    // millisecond in the guest (`controller.write_wait_us`). Without it, 90 % of the writes wait
-    // for the slower of two disks: no less than a seek and half a revolution.
+    // With the log, a write ends when it is on two SSDs. This takes about one millisecond, after
+    // half a millisecond in the guest (`controller.write_wait_us`). Without the log, 90 % of the
+    // writes wait for the slower of two disks, at least for a seek and half a revolution.
     let with = run(small(&[]), &mixed(), 2_000, 6_000);
     let without = run(small(&[("oplog.capacity_bytes", "0")]), &mixed(), 2_000, 6_000);
     assert!(with.writes_to(Source::Log) > 0.999);
@@ -48,8 +48,8 @@ fn the_log_takes_random_writes_off_the_disks() {
 
 #[test]
 fn a_full_log_spills_and_writes_see_the_disks() {
-    // 64 clients write at full speed. The log fills, and the rate falls to that of the drains,
-    // whose disks write every byte twice.
+    // 64 clients write at full speed. The log fills, and the rate falls to the rate of the drains.
+    // The disks write every drained byte twice.
     let writes = load(64, 0.0, 40 * GB);
     let roomy = run(small(&[]), &writes, 1_000, 6_000);
     let tight = run(small(&[("oplog.capacity_bytes", "\"16 MB\"")]), &writes, 4_000, 6_000);
@@ -61,7 +61,7 @@ fn a_full_log_spills_and_writes_see_the_disks() {
 
 #[test]
 fn what_is_written_again_in_the_log_is_drained_once() {
-    // 4 x 64 MB of addresses hold 8,192 units: 30,000 writes hit each about 3.7 times.
+    // The addresses of 4 x 64 MB have 8,192 units. 30,000 writes hit each unit about 3.7 times.
     let again = load(16, 0.0, 64_000_000);
     let run = run(small(&[("oplog.drain_share", "0.9")]), &again, 0, 30_000);
     let (absorbed, coalesced) =
@@ -81,12 +81,13 @@ fn the_read_cache_serves_what_fits() {
         run(small(&changes), &reads, 60_000, 20_000)
     };
     let (none, half, all) = (cache("0"), cache("20e6"), cache("50e6"));
-    // The counts begin with the system, so they include the warm-up of the largest one.
+    // The cache counts from the start of the run, so its counts include the warm-up.
     assert_eq!(none.reads_from(Source::Dram), 0.0);
     let got = half.reading("cache", "read_hits")
         / (half.reading("cache", "read_hits") + half.reading("cache", "read_misses"));
     assert!((got - 0.5).abs() < 0.03, "{got}");
-    // A hit costs the controller's 70 us of CPU; a miss adds the SSD's 90 us and its link's 63 us.
+    // A hit takes 70 us of the controller's CPU time. A miss also takes 90 us on the SSD and 63 us
+    // on its link.
     assert!(all.ms("read") < 0.15, "{}", all.ms("read"));
     assert!(none.ms("read") > 3.0 * all.ms("read"), "{} {}", none.ms("read"), all.ms("read"));
     let between = 0.5 * (none.ms("read") + all.ms("read"));
@@ -95,8 +96,9 @@ fn the_read_cache_serves_what_fits() {
 
 #[test]
 fn a_cold_metadata_cache_costs_its_extra_reads() {
-    // One client per node on flash, so nothing queues. A miss reads the map twice. Each read is an
-    // SSD read of 4 KB (90 us and 63 us of transfer in one of 8 lanes) and 1,000 us of CPU.
+    // There is one client on each node, and all data is on flash, so no request waits in a queue. A
+    // miss reads the map twice. Each read is an SSD read of 4 KB (90 us and 63 us of transfer in
+    // one of 8 lanes) and 1,000 us of CPU.
     let reads = load(4, 1.0, 40 * GB);
     let warm = run(small(&[FLASH]), &reads, 500, 4_000);
     let cold = [FLASH, ("metadata.warm", "false"), ("metadata.capacity_bytes", "0")];
@@ -107,7 +109,7 @@ fn a_cold_metadata_cache_costs_its_extra_reads() {
     assert_eq!(warm.reading("metadata", "hit_share"), 4.0);
 }
 
-/// A hot gigabyte on each node, laid out long before all other data.
+/// Runs a load on a hot gigabyte on each node, which was written long before all other data.
 fn hot(changes: &[(&str, &str)], measure_ops: u64) -> Run {
     let mut system = System::build(small(changes), 1).unwrap();
     let hot: Vec<(u32, u64, u16)> = (0..4).map(|n| (n, GB, n as u16)).collect();
@@ -119,9 +121,9 @@ fn hot(changes: &[(&str, &str)], measure_ops: u64) -> Run {
 
 #[test]
 fn hot_extents_move_up_after_three_touches() {
-    // The hot data is initially on the disks. 954 extents of 1 MiB a node, touched 200 times a
-    // second and more, have had three touches within the warm-up. Nearly all reads are then served
-    // by the SSD.
+    // The hot data is initially on the disks. Each node has 954 hot extents of 1 MiB, which are
+    // touched at least 200 times a second. Within the warm-up, each extent is touched three times.
+    // The SSD then serves nearly all reads.
     let (fixed, moving) = (hot(&[], 4_000), hot(&[("extents.promote_touches", "3")], 4_000));
     assert!(fixed.reads_from(Source::Hdd) > 0.999);
     let promoted = moving.reading("extents", "promoted_extents");
@@ -132,8 +134,9 @@ fn hot_extents_move_up_after_three_touches() {
 
 #[test]
 fn rewriting_more_than_the_tier_holds_costs_moves() {
-    // Every drained write promotes an extent, and another is demoted for it: a 32 KB write becomes
-    // reads and writes of 1 MB. Tuned for large working sets, so that data does not move.
+    // By default, every drained write promotes an extent, and another extent is demoted to make
+    // space: a 32 KB write causes reads and writes of 1 MB. The tuned settings are for large
+    // working sets, so data does not move.
     let drains = [("oplog.file_bytes", "20e6"), ("extents.demote_step_share", "0.0")];
     let fast = [&drains[..], &[("extents.writes", "\"fast\"")]].concat();
     let (tuned, default) =
@@ -147,7 +150,8 @@ fn rewriting_more_than_the_tier_holds_costs_moves() {
 
 #[test]
 fn compression_makes_the_fast_tier_larger() {
-    // 4:1 data: the SSD tier has four times the extents, 40 % instead of 10 % of the read data.
+    // The data compresses by 4:1, so the SSD tier stores four times as many extents: 40 % of the
+    // read data instead of 10 %.
     let compress = [
         ("compress.inline", "true"),
         ("compress.data_ratio", "4"),
@@ -159,7 +163,7 @@ fn compression_makes_the_fast_tier_larger() {
     assert!((b / a - 4.0).abs() < 0.4, "{a} to {b}");
     assert!(on.rate() > 1.2 * off.rate(), "{} {}", on.rate(), off.rate());
     assert!(on.busy("cpu") / on.rate() > 1.05 * off.busy("cpu") / off.rate());
-    // Data that cannot be compressed gains nothing.
+    // With data that cannot be compressed, the rate does not change.
     let random = [("compress.inline", "true"), ("compress.data_ratio", "1")];
     let random = run(small(&random), &mixed(), 2_000, 8_000);
     assert!((random.rate() / off.rate() - 1.0).abs() < 0.02);
@@ -167,9 +171,9 @@ fn compression_makes_the_fast_tier_larger() {
 
 #[test]
 fn locality_saves_the_way_over_the_network() {
-    // Two copies on four nodes without locality: half of the reads have no local copy. Each of
-    // those costs two flights of 60 us, two messages, 32 KB over 10 GbE twice, and the other node's
-    // CPU.
+    // There are two copies on four nodes, without locality, so half of the reads have no local
+    // copy. Each of these reads adds two network delays of 60 us, two messages, two transfers of 32
+    // KB over 10 GbE, and CPU time of the other node.
     let reads = load(4, 1.0, 40 * GB);
     let local = run(small(&[FLASH]), &reads, 500, 6_000);
     let spread = run(small(&[FLASH, ("replicate.local", "false")]), &reads, 500, 6_000);
@@ -183,7 +187,8 @@ fn locality_saves_the_way_over_the_network() {
 
 #[test]
 fn a_third_copy_costs_a_third_of_the_disks_writes() {
-    // Only writes, no log, disks at their limit: three copies instead of two.
+    // The load consists of writes, there is no log, and the disks limit the rate. With three copies
+    // instead of two, the disks write 1.5 times as much.
     let writes = load(128, 0.0, 40 * GB);
     let none = [("oplog.capacity_bytes", "0"), ("extents.capacity_bytes", "0")];
     let three = [&none[..], &[("replicate.copies", "3"), ("oplog.copies", "3")]].concat();
@@ -195,10 +200,10 @@ fn a_third_copy_costs_a_third_of_the_disks_writes() {
 
 #[test]
 fn storage_only_nodes_take_the_replicas() {
-    // At the disks' limit, a node's disks serve the reads and, without more nodes, each write twice
-    // (the node's own copy and that of a neighbour): 0.6 + 0.8 for each operation. Four
-    // storage-only nodes are the emptier choice for nearly all second copies: 0.6 + 0.4. The ratio
-    // is 1.4.
+    // The disks limit the rate. On average, the disks of a node execute 0.6 reads for each
+    // operation of the node. Without storage-only nodes, they also execute 0.8 writes (the node's
+    // own copies, and copies of a neighbour). Four storage-only nodes are emptier, so they store
+    // nearly all second copies, and only 0.4 writes remain. The ratio of 1.4 to 1.0 is 1.4.
     let full = load(128, 0.6, 40 * GB);
     let none = [("oplog.capacity_bytes", "0"), ("extents.capacity_bytes", "0")];
     let eight = [&none[..], &[("model.storage_nodes", "4")]].concat();
@@ -236,20 +241,21 @@ fn a_node_that_fails_in_mid_run_is_there_until_then_and_rebuilt_afterwards() {
         run(small(&changes), &mixed, 2_000, 6_000)
     };
     let (whole, later) = (run(small(&[storage]), &mixed, 2_000, 6_000), failing("1e6"));
-    // A node that fails after the end changes nothing, to the last operation.
+    // A node that fails after the end of the run changes no operation.
     assert_eq!(later.rate(), whole.rate());
     assert_eq!(later.ms("read"), whole.ms("read"));
     let soon = failing("0.05");
     assert!(soon.reading("replicate", "rebuilt_units") > 0.0);
     assert!(soon.rate() != whole.rate());
-    // Only storage-only nodes can fail: the load of others would fail too.
+    // Only storage-only nodes can fail, because the load of any other node would fail with the
+    // node.
     let wrong = System::build(small(&[("model.failing_nodes", "1")]), 1).err();
     let message = wrong.map(|error| error.to_string()).unwrap_or_default();
     assert!(message.contains("failing_nodes"), "{message}");
 }
 
-/// Returns the latency of one read, from node 0, of data that node 3 wrote, with node 3 failed, and
-/// the disk visits.
+/// Returns the mean latency of reads by node 0 of data that node 3 wrote, after a failure of node
+/// 3. Also returns the number of disk visits.
 fn read_of_lost(changes: &[(&str, &str)]) -> (f64, u64) {
     let changes = [changes, &[("model.failed_nodes", "1"), ("extents.capacity_bytes", "0")]];
     let mut system = System::build(small(&changes.concat()), 1).unwrap();
@@ -276,19 +282,20 @@ fn read_of_lost(changes: &[(&str, &str)]) -> (f64, u64) {
 
 #[test]
 fn erasure_coded_data_cost_nothing_until_a_node_fails() {
-    // Without a failure, a strip is read like a copy (from disks, because half of the data would
-    // otherwise leave more of the SSD tier to the rest).
+    // Without a failure, reading a strip takes as long as reading a copy. (All data is on disks.
+    // With an SSD tier, coded data would need half of its space, so the tier would store a larger
+    // share.)
     let reads = load(4, 1.0, 40 * GB);
     let disks = ("extents.capacity_bytes", "0");
     let coded = [("replicate.erasure_share", "1"), disks];
     let (plain, healthy) =
         (run(small(&[disks]), &reads, 500, 3_000), run(small(&coded), &reads, 500, 3_000));
     assert!((healthy.ms("read") / plain.ms("read") - 1.0).abs() < 0.1);
-    // One copy instead of two needs half of the space.
+    // Coded data has one copy instead of two, so it needs half of the space.
     let used = |r: &Run| r.reading("replicate", "fullest_node_share");
     assert!((used(&healthy) / used(&plain) - 0.5).abs() < 0.05);
-    // After the failure of its node, a copy is one disk read elsewhere; a strip is four reads, and
-    // the slowest counts.
+    // After the failure of a node, reading a copy is one disk read on another node. Reading a strip
+    // is four disk reads, and the slowest of them determines the latency.
     let no_rebuild = ("replicate.rebuild_active", "0");
     let (copy_ms, copy_visits) = read_of_lost(&[no_rebuild]);
     let (strip_ms, strip_visits) = read_of_lost(&[no_rebuild, coded[0]]);
@@ -307,8 +314,8 @@ fn all_flash_never_visits_a_disk() {
 
 #[test]
 fn reads_of_what_was_never_written_touch_no_drive() {
-    // The hero number: an empty file. The map answers reads, even if a cache would have space for
-    // all of it, because there is nothing to cache.
+    // The file is empty. The map serves all reads, even if a cache has space for the whole file,
+    // because there is no data to cache.
     let roomy = small(&[("cache.capacity_bytes", "\"8 GB\"")]);
     let mut system = System::build(roomy, 1).unwrap();
     system.lay_files(&[(99, GB, 0)]);
@@ -320,11 +327,12 @@ fn reads_of_what_was_never_written_touch_no_drive() {
 
 #[test]
 fn the_published_settings_come_out_in_order() {
-    // Tests 1, 3 and 6 of seven published settings of one block of four nodes, with a tenth of the
-    // data on a tenth of the SSD tier: per server 200.7, 389.8 and 362.7 IOPS. In test 1 tiering
-    // has its defaults and the databases share a virtual disk, so that its part of the log is
-    // always full. Test 6 has a third fewer threads than test 3, and all map entries cached.
-    // (Mailbox runs of twenty minutes at full size result in 196, 369 and about 330.)
+    // The test simulates settings 1, 3 and 6 of seven published settings for one block of four
+    // nodes, with a tenth of the data and a tenth of the SSD tier. The published rates are 200.7,
+    // 389.8 and 362.7 IOPS for each server. In setting 1, tiering has its defaults, and the
+    // databases share a virtual disk, so the disk's part of the log is always full. Setting 6 has a
+    // third fewer threads than setting 3, and all map entries are cached. (Mailbox runs of twenty
+    // minutes at full size result in 196, 369 and about 330.)
     let setting = |clients, more: &[(&str, &str)]| {
         let scale = ("extents.capacity_bytes", "\"120 GB\"");
         let spec = model("adsf-hybrid", &[&[scale], more].concat());
@@ -343,8 +351,9 @@ fn the_published_settings_come_out_in_order() {
 
 #[test]
 fn storage_only_nodes_take_the_other_copies() {
-    // Four nodes with 4 GB each, and their copies: 8 GB a node. Beside four storage-only nodes, which
-    // have room for all copies, the nodes with load store only their own 4 GB.
+    // Each of four nodes has 4 GB of data. With the copies of others, a node stores 8 GB. If there
+    // are also four storage-only nodes, these store all second copies, so a node with load stores
+    // only its own 4 GB.
     let fullest = |storage_nodes: &str| {
         let changes =
             [("model.storage_nodes", storage_nodes), ("replicate.node_capacity_bytes", "1e12")];
@@ -360,6 +369,6 @@ fn storage_only_nodes_take_the_other_copies() {
     let (four, eight, five) = (fullest("0"), fullest("4"), fullest("1"));
     assert!((four / 8.0 - 1.0).abs() < 0.03, "{four} GB");
     assert!((eight / 4.0 - 1.0).abs() < 0.03, "{eight} GB");
-    // One such node is as full as the others: 32 GB on five nodes.
+    // A single storage-only node is as full as the other nodes: five nodes store 32 GB.
     assert!((five / 6.4 - 1.0).abs() < 0.03, "{five} GB");
 }

@@ -1,13 +1,13 @@
-//! Cache policies against plain implementations of their papers: the same hits and victims for the
-//! same requests. The plain policies use ordered vectors and no index, so they share no code or
-//! memory layout with the real ones.
+//! Compares the cache policies with plain implementations of the published algorithms: the same
+//! requests must cause the same hits and evictions. The plain implementations use ordered vectors
+//! and no index, so they share no code or memory layout with the tested policies.
 
 use plimsoll_model::cache::{Cache, Policy};
 use plimsoll_model::core::rng::Stream;
 use plimsoll_workload::address::Zipf;
 use proptest::prelude::*;
 
-/// The most recently used at the end.
+/// Units in the order of use, the most recently used last.
 type Order = Vec<u64>;
 
 fn take(list: &mut Order, key: u64) -> bool {
@@ -16,7 +16,7 @@ fn take(list: &mut Order, key: u64) -> bool {
 }
 
 trait Plain {
-    /// Returns whether it hit, and the evicted unit.
+    /// Accesses a unit. Returns true for a hit, and the evicted unit, if any.
     fn access(&mut self, key: u64) -> (bool, Option<u64>);
 }
 
@@ -62,7 +62,7 @@ impl Plain for Slru {
     }
 }
 
-/// Figure 4 of Megiddo and Modha, case by case.
+/// Follows figure 4 of Megiddo and Modha, case by case.
 #[derive(Default)]
 struct ArcPaper {
     c: usize,
@@ -172,8 +172,8 @@ fn zipf_requests_miss_as_in_the_plain_implementations() {
 
 #[test]
 fn scans_and_loops_miss_as_in_the_plain_implementations() {
-    // Loops a little larger than the cache, mixed with a hot set and one-time scans: this changes
-    // ARC's ghosts and target most.
+    // Mixes loops that are a little larger than the cache with a hot set and one-time scans. This
+    // mix changes ARC's ghosts and target most.
     for which in 0..3 {
         let mut stream = Stream::new(3, "scan");
         let mut scan = 1_000_000u64;
@@ -244,7 +244,7 @@ fn lru_hit_ratio(probabilities: &[f64], capacity: f64) -> f64 {
     while held(high) < capacity {
         high *= 2.0;
     }
-    // 60 halvings determine the time to the last bit of its first 18 digits.
+    // 60 halvings of the interval determine the time to 18 digits.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         if held(middle) < capacity { low = middle } else { high = middle }
@@ -258,7 +258,7 @@ fn simulated_lru_agrees_within_one_percent() {
         [(0.8, 20_000u64, 1_000usize), (1.0, 20_000, 200), (1.0, 20_000, 4_000), (1.2, 50_000, 500)]
     {
         let weights: Vec<f64> = (1..=n).map(|k| (k as f64).powf(-exponent)).collect();
-        // The smallest first, so that no digits are lost.
+        // The smallest terms are added first, so that no digits are lost.
         let sum: f64 = weights.iter().rev().sum();
         let probabilities: Vec<f64> = weights.iter().map(|weight| weight / sum).collect();
         let expected = lru_hit_ratio(&probabilities, capacity as f64);

@@ -1,7 +1,9 @@
-//! Mechanisms that change a rate over time, against one published curve each. A line is printed for
-//! each point (`benches/curves`); [docs/models.md] has the table and the sources.
+//! Compares mechanisms that change a rate over time with published curves, one for each mechanism.
+//! Prints a line for each point (`benches/curves`). [docs/models.md] contains the table and the
+//! sources.
 //!
-//! A figure that is an input sets a parameter. The other figures were not used.
+//! Figures that are called inputs set a parameter of the model. The other figures are only compared
+//! with the result.
 
 use plimsoll_model::blocks::{Action, Request};
 use plimsoll_model::run::{Limits, MatrixLoad, simulate};
@@ -28,7 +30,7 @@ fn system(text: &str) -> System {
         .unwrap()
 }
 
-/// A closed loop: each operation that ends starts the next one.
+/// A closed loop: when an operation ends, the next operation starts.
 struct ClosedLoop {
     system: System,
     requests: Vec<Request>,
@@ -42,7 +44,7 @@ impl ClosedLoop {
         Self { system, requests }
     }
 
-    /// Runs until a time of the system. Returns the number of operations that ended.
+    /// Runs until the virtual time `until_ns`. Returns the number of operations that ended.
     fn run_until(&mut self, until_ns: u64, mut next: impl FnMut(u64, &mut Request)) -> u64 {
         let mut ended = 0;
         while self.system.now_ns() < until_ns {
@@ -57,9 +59,10 @@ impl ClosedLoop {
     }
 }
 
-/// Credits that one simulated operation takes, so that hours need few events.
+/// Number of credits that one simulated operation uses. The higher the number, the fewer events the
+/// simulation of hours needs.
 const CREDITS: u64 = 25;
-/// Burst rate and credits of a volume.
+/// Burst rate and maximum credits of a volume.
 const BURST_PER_S: u64 = 3000;
 const BUCKET: u64 = 5_400_000;
 
@@ -72,22 +75,23 @@ fn volume(baseline: u64) -> System {
     ))
 }
 
-/// Seconds in which a closed loop has at least 95 % of the burst rate.
+/// Returns the time, in seconds, for which a closed loop reaches at least 95 % of the burst rate.
 fn burst_seconds(run: &mut ClosedLoop) -> f64 {
     let started_s = run.system.now_ns() / SECOND_NS;
     let per_step = 10 * BURST_PER_S / CREDITS;
     for step in 1.. {
         let ended = run.run_until((started_s + 10 * step) * SECOND_NS, |_, _| {});
         if ended * 20 < per_step * 19 {
-            // The last step had the burst rate for a part of its time.
+            // In the last step, the burst rate was only reached for a part of the time.
             return 10.0 * (step - 1) as f64 + 10.0 * ended as f64 / per_step as f64;
         }
     }
     unreachable!("the credit ends")
 }
 
-/// Amazon EC2 User Guide, "General Purpose SSD volumes" (awsdocs/amazon-ec2-user-guide at 0147f878):
-/// duration of a burst at 3,000 operations per second, and seconds until an empty bucket is full.
+/// Amazon EC2 User Guide, "General Purpose SSD volumes" (awsdocs/amazon-ec2-user-guide at
+/// 0147f878): published are the duration of a burst at 3,000 operations per second, and the seconds
+/// until an empty bucket is full.
 #[test]
 fn burst_credit() {
     let read = Request::new(Action::Read, 0, 0, 512 * CREDITS);
@@ -112,9 +116,10 @@ fn burst_credit() {
     }
 }
 
-/// V. Tkachenko, "Write performance on Virident tachIOn card", ssdperformanceblog.com, December 2010:
-/// steady random writes of 16 KiB on a card of 400 GB, by the size of the file. The first rate sets
-/// the time of a program, and the last one the spare space, which is not published.
+/// V. Tkachenko, "Write performance on Virident tachIOn card", ssdperformanceblog.com, December
+/// 2010: steady random writes of 16 KiB on a card of 400 GB, for several file sizes. The first
+/// published rate sets the program time of a page. The last rate sets the spare space, which is not
+/// published.
 #[test]
 fn flash_that_fills() {
     let rate = |gib: f64| {
@@ -142,9 +147,10 @@ fn flash_that_fills() {
     }
 }
 
-/// W1zzard, techpowerup.com, pages "pSLC cache" of reviews (2020 to 2024): one thread writes the
-/// fresh drive in order until it is full. Published are the first rate, the bytes until it drops,
-/// the rate after that (inputs), and the mean of the whole.
+/// W1zzard, techpowerup.com, pages "pSLC cache" of reviews (2020 to 2024): one thread writes a
+/// fresh drive sequentially until it is full. Published are three inputs (the first rate, the
+/// number of bytes after which it drops, and the rate after the drop) and the mean rate of the
+/// whole pass.
 #[test]
 fn fast_area_of_a_drive() {
     for (drive, gigabytes, fast_mb_per_s, fast_gb, slow_mb_per_s, published, within) in [
@@ -191,9 +197,9 @@ fn fast_area_of_a_drive() {
     }
 }
 
-/// Ceph pull request 9311 (2016): 16 threads write 4 KiB; a storage process ends at 13 s, and no
-/// operation ends until 37 s. Documented: its peers report it after 20 s without a heartbeat, which
-/// is sent every 6 s, so 3 s more in the mean.
+/// Ceph pull request 9311 (2016): 16 threads write 4 KiB; a storage process is stopped at 13 s, and
+/// no operation completes until 37 s. According to the documentation, its peers report it after 20
+/// s without a heartbeat. Heartbeats are sent every 6 s, so the report takes 23 s on average.
 #[test]
 fn loss_of_a_node() {
     let system = system(
@@ -219,10 +225,10 @@ fn loss_of_a_node() {
     assert!(point("lost node", "seconds without an operation", 24.0, silent, false).abs() < 0.10);
 }
 
-/// S. Seshasayee, "QoS study with mClock and WPQ schedulers", ceph.io, April 2021: one host with four
-/// Intel P3700 of 800 GB (datasheet: 1.9 GB/s) and three copies. A pool is filled while one drive is
-/// away. When the drive returns, its data is recovered without a limit, beside 64 writes of 4 KiB in
-/// flight. The rate without recovery (21,500/s) sets the time of a write.
+/// S. Seshasayee, "QoS study with mClock and WPQ schedulers", ceph.io, April 2021: one host with
+/// four Intel P3700 of 800 GB (datasheet: 1.9 GB/s) and three copies. A pool is filled while one
+/// drive is missing. When the drive returns, its data is recovered without a rate limit, while 64
+/// writes of 4 KiB are in flight. The rate without recovery (21,500/s) sets the time of a write.
 #[test]
 fn rebuild_beside_a_load() {
     let units = 12_000u64;
@@ -245,7 +251,7 @@ fn rebuild_beside_a_load() {
     let before = alone.run_until(6 * SECOND_NS, &mut spread) as f64 / 5.0;
     let curve = "rebuild";
     assert!(point(curve, "writes/s without recovery", 21_500.0, before, true).abs() < 0.02);
-    // The pool is written while the drive is away.
+    // The pool is written while the drive is missing.
     let node = system.component("node:3").unwrap();
     system.set_lost(node, true);
     let mut write = Request::new(Action::Write, 1, 0, unit_bytes);
@@ -273,13 +279,14 @@ fn rebuild_beside_a_load() {
     assert!(beside < 0.3 * before, "{beside} of {before}");
 }
 
-/// "Testing the L2ARC", zfsbuild.com, July 2010: random reads of 4 KiB, 32 in flight, in 25 GB behind
-/// a cache on flash that ZFS fills at 8 MiB/s (zfs(4)). Published are the rates after ten minutes
-/// (sets the number of disks) and after four hours (sets the time of the path), and "a few hours" until
-/// the cache is full.
+/// "Testing the L2ARC", zfsbuild.com, July 2010: random reads of 4 KiB, 32 in flight, from 25 GB of
+/// data, with a flash cache that ZFS fills at 8 MiB/s (zfs(4)). Published are the rate after ten
+/// minutes, which sets the number of disks, and the rate after four hours, which sets the time of
+/// the software path. The cache was full after "a few hours".
 #[test]
 fn cache_that_warms() {
-    /// Data and time are a tenth of the published ones. The cache is full after 50 of these minutes.
+    /// The amount of data and the times are a tenth of the published values, so a minute of the
+    /// published test is 6 s here. The cache is full after 50 such minutes.
     const DATA_BYTES: u64 = 2_500_000_000;
     const MINUTE_NS: u64 = 6 * SECOND_NS;
     const MINUTES: u64 = 56;

@@ -1,8 +1,9 @@
 //! The same seed produces the same evidence, byte for byte, in every build.
 //!
 //! The hashes in `data/golden.txt` were recorded once. Every build must reproduce them: debug and
-//! release, glibc and musl, with or without optimisation of single crates. They exclude run id,
-//! environment, wall times and words. `benches/same-evidence` builds all variants and compares.
+//! release, glibc and musl, with or without optimisation of single crates. They do not cover the
+//! run id, the environment, wall times and texts. `benches/same-evidence` builds all variants and
+//! compares.
 //!
 //! The hashes change if a model, the workload or the order of random numbers in the simulation
 //! changes. The commit must mention that.
@@ -61,7 +62,7 @@ fn hash(text: &str) -> String {
     })
 }
 
-/// Every shipped model under a mixed load, and two of them under a mail store.
+/// Runs every shipped model with a mixed load, and two of them with a mail store.
 fn all() -> String {
     let mut lines = String::new();
     let models = [

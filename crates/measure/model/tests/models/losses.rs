@@ -1,5 +1,5 @@
-//! Lost and slow components: what is left serves the load as the arithmetic says, and events of a
-//! plan happen exactly at their times.
+//! Lost and slow components: the remaining components serve the load at the calculated rate, and
+//! events of a plan happen exactly at their times.
 
 use std::sync::atomic::AtomicBool;
 
@@ -42,7 +42,7 @@ fn lose(mut system: System, names: &[&str]) -> System {
     system
 }
 
-/// Returns the visits of the stations whose names begin with a prefix.
+/// Returns the number of visits to stations whose names begin with a prefix.
 fn visits(run: &Run, prefix: &str) -> u64 {
     let stations = run.measured.stations.iter();
     stations.filter(|s| s.name.starts_with(prefix)).map(|s| s.stats.departures).sum()
@@ -50,7 +50,8 @@ fn visits(run: &Run, prefix: &str) -> u64 {
 
 #[test]
 fn three_of_four_nodes_have_three_quarters_of_the_disks_and_the_lost_one_does_nothing() {
-    // As many requests at each disk: deeper queues would make the disks faster.
+    // Each disk has the same number of requests in both runs, because deeper queues would make the
+    // disks faster.
     let reads = |clients| load(clients, 1.0, 40 * GB);
     let whole = run_on(disks(&[]), &reads(128), 2_000, 10_000);
     let lost = run_on(lose(disks(&[]), &["node:3"]), &reads(96), 2_000, 10_000);
@@ -58,7 +59,7 @@ fn three_of_four_nodes_have_three_quarters_of_the_disks_and_the_lost_one_does_no
     assert!((ratio / 0.75 - 1.0).abs() < 0.04, "{ratio}");
     assert!(visits(&whole, "node3.hdd") > 1_000);
     assert_eq!(visits(&lost, "node3."), 0);
-    // Every read is still one command of one disk.
+    // Every read is still one command on one disk.
     let per_read = |run: &Run| {
         let nodes = (0..4).map(|node| visits(run, &format!("node{node}.hdd"))).sum::<u64>();
         nodes as f64 / run.measured.ops as f64
@@ -68,7 +69,7 @@ fn three_of_four_nodes_have_three_quarters_of_the_disks_and_the_lost_one_does_no
 
 #[test]
 fn a_rebuild_restores_every_copy_and_a_return_only_what_was_written_meanwhile() {
-    // 4 GB on each node, in units of 4 MiB with two copies each.
+    // Each node has 4 GB, in units of 4 MiB with two copies.
     let mut system = System::build(
         model("adsf-hybrid", &[("model.detect_s", "2"), ("replicate.rebuild_after_s", "3")]),
         1,
@@ -93,11 +94,11 @@ fn a_rebuild_restores_every_copy_and_a_return_only_what_was_written_meanwhile() 
     assert_eq!(rebuilt(&system), 0.0, "2 s until the notice and 3 s until the rebuild");
     let mut back = system.clone();
     advance(&mut system, 4_000);
-    // The lost node held 954 first copies, and as many second copies of other nodes' units.
+    // The lost node stored 954 first copies, and about 954 second copies of other nodes' units.
     let own = (4 * GB).div_ceil(4 << 20) as f64;
     let all = rebuilt(&system);
     assert!((all / (2.0 * own) - 1.0).abs() < 0.15, "{all} units of {}", 2.0 * own);
-    // A node that comes back at once has everything.
+    // If a node returns after a short time, only a few of its copies are stale.
     back.set_lost(node, false);
     advance(&mut back, 4_000);
     assert!(rebuilt(&back) < 20.0, "{}", rebuilt(&back));
@@ -110,10 +111,10 @@ fn other_nodes_serve_the_data_of_a_lost_disk_and_receive_its_copies() {
     let lost = run_on(lose(disks(&[]), &["node1.hdd:2"]), &reads, 2_000, 10_000);
     assert_eq!(visits(&lost, "node1.hdd.2"), 0);
     let share = |run: &Run, prefix: &str| visits(run, prefix) as f64 / run.measured.ops as f64;
-    // A third of the reads of node 1, a twelfth of all, go to the other nodes.
+    // Other nodes serve a third of the reads of node 1, which is a twelfth of all reads.
     assert!((share(&lost, "node1.hdd") / share(&whole, "node1.hdd") - 2.0 / 3.0).abs() < 0.05);
     assert!((lost.remote() - 1.0 / 12.0).abs() < 0.02, "{}", lost.remote());
-    // All copies with a part on the disk are rebuilt: a third of those of the node.
+    // All copies with a part on the disk are rebuilt: a third of the node's copies.
     let rebuilding = [("replicate.rebuild_after_s", "0")];
     let mut system = lose(disks(&rebuilding), &["node1.hdd:2"]);
     system.set_timer(20_000 * SECOND_NS, 7);
@@ -126,7 +127,7 @@ fn other_nodes_serve_the_data_of_a_lost_disk_and_receive_its_copies() {
     assert!((units / (node / 3.0) - 1.0).abs() < 0.15, "{units} of {node}");
 }
 
-/// Returns 12 mirrors of two drives, without caches, with a layout of 24 GB.
+/// Returns a pool of 12 mirrors of two drives, without caches, on which 24 GB are placed.
 fn pool(changes: &[(&str, &str)]) -> System {
     let own = [("arc.capacity_bytes", "0"), ("model.detect_s", "0")];
     let spec = model("zfs-flash", &[&own[..], changes].concat());
@@ -150,7 +151,8 @@ fn the_other_side_of_a_mirror_serves_all_reads_and_a_spare_receives_its_data() {
     assert_eq!(share(&lost, 5), 0.0);
     let expected = share(&whole, 4) + share(&whole, 5);
     assert!((share(&lost, 4) / expected - 1.0).abs() < 0.1, "{} {expected}", share(&lost, 4));
-    // With a spare, 2 GB (24 GB over 12 mirrors) are read from one side and written to the other.
+    // With a spare, 2 GB (24 GB on 12 mirrors) are read from one drive of the mirror and written to
+    // the other.
     let mut system = lose(pool(&[]), &["drive:5"]);
     system.sim().open_window();
     while system.next().is_some() {}
@@ -192,7 +194,7 @@ fn a_slow_station_is_slower_by_its_factor() {
     let whole = run_on(disks(&flash), &reads, 2_000, 10_000);
     let mut slow = disks(&flash);
     let stations = slow.throttled("ssd").unwrap();
-    // Each drive and its link.
+    // Each drive consists of two stations: the drive and its link.
     assert_eq!(stations.len(), 8);
     slow.set_speed(&stations, 0.25);
     let slow = run_on(slow, &reads, 2_000, 10_000);
@@ -219,7 +221,8 @@ fn names_of_components_are_those_of_the_stations() {
     assert!(pool.component("node:0").is_err());
 }
 
-/// A plan of 120 s on a model, at a rate that one disk sustains, with these events and limits.
+/// Returns a plan of 120 s on a model, at a rate that one disk sustains. `rest` contains events and
+/// limits.
 fn plan(model: &str, rest: &str) -> Plan {
     let text = format!(
         "version = 1\nname = \"p\"\nseed = 5\n{rest}\n[target]\nmodel = \"{model}\"\n\
@@ -247,7 +250,7 @@ fn record(plan: &Plan) -> Recording {
     .unwrap()
 }
 
-/// Returns the rows of the load until `until_s` of the measured phase.
+/// Returns the rows of the load in the first `until_s` seconds of the measured phase.
 fn rows(recording: &Recording, until_s: u64) -> Vec<Row> {
     let phase = recording.phases.iter().position(|p| p.duration_ns > 100 * SECOND_NS).unwrap();
     let end_ns = recording.phases[phase].start_ns + until_s * SECOND_NS;
@@ -272,7 +275,7 @@ fn events_happen_at_their_times_and_change_nothing_before() {
     let at = |s: u64| Some(measure_ns + s * SECOND_NS);
     assert_eq!(times, (at(40), at(80)));
     assert!(without.events.is_empty());
-    // The notice takes 5 s, and no request waits for it twice.
+    // The system notices the loss after 5 s, and no request waits for this twice.
     let largest_ns = with.classes.iter().map(|class| class.latency_ns_max).max().unwrap();
     assert!((4_500_000_000..5_500_000_000).contains(&largest_ns), "{largest_ns}");
     let again = record(&plan("vsan-hybrid", NODE));

@@ -1,5 +1,5 @@
-//! A mail store on a model: the phases, the evidence, and the proof that a seed determines
-//! everything.
+//! A mail store on a model: the phases and the evidence are complete, and a seed determines all
+//! results.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ use plimsoll_plan::{Plan, ResolvedPlan, TargetKind};
 use plimsoll_record::progress::{Progress, SilentWatcher, Watcher};
 use plimsoll_record::recording::Recording;
 
-/// A small store, with every phase that a model has.
+/// Plan of a small store, with every phase that a model can run.
 fn plan(changes: &[(&str, &str)]) -> ResolvedPlan {
     let mut text = String::from(
         "version = 1\nname = \"modelled\"\nseed = 7\n[target]\nmodel = \"zfs-flash\"\n\
@@ -93,7 +93,7 @@ fn phases_and_evidence_are_those_of_a_real_run() {
     }
 }
 
-/// The system's internal statistics agree with the counts of its load and with each other.
+/// The internal statistics of the system agree with the counts of the load and with one another.
 #[test]
 fn the_inner_statistics_agree_with_the_load() {
     let recording = carried_out(&plan(&[]));
@@ -108,8 +108,8 @@ fn the_inner_statistics_agree_with_the_load() {
         .filter(|class| class.name.ends_with("flush"))
         .map(|class| class.count)
         .sum();
-    // Operations at the edges of the phase count by their start at its beginning and by their end
-    // at its end.
+    // The two counts treat operations at the start and at the end of the phase differently, so a
+    // small difference is allowed.
     let node = &inside.nodes[0];
     let reads: u64 = node.reads.values().map(|tally| tally.ios).sum();
     let writes: u64 = node.writes.values().map(|tally| tally.ios).sum();
@@ -127,7 +127,7 @@ fn the_inner_statistics_agree_with_the_load() {
     assert!(gauge("model.cpu.utilisation") >= 60 && gauge("model.node0.read.ssd") >= 60);
 }
 
-/// Returns the evidence as in the bundle, in bytes.
+/// Returns the bytes of the evidence, as in a bundle.
 fn bytes(recording: &Recording) -> Vec<u8> {
     let mut out = Vec::new();
     series::write(&mut out, &recording.series).unwrap();
@@ -187,6 +187,6 @@ fn a_closed_loop_with_warm_caches_reads_from_memory() {
     let inside = recording.observed.inside.as_ref().unwrap();
     let reads = &inside.nodes[0].reads;
     let all: u64 = reads.values().map(|tally| tally.ios).sum();
-    // 2 GB in a cache of 180 GB.
+    // The data has 2 GB and the cache 180 GB, so nearly all reads are hits.
     assert!(reads["dram"].ios as f64 > 0.99 * all as f64, "{reads:?}");
 }

@@ -1,4 +1,4 @@
-//! The other shipped systems: each runs, and shows the behaviour for which it was made.
+//! The other shipped models: each model runs, and shows the behaviour for which it was made.
 
 use crate::support::{self, load, model, run};
 use plimsoll_model::blocks::{Action, Request, Source};
@@ -18,7 +18,8 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
             let reported = fact.from == Provenance::Chosen || fact.from == Provenance::Assumed;
             assert!(reported || !fact.note.is_empty(), "{}: {path} names no source", shipped.name);
         }
-        // `run` asserts Little's law at every station; the same seed results in the same run.
+        // `run` asserts Little's law at every station. Two runs with the same seed must be
+        // identical.
         let once = || run(Spec::load(shipped.name).unwrap(), &load(8, 0.6, 2 * GB), 500, 3_000);
         let (a, b) = (once(), once());
         assert!(a.rate() > 50.0, "{}: {}", shipped.name, a.rate());
@@ -33,7 +34,7 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
 #[test]
 fn a_clone_goes_on_as_the_system_would_and_apart_from_it() {
     for shipped in shipped() {
-        // During a run: caches and logs are filled, and requests are in flight.
+        // The clone is made during a run: caches and logs are filled, and requests are in flight.
         let spec = Spec::load(shipped.name).unwrap();
         let system = run(spec, &load(8, 0.6, 2 * GB), 500, 2_000).system;
         let on = |mut system: System| -> Vec<_> {
@@ -65,22 +66,22 @@ fn a_model_on_top_of_another_changes_only_what_it_says() {
 
 #[test]
 fn a_thousand_heavy_mailboxes_fit_on_four_hybrid_hosts() {
-    // 4 x 200 I/Os a second of 32 KB, 60 % reads, over 1 TB a host: published as passed, reads
-    // below 20 ms, writes below 10.
+    // Each of four hosts has 1 TB of data and 200 I/Os per second of 32 KB, 60 % of them reads. The
+    // published test passed with reads below 20 ms and writes below 10 ms.
     let mut mail = load(64, 0.6, 1000 * GB);
     mail.arrivals_per_s = Some(800.0);
     let run = run(model("vsan-hybrid", &[]), &mail, 2_000, 6_000);
     assert!((run.rate() / 800.0 - 1.0).abs() < 0.05, "{}", run.rate());
     assert!(run.ms("read") < 20.0 && run.ms("write") < 10.0, "{}", run.ms("read"));
-    // Every write goes to flash, every copy to two hosts; half of the reads go to another host.
+    // Every write goes to the flash of two hosts. Another host serves half of the reads.
     assert_eq!(run.writes_to(Source::Log), 1.0);
     assert!((run.remote() - 0.5).abs() < 0.03, "{}", run.remote());
 }
 
 #[test]
 fn the_flash_read_cache_holds_what_fits() {
-    // A quarter of a gigabyte of reads for each host, with every line cached on one host only.
-    // After some time, a cache of 1 GB has all of the data, and a cache of 25 MB a tenth.
+    // Each host reads a quarter of a gigabyte, and every line is cached on one host only. After
+    // some time, a cache of 1 GB contains all of the data, and a cache of 25 MB a tenth of it.
     let reads = load(64, 1.0, GB / 4);
     let cache = |bytes| {
         run(model("vsan-hybrid", &[("readcache.capacity_bytes", bytes)]), &reads, 40_000, 8_000)
@@ -102,7 +103,8 @@ fn a_full_write_buffer_waits_for_the_disks() {
     assert_eq!(full.reading("buffer", "spilled"), 0.0);
 }
 
-/// Mean time in ms of a 4 KiB write one at a time, with FUA (`durable`) or followed by a flush.
+/// Returns the mean time of a 4 KiB write in ms. Only one write is in flight. It uses FUA
+/// (`durable`) or is followed by a flush.
 fn write_ms(name: &str, sequential: bool, durable: bool, flush: bool) -> f64 {
     const COUNT: u64 = 400;
     let mut system = System::build(Spec::load(name).unwrap(), 1).unwrap();
@@ -124,9 +126,9 @@ fn write_ms(name: &str, sequential: bool, durable: bool, flush: bool) -> f64 {
 
 #[test]
 fn durable_writes_pay_for_the_rotation_or_the_flush() {
-    // 7,200 rpm and no write cache: an append waits for the next rotation of its sector, 120 per
-    // second, whether it is followed by a flush or uses FUA. A random write: mean seek, settling,
-    // half a rotation.
+    // The disk has 7,200 rpm and no write cache. An append waits until its sector passes again, so
+    // there are 120 per second, with a flush as well as with FUA. A random write takes a mean seek,
+    // the settling time and half a rotation.
     let turn_ms = 60e3 / 7200.0;
     for (durable, flush) in [(true, false), (false, true)] {
         let append = write_ms("single-hdd", true, durable, flush);
@@ -134,7 +136,8 @@ fn durable_writes_pay_for_the_rotation_or_the_flush() {
         let random = write_ms("single-hdd", false, durable, flush);
         assert!((random / (8.2 + 0.5 + 0.5 * turn_ms) - 1.0).abs() < 0.1, "{random} ms");
     }
-    // A client NVMe drive acknowledges from its buffer: FUA and a flush cost the same 500 us.
+    // A client NVMe drive acknowledges plain writes from its buffer. FUA and a flush both add 500
+    // us.
     let buffered = write_ms("laptop-nvme", true, false, false);
     let (fua, flushed) =
         (write_ms("laptop-nvme", true, true, false), write_ms("laptop-nvme", true, false, true));
@@ -142,7 +145,8 @@ fn durable_writes_pay_for_the_rotation_or_the_flush() {
     assert!((flushed - fua).abs() < 0.02, "{flushed} and {fua} ms");
 }
 
-/// Sustained 128 KiB random writes on the laptop's drive with its fast area switched off.
+/// Returns the rate and the write amplification of sustained 128 KiB random writes on the laptop's
+/// drive, without its fast area.
 fn sustained(filled_bytes: u64) -> (f64, f64) {
     let mut writes = load(1, 0.0, filled_bytes);
     (writes.depth, writes.io_bytes, writes.files) = (16, 131_072, 1);
@@ -152,8 +156,9 @@ fn sustained(filled_bytes: u64) -> (f64, f64) {
 
 #[test]
 fn a_drive_gets_slower_as_it_fills() {
-    // Amplification of a drive with u of the capacity in use: that of a spare share of (1 + 0.09) /
-    // u - 1. The rate is the reciprocal, except for the reads that copying costs.
+    // If the share u of the capacity is in use, the write amplification is that of a spare factor
+    // of (1 + 0.09) / u - 1. The rate is inversely proportional to it, except that moving pages
+    // also needs reads.
     let ((half, a), (full, b)) = (sustained(500 * GB), sustained(1000 * GB));
     assert!((a - 1.2).abs() < 0.15 && (b - 6.2).abs() < 0.6, "{a} {b}");
     let ratio = half / full;
@@ -182,8 +187,8 @@ fn a_cloud_volume_sustains_its_baseline_only() {
 
 #[test]
 fn one_disk_gives_a_hundred_random_reads_a_second_alone() {
-    // Mean seek 8.2 ms and half a rotation, 4.17 ms: 80 per second alone; outer tracks have more
-    // sectors, which shortens the seeks a little.
+    // The mean seek takes 8.2 ms and half a rotation 4.17 ms, so a single client reaches 80 reads
+    // per second. Outer tracks have more sectors, which makes the seeks a little shorter.
     let one = |clients| MatrixLoad { files: 1, io_bytes: 4096, ..load(clients, 1.0, 3900 * GB) };
     let alone = run(model("single-hdd", &[]), &one(1), 100, 2_000);
     let queued = run(model("single-hdd", &[]), &one(32), 500, 4_000);
@@ -198,7 +203,8 @@ fn one_disk_gives_a_hundred_random_reads_a_second_alone() {
 
 #[test]
 fn two_file_systems_differ_by_their_serial_part() {
-    // Published, 16 threads: 7,288 and 6,796 IOPS. The threads think 1.41 ms (fitted to the first).
+    // The published rates with 16 threads are 7,288 and 6,796 IOPS. The think time of the threads
+    // is 1.41 ms, which is fitted to the first rate.
     let compare = |name, threads: u32| {
         let mut load = load(threads, 0.6, 40 * GB);
         load.think_ns = 1_410_000;
@@ -213,11 +219,11 @@ fn two_file_systems_differ_by_their_serial_part() {
     let (a, b) = (compare("fs-ntfs", 16), compare("fs-refs", 16));
     assert!((a / 7288.0 - 1.0).abs() < 0.03, "{a}");
     assert!(((b / a) / (6796.0 / 7288.0) - 1.0).abs() < 0.02, "{b} {a}");
-    // Contention: fewer threads, smaller difference.
+    // The difference is caused by contention, so it is smaller with fewer threads.
     let fewer = compare("fs-refs", 4) / compare("fs-ntfs", 4);
     assert!(fewer > b / a + 0.01, "{fewer} {}", b / a);
-    // The guest's four processors are full at about 18,000 a second: published 17,758 with 96
-    // threads.
+    // The guest's four processors are saturated at about 18,000 operations per second. The
+    // published rate with 96 threads is 17,758.
     let full = compare("fs-ntfs", 96);
     assert!((full / 17_758.0 - 1.0).abs() < 0.1, "{full}");
 }

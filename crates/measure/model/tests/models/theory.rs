@@ -1,6 +1,7 @@
-//! Compares stations with queueing theory: the simulated mean has a 95 % confidence interval of 0.5
-//! % (load up to 0.8) or 1 % (above), the exact value is within it, and Little's law is true at
-//! every station. The seeds are the only choice in these runs; they are small integers.
+//! Compares stations with queueing theory. The 95 % confidence interval of the simulated mean is
+//! 0.5 % (for loads up to 0.8) or 1 % (for higher loads). The exact value must be inside this
+//! interval, and Little's law must be true at every station. The only choice in these runs is the
+//! seeds, which are small integers.
 
 mod mva;
 mod queues;
@@ -22,9 +23,10 @@ fn assert_little(sim: &mut Sim) {
     }
 }
 
-/// Mean sojourn in seconds at one station with Poisson arrivals over `count` customers. The count
-/// is fixed beforehand from the asymptotic variance (W. Whitt, "Planning queueing simulations",
-/// Management Science 35(11), 1989): stopping when the interval looks narrow would bias both.
+/// Returns the mean sojourn time of `count` customers, in seconds, at one station with Poisson
+/// arrivals. The count is determined before the run, from the asymptotic variance (W. Whitt,
+/// "Planning queueing simulations", Management Science 35(11), 1989). If the run stopped when the
+/// interval is narrow, both mean and interval would be biased.
 fn open(order: Order, servers: u32, load: f64, variation: f64, count: u64, seed: u64) -> Estimate {
     let mut sim = Sim::new(seed);
     let station = sim.add_station("station", servers, order);
@@ -114,8 +116,8 @@ fn m_g_1_with_variable_service() {
 
 #[test]
 fn random_order_has_the_mean_of_first_come_first_served() {
-    // Any order that ignores service times has the same mean number, and therefore the same mean
-    // time.
+    // Every order of service that ignores service times has the same mean number of customers, and
+    // therefore the same mean time.
     let got = open(Order::Disordered { random_share: 1.0 }, 1, 0.8, 1.0, 18_000_000, 4);
     let expected = mmc_sojourn_s(1, 0.8 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9);
     check("M/M/1 random order", got, expected, 0.005);
@@ -131,7 +133,7 @@ fn processor_sharing_is_insensitive_to_the_service_distribution() {
     }
 }
 
-/// Returns the cycle rate of a closed network with exponential services.
+/// Returns the cycle rate of a closed network with exponential service times.
 fn closed(centres: &[Centre], population: u32, seed: u64, count: u64) -> Estimate {
     let mut sim = Sim::new(seed);
     let ids: Vec<StationId> = centres
@@ -158,7 +160,8 @@ fn closed(centres: &[Centre], population: u32, seed: u64, count: u64) -> Estimat
             sim.open_window();
         }
         if done >= 20_000 {
-            // In a closed network rate = population / mean cycle time, exactly.
+            // In a closed network, the rate is exactly the population divided by the mean cycle
+            // time.
             means.add((sim.now_ns() - submitted_ns) as f64 * 1e-9);
         }
         submit(&mut sim);
@@ -218,9 +221,9 @@ fn background_yields_to_foreground() {
 }
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
-    // One seed proves little. Of 24 intervals of 95 %, about one misses. In 20 tests of this kind
-    // with a correct simulation, 4 misses or more would be expected; 6 or more would occur once in
-    // 1,000 tests.
+    // One seed proves little: of 24 intervals of 95 %, about one misses the exact value, even if
+    // the simulation is correct. Four or more misses would occur in one of 20 such tests, six or
+    // more in one of 1,000.
     let expected = mg1_sojourn_s(0.7 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9, 0.0);
     let held =
         (100..124).filter(|&seed| open(fcfs(), 1, 0.7, 0.0, 300_000, seed).holds(expected)).count();

@@ -1,6 +1,6 @@
-//! The array as layouts and loads that no published table shows: a narrow parity group, one
-//! operation at a time, sequential streams. No measurement determines the result, but physics
-//! excludes some results.
+//! Simulates the array with layouts and loads that no published table contains: narrow parity
+//! groups, one operation at a time, sequential streams. There are no measurements to compare with,
+//! but physics excludes some results.
 
 use crate::support::{Run, model, run};
 use plimsoll_model::blocks::Source;
@@ -9,7 +9,7 @@ use plimsoll_model::spec::Spec;
 
 /// Bandwidth of four ports of 10 Gbit/s.
 const PORTS_BYTES_PER_S: f64 = 4.0 * 1.25e9;
-/// Scatter of rates and latencies between runs of 8,000 operations.
+/// Relative variation of rates and latencies between runs of 8,000 operations.
 const NOISE: f64 = 0.05;
 
 fn raidz(groups: &str, width: &str, parity: &str) -> Spec {
@@ -28,12 +28,13 @@ fn raidz(groups: &str, width: &str, parity: &str) -> Spec {
     )
 }
 
-/// Four groups of 4 + 1, and the 4 + 2 of the published table.
+/// Returns a layout with four groups of 4 + 1 drives. (The function `wide` returns the 4 + 2 drives
+/// of the published table.)
 fn narrow() -> Spec {
     twenty("4", "5")
 }
 
-/// Raidz1 on twenty drives.
+/// Returns the model with raidz1 on twenty drives.
 fn twenty(groups: &str, width: &str) -> Spec {
     let mut spec = raidz(groups, width, "1");
     spec.assign("drive.count", "20").unwrap();
@@ -54,15 +55,15 @@ fn load(io_kib: u64, read_share: f64, depth: u32, pattern: Pattern) -> MatrixLoa
 fn carry(spec: Spec, load: &MatrixLoad) -> Run {
     let run = run(spec, load, 6_000, 8_000);
     let (rate, latency_s) = (run.rate(), run.measured.latency_ns_mean(|_| true) * 1e-9);
-    // Little's law from outside: no more are inside than were let in.
+    // By Little's law, rate × latency cannot exceed the number of outstanding operations.
     let inside = rate * latency_s;
     let let_in = f64::from(load.clients * load.depth);
     assert!(inside <= let_in * (1.0 + NOISE), "{inside} inside of {let_in}");
     if load.depth == 1 {
-        // Without a barrier at which to wait, all of them.
+        // Without a barrier, clients never wait, so all operations are always outstanding.
         assert!(inside >= let_in * (1.0 - NOISE), "{inside} inside of {let_in}");
     }
-    // Data passes the ports in one of the two directions.
+    // Reads and writes pass the ports in opposite directions, so only the larger part counts.
     let data = rate * (1.0 - load.metadata_share) * load.io_bytes as f64;
     let busier = data * load.read_share.max(1.0 - load.read_share);
     assert!(busier <= PORTS_BYTES_PER_S, "{busier} bytes/s through the ports");
@@ -77,7 +78,8 @@ fn larger_ios_carry_more_bytes_in_fewer_operations() {
             for io_kib in [4, 16, 64, 128] {
                 let load = load(io_kib, read_share, 4, pattern);
                 let rate = match pattern {
-                    // Streams fill the queues of the drives later than random loads do.
+                    // With streams, the queues of the drives become full later than with random
+                    // loads.
                     Pattern::Sequential => stream(narrow(), &load).rate(),
                     _ => carry(narrow(), &load).rate(),
                 };
@@ -109,7 +111,8 @@ fn one_at_a_time_is_less_and_sooner() {
     }
 }
 
-/// Rate of a stream whose read-ahead has its maximum distance: each client has passed 8 MiB.
+/// Runs streams whose read-ahead has reached its maximum distance, because each client reads 8 MiB
+/// in the warm-up.
 fn stream(spec: Spec, load: &MatrixLoad) -> Run {
     stream_of(spec, load, 12_000)
 }
@@ -123,7 +126,8 @@ fn stream_of(spec: Spec, load: &MatrixLoad, measure_ops: u64) -> Run {
     run
 }
 
-/// Raidz1 of 4 + 1 and of 3 + 1 on twenty drives, raidz2 of 4 + 2, and the mirrors.
+/// Returns four layouts: raidz1 of 4 + 1 and of 3 + 1 on twenty drives, raidz2 of 4 + 2, and
+/// mirrors.
 fn layouts() -> [Spec; 4] {
     [narrow(), twenty("5", "4"), wide(), model("zfs-flash", &[])]
 }
@@ -168,8 +172,8 @@ fn what_is_read_ahead_is_read_from_the_drives_once() {
         let requested =
             run.measured.ops as f64 * (1.0 - reads.metadata_share) * reads.io_bytes as f64;
         assert!((read / requested - 1.0).abs() < 0.15, "{read} bytes of {requested}");
-        // The first read of each record counts as served by the drives, the others as served by
-        // memory.
+        // The first read of each record is counted as served by the drives; later reads of the
+        // record are counted as served by memory.
         let first = reads.io_bytes as f64 / record;
         let share = run.reads_from(Source::Ssd);
         assert!((share / first - 1.0).abs() < 0.1, "{share} of {first}");
@@ -178,7 +182,7 @@ fn what_is_read_ahead_is_read_from_the_drives_once() {
 
 #[test]
 fn streams_are_written_as_fast_as_random_writes() {
-    // Published: 825 to 971 MB/s on the mirrors for every size and pattern, on full drives.
+    // Published for mirrors on full drives: 825 to 971 MB/s with every size and pattern.
     for spec in layouts() {
         for io_kib in [4, 32, 128] {
             let of = |pattern| stream(spec.clone(), &load(io_kib, 0.0, 4, pattern)).rate();
@@ -208,22 +212,22 @@ fn a_stream_of_reads_and_writes_lies_between_both() {
 
 #[test]
 fn parity_costs_the_share_of_the_bytes_that_it_is() {
-    // Writes that are limited by the drives: 20 drives that store 4/5 data against 24 drives that
-    // store 2/3 data.
+    // The drives limit these writes. Of the written bytes, 4/5 are data on 20 drives, and 2/3 are
+    // data on 24 drives.
     let large = load(128, 0.0, 4, Pattern::Random);
     let (narrow, wide) = (carry(narrow(), &large).rate(), carry(wide(), &large).rate());
     let expected = (20.0 * 4.0 / 5.0) / (24.0 * 4.0 / 6.0);
     assert!((narrow / wide / expected - 1.0).abs() < 0.1, "{} of {expected}", narrow / wide);
 }
 
-/// Microseconds for one operation of a single client.
+/// Returns the mean latency of a single client with one operation at a time, in microseconds.
 fn alone_us(spec: &Spec, io_kib: u64, read_share: f64, pattern: Pattern) -> f64 {
     let one =
         MatrixLoad { clients: 1, metadata_share: 0.0, ..load(io_kib, read_share, 1, pattern) };
     1e-3 * run(spec.clone(), &one, 1_000, 4_000).measured.latency_ns_mean(|_| true)
 }
 
-/// The part of a single operation's path that is neither checksums nor drives.
+/// Returns the time of a single operation without the checksums and the drives.
 fn way_us(spec: &Spec, io_kib: u64, work: &str) -> f64 {
     let of = |path: &str| spec.value(path).unwrap();
     let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
@@ -236,12 +240,13 @@ fn a_lone_read_takes_the_sum_of_its_path() {
     for spec in [narrow(), wide()] {
         let of = |path: &str| spec.value(path).unwrap();
         let record = of("records.record_bytes");
-        // Data of a record are on four drives in either layout.
+        // In both layouts, the data of a record is on four drives.
         let drive_us = of("drive.read_us") + record / 4.0 / of("drive.read_bytes_per_s") * 1e6;
         let way_us = way_us(&spec, 4, "nfs.read_us");
         let sum_us = way_us + 1e-3 * record * of("pool.read_ns_per_byte") + drive_us;
         let latency_us = alone_us(&spec, 4, 1.0, Pattern::Uniform);
-        // It waits for the slowest drive of the group, whose times vary: less than twice the mean.
+        // The read waits for the slowest of several drives, whose times vary. This takes less than
+        // twice the mean time.
         assert!(latency_us > 0.97 * sum_us, "{latency_us} of {sum_us} us");
         assert!(latency_us < sum_us + drive_us, "{latency_us} of {sum_us} us");
         // In a stream, drives and checksums have finished before the client requests the data.

@@ -1,5 +1,5 @@
-//! Small versions of the shipped systems, and a load for them.
-// Each test file uses a part of this module; a wrong model ends the test.
+//! Small versions of the shipped models, and a load for them.
+// Each test file uses only a part of this module. An invalid model makes the test fail.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use plimsoll_model::blocks::{Source, Tally};
@@ -7,13 +7,13 @@ use plimsoll_model::run::{Limits, MatrixLoad, Pattern, RunResult, simulate};
 use plimsoll_model::spec::Spec;
 use plimsoll_model::system::System;
 
-/// Results of a run, and the system after it.
+/// Results of a run, and the system after the run.
 pub struct Run {
     pub measured: RunResult,
     pub system: System,
 }
 
-/// Returns a model with some changed fields.
+/// Returns a model in which some fields are changed.
 pub fn model(name: &str, changes: &[(&str, &str)]) -> Spec {
     let mut spec = Spec::load(name).unwrap();
     for (path, value) in changes {
@@ -46,7 +46,7 @@ pub fn run(spec: Spec, load: &MatrixLoad, warm_up_ops: u64, measure_ops: u64) ->
     run_on(System::build(spec, 1).unwrap(), load, warm_up_ops, measure_ops)
 }
 
-/// Runs a load on a system that may have data already.
+/// Runs a load on a system that may already contain data.
 pub fn run_on(mut system: System, load: &MatrixLoad, warm_up_ops: u64, measure_ops: u64) -> Run {
     let measured = simulate(&mut system, load, Limits { warm_up_ops, measure_ops }, 1);
     let worst = measured.little_error_max;
@@ -77,7 +77,7 @@ impl Run {
         sums.0 as f64 / sums.1.max(1) as f64
     }
 
-    /// Returns the share of the reads that were served from a location.
+    /// Returns the share of the reads that a location served.
     pub fn reads_from(&self, source: Source) -> f64 {
         self.share(|inside| inside.reads, source)
     }
@@ -87,7 +87,7 @@ impl Run {
         self.share(|inside| inside.writes, place)
     }
 
-    /// Returns the share of the reads that needed another node.
+    /// Returns the share of the reads that needed data from another node.
     pub fn remote(&self) -> f64 {
         let sums = self.measured.inside.iter().fold((0, 0), |(part, all), inside| {
             (part + inside.remote_reads.ios, all + inside.reads_all().ios)
@@ -95,7 +95,7 @@ impl Run {
         sums.0 as f64 / sums.1.max(1) as f64
     }
 
-    /// Returns a block's reading, summed over nodes.
+    /// Returns a reading of a block, added over all nodes.
     pub fn reading(&self, block: &str, reading: &str) -> f64 {
         let mut sum = 0.0;
         self.system.readings(&mut |b, _, r, value| {

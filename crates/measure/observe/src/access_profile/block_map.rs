@@ -12,13 +12,14 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Size of the blocks in which the working set is counted.
 pub const BLOCK_BYTES: u64 = 4096;
 
-/// 2^64 divided by the golden ratio, made odd.
+/// 2^64 divided by the golden ratio, rounded to an odd number.
 const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Multiplicative inverse of [`SCATTER`] modulo 2^64.
 const GATHER: u64 = inverse(SCATTER);
 
-/// Number of equal parts of the data, for counting how much of the data an access pattern reaches.
+/// Number of equal parts into which the data is divided. The touched parts show how much of the
+/// data an access pattern reaches.
 const PARTS: u64 = 256;
 
 /// Returns the inverse of an odd number modulo 2^64. An odd number is its own inverse in the lowest
@@ -33,8 +34,8 @@ const fn inverse(odd: u64) -> u64 {
     x
 }
 
-/// Maximum size of a bitmap: 2^21 blocks in 256 KiB, which fit in the cache of a core. Above 8 GiB
-/// of data, the bitmap contains a sample of 2^21 blocks. If half of the sampled blocks are touched,
+/// Maximum size of a bitmap: 2^21 blocks. Their 256 KiB fit in the cache of a core. Above 8 GiB of
+/// data, the bitmap contains a sample of 2^21 blocks. If half of the sampled blocks are touched,
 /// the error is 0.1 %.
 const BITS_MAX: u32 = 21;
 
@@ -98,7 +99,7 @@ pub(super) struct TouchedBlocks {
 }
 
 impl Clone for TouchedBlocks {
-    /// The clone has its own bitmap.
+    /// The clone has a separate bitmap.
     fn clone(&self) -> Self {
         let copied = |word: &AtomicU64| AtomicU64::new(word.load(Relaxed));
         Self { words: self.words.iter().map(copied).collect(), ..*self }
@@ -177,7 +178,8 @@ impl TouchedBlocks {
     }
 }
 
-/// Returns the number of distinct bytes in the union of bitmaps for the same blocks.
+/// Returns the number of distinct bytes that are marked in at least one of several bitmaps for the
+/// same blocks.
 pub(super) fn touched_bytes(bitmaps: &[&Arc<[AtomicU64]>], shift: u32, total_bytes: u64) -> u64 {
     let words = bitmaps.first().map_or(0, |bitmap| bitmap.len());
     let of_all = |at: usize| {

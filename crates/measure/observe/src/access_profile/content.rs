@@ -1,11 +1,11 @@
 //! Stores a sample of the content that was read, and analyses it.
 //!
-//! At most 64 KiB of each transfer are used. Reservoir sampling (J. Vitter, *Random Sampling with a
-//! Reservoir*, ACM TOMS 11, 1985) makes the sample represent the whole phase. The samples are
-//! concatenated and compressed in pieces of 64 KiB. If an incompressible block is equal to the
-//! preceding block, it is compressible in this measurement, as in a storage system that compresses
-//! more than 4 KiB together. For reused buffers, the measured ratio is 0.95 in pieces of 4 KiB and
-//! 0.27 in pieces of 64 KiB.
+//! A sample contains at most 64 KiB of each transfer. Reservoir sampling (J. Vitter, *Random
+//! Sampling with a Reservoir*, ACM TOMS 11, 1985) ensures that the sample represents the whole
+//! phase. The samples are concatenated and compressed in pieces of 64 KiB. If an incompressible
+//! block is equal to the preceding block, it is compressible in this measurement, as in a storage
+//! system that compresses more than 4 KiB together. For reused buffers, the measured ratio is 0.95
+//! in pieces of 4 KiB and 0.27 in pieces of 64 KiB.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::block_map::BLOCK_BYTES;
 
 const BLOCK: usize = BLOCK_BYTES as usize;
-/// Maximum number of bytes that are sampled per transfer.
+/// Maximum number of bytes of a transfer that are sampled.
 const SLOT: usize = 64 << 10;
 /// Size of the reservoir.
 const RESERVOIR_BYTES: usize = 2 << 20;
@@ -30,7 +30,7 @@ pub(super) struct Reservoir {
     state: u64,
 }
 
-/// Sampled transfer: its address and its position in the sample.
+/// Address of a sampled transfer, and its position in the sample.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     address: (u32, u64),
@@ -65,9 +65,9 @@ impl Reservoir {
     }
 
     /// Offers a transfer and its address (file and offset) to the reservoir. The reservoir never
-    /// exceeds its reserved memory. If the same address is read again, its data is not duplicate
-    /// data, so each address is stored once. The function searches for the address only if it would
-    /// store the transfer.
+    /// exceeds its reserved memory. Data that is read again from the same address is not duplicate
+    /// data, so each address is stored only once. The function searches for the address only if it
+    /// would otherwise store the transfer.
     pub(super) fn take(&mut self, address: (u32, u64), transfer: &[u8]) {
         let transfer = &transfer[..transfer.len().min(SLOT)];
         if transfer.is_empty() {
@@ -103,8 +103,8 @@ impl Reservoir {
         self.state
     }
 
-    /// Adds another thread's sample. The sample may allocate memory here, because this function is
-    /// not on the data path.
+    /// Adds another thread's sample. This function may allocate memory, because it is not on the
+    /// data path.
     pub(super) fn merge(&mut self, other: &Self) {
         for slot in &other.slots {
             if self.slots.iter().any(|mine| mine.address == slot.address) {

@@ -1,8 +1,8 @@
-//! Access profile of the running load, for other threads that read it.
+//! Access profile of the running load, which other threads can read.
 //!
-//! The words of the profile are written only by the driving thread, and other threads read them. A
-//! reader may see counts that are some operations old. Shortly after the start of the measured
-//! phase, it may still see counts from before that phase.
+//! The words of the profile are written only by the driving thread, and other threads read them.
+//! The counts that a reader sees may be a few operations old. Shortly after the start of the
+//! measured phase, it may still see counts from before that phase.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,20 +1,20 @@
-//! Counts sequential operations of each client.
+//! Counts the sequential operations of each client.
 //!
 //! An operation is sequential if it starts at the end of its client's last read or write, or at
-//! most a few transfers later. This is true for reads and writes with one cursor or with separate
-//! cursors, and for clients that share a cursor. By chance, random addresses satisfy this condition
-//! in a share of `2 × window / total` of the operations. The window is therefore at most a
-//! thousandth of the total space.
+//! most a few transfers later. This rule works for reads and writes with one cursor or with
+//! separate cursors, and for clients that share a cursor. With random addresses, a share of `2 ×
+//! window / total` of the operations satisfies this condition by chance. The window is therefore at
+//! most a thousandth of the total space.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Largest gap that still counts as sequential, in transfers. It is a likely number of threads that
-/// share one cursor.
+/// Largest gap that still counts as sequential, in transfers. At most this number of threads are
+/// likely to share one cursor.
 const AHEAD_TRANSFERS: u64 = 16;
 
-/// The window is at most the total space divided by this number.
+/// Divisor of the total space; the result is the maximum size of the window.
 const SPACE_PARTS: u64 = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +35,15 @@ impl LastAccess {
 /// Sequential share of reads and of writes.
 #[derive(Debug)]
 pub(super) struct Order {
-    /// For each client: end of the last write and of the last read.
+    /// End of each client's last write and last read.
     last: Box<[[LastAccess; 2]]>,
     window_bytes_max: u64,
     pub(super) counts: Arc<Counts>,
 }
 
-/// Number of sequential operations and of all candidates, for writes and for reads. One thread
-/// writes the counters, and other threads may read them. The counters of each thread have their own
-/// cache line, so that threads do not slow each other down.
+/// Number of sequential operations, and of all operations that could have been sequential, for
+/// writes and for reads. One thread writes the counters, and other threads may read them. The
+/// counters of each thread have their own cache line, so that threads do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Counts {
@@ -52,7 +52,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Returns the number of sequential operations and of candidates, for reads or for writes.
+    /// Returns the number of sequential reads or writes, and of those that could have been
+    /// sequential.
     pub(super) fn of(&self, is_read: bool) -> (u64, u64) {
         let side = usize::from(is_read);
         (self.sequential[side].load(Relaxed), self.judged[side].load(Relaxed))
@@ -66,7 +67,7 @@ fn add_to_counter(counter: &AtomicU64, by: u64) {
 }
 
 impl Clone for Order {
-    /// The clone has its own counters.
+    /// The clone has separate counters.
     fn clone(&self) -> Self {
         let (last, window_bytes_max) = (self.last.clone(), self.window_bytes_max);
         let mut own = Self { last, window_bytes_max, counts: Arc::default() };
@@ -115,8 +116,8 @@ impl Order {
         }
     }
 
-    /// Returns the sequential share of reads or writes; `None` until a client has issued two of
-    /// them.
+    /// Returns the sequential share of reads or writes; `None` until a client has issued two reads
+    /// or two writes.
     pub(super) fn share(&self, is_read: bool) -> Option<f64> {
         let (sequential, judged) = self.counts.of(is_read);
         (judged > 0).then(|| sequential as f64 / judged as f64)

@@ -16,15 +16,15 @@ use plimsoll_evidence::observed::MissRatio;
 
 use super::block_map::{BLOCK_BYTES, Blocks};
 
-/// At most one block in 2^6 is sampled, so that most accesses cost only a comparison.
+/// At most one block in 2^6 is sampled. Most accesses therefore cost only a comparison.
 const SHIFT_MIN: u32 = 6;
 /// At most 2^11 blocks are sampled.
 const BITS_MAX: u32 = 11;
 /// Number of accesses between two renumberings.
 const TURNS: usize = 1 << 13;
-/// Number of buckets. There is one bucket for each power of two of the distance.
+/// Number of buckets. Each power of two of the distance has one bucket.
 const BUCKETS: usize = 64;
-/// Mark of a block that was never accessed.
+/// Value for a block that was never accessed.
 const NEVER: u32 = u32::MAX;
 
 /// Reuse distances of the sampled blocks.
@@ -32,15 +32,15 @@ const NEVER: u32 = u32::MAX;
 pub(super) struct Reuse {
     limit: u64,
     shift: u32,
-    /// For each block: number of its last access.
+    /// Number of each block's last access.
     last: Box<[u32]>,
-    /// For each access number: the block, if this is still the last access to that block.
+    /// Block for each access number, if this access is still the last one to that block.
     at: Box<[u32]>,
     /// Fenwick tree of the current last accesses, indexed by access number plus 1.
     tree: Box<[u32]>,
     next: u32,
     standing: u32,
-    /// Number of accesses for each power of two of their distance, in sampled blocks.
+    /// Number of accesses in each bucket. Distances are counted in sampled blocks.
     distances: [u64; BUCKETS],
     cold: u64,
 }
@@ -120,7 +120,7 @@ impl Reuse {
         self.standing = if stands { self.standing + 1 } else { self.standing - 1 };
     }
 
-    /// Returns the number of last accesses whose number is not higher than this one.
+    /// Returns how many last accesses have at most this access number.
     fn up_to(&self, turn: u32) -> u32 {
         let mut index = turn as usize + 1;
         let mut sum = 0;

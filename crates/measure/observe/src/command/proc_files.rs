@@ -10,8 +10,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use plimsoll_evidence::observed::IoBytes;
 
-/// Maximum number of threads for which files stay open; with more threads, each read reopens the
-/// files. The usual limit is 1,024 open files.
+/// Maximum number of threads for which files stay open. If a process has more threads, each read
+/// opens the files again. The usual limit is 1,024 open files.
 const THREADS_MAX: usize = 8;
 /// Link count of a `task` directory without threads.
 const LINKS: u64 = 2;
@@ -110,7 +110,7 @@ fn text(file: &File) -> io::Result<String> {
             0 => break,
             read => text.extend_from_slice(&buffer[..read]),
         }
-        // A read that is shorter than a page has reached the end.
+        // A read that returns less than a page has reached the end.
         if text.len() % buffer.len() != 0 {
             break;
         }
@@ -149,7 +149,7 @@ mod tests {
                 })
             };
             let all: Vec<_> = (0..threads).map(|_| other(std::sync::Arc::clone(&stay))).collect();
-            // The last thread starts a process.
+            // The thread that was created last starts a process.
             let (reported, started) = std::sync::mpsc::channel();
             let parent = std::thread::spawn({
                 let stay = std::sync::Arc::clone(&stay);

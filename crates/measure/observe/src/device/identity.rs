@@ -46,7 +46,7 @@ const ISCSI_DRIVERS: [&str; 7] =
 const FC_DRIVERS: [&str; 11] = [
     "qla2xxx", "lpfc", "fnic", "bfa", "qedf", "bnx2fc", "fcoe", "zfcp", "csiostor", "efct", "libfc",
 ];
-/// Name prefixes of devices that have no hardware, and their transport.
+/// Name prefixes of devices without hardware, with the transport of each.
 const BY_NAME: [(&str, Transport); 11] = [
     ("zram", Transport::Zram),
     ("ram", Transport::Ram),
@@ -69,8 +69,8 @@ pub(super) fn of(sysfs: &Sysfs, directory: &Path, name: &str) -> Identity {
     place.nvme().or_else(|| place.scsi()).unwrap_or_else(|| place.other())
 }
 
-/// Returns true if `name` consists of the prefix, a number and possibly a suffix, for example
-/// `zram0`, `pmem0s` or `xvda`.
+/// Returns true if `name` consists of the prefix, a number or letter, and possibly a suffix, for
+/// example `zram0`, `pmem0s` or `xvda`.
 fn is_named(name: &str, prefix: &str) -> bool {
     let lettered = matches!(prefix, "xvd" | "dasd");
     let fits = |c: char| if lettered { c.is_ascii_lowercase() } else { c.is_ascii_digit() };
@@ -116,7 +116,7 @@ impl Place<'_> {
                 _ => Transport::Other,
             })
         };
-        // If at least one path to a device is a network path, the device is a network device.
+        // A device to which at least one path is a network path is a network device.
         let transports: Vec<Option<Transport>> = controllers.iter().map(transport).collect();
         let of_all = match transports.iter().all(Option::is_some) {
             true => transports.into_iter().flatten().max(),

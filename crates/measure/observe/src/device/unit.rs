@@ -8,8 +8,8 @@ use std::path::Path;
 
 use crate::sysfs::{DeviceNumber, Sysfs, text};
 
-/// Prefixes of globally unique names. Vendor-defined names (`t10.`, serial numbers) can be equal on
-/// the disks of many virtual machines.
+/// Prefixes of globally unique names. Vendor-defined names (`t10.`, serial numbers) can be the same
+/// for the disks of many virtual machines.
 const UNIQUE: [&str; 3] = ["naa.", "eui.", "uuid."];
 /// Start of the EUI-64 that QEMU assigns to the first namespace of each virtual machine
 /// (`hw/nvme/ns.c`, `NVME_EUI64_DEFAULT`).

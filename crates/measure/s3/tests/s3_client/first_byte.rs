@@ -1,4 +1,5 @@
-//! Time of an object's first byte, from servers that delay parts of their response.
+//! Measures the time to the first byte of an object, with servers that delay parts of their
+//! response.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -11,7 +12,8 @@ const BUSY: &[u8] = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 4\r\n\r\nbusy";
 const GET: Op<'static> =
     Op::Get { key: "k", offset_bytes: 0, size_bytes: 4, whole: true, buffer_offset_bytes: 0 };
 
-/// Sends each part of its responses after a delay in ms, and returns the completion.
+/// Starts a server that sends each part of its response after a delay in ms. Returns the completion
+/// of the client.
 fn ask(parts: &'static [(u64, &'static [u8])], op: &Op<'_>) -> Completion {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -37,7 +39,7 @@ fn ask(parts: &'static [(u64, &'static [u8])], op: &Op<'_>) -> Completion {
     out.remove(0)
 }
 
-/// Returns the milliseconds until the first byte, and from it to the end.
+/// Returns two times in milliseconds: until the first byte, and from the first byte to the end.
 fn spans_ms(done: &Completion) -> (u64, u64) {
     let first_ns = done.first_byte_ns.unwrap();
     ((first_ns - done.submitted_ns) / 1_000_000, (done.completed_ns - first_ns) / 1_000_000)

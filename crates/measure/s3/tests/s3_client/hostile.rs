@@ -1,5 +1,5 @@
-//! Servers that send invalid responses: the client reports a clear error, does not panic, and
-//! limits its memory.
+//! Tests servers that send invalid responses: the client must report a clear error, must not panic,
+//! and must limit its memory.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! The client against a real S3 server, with and without TLS, and against hostile servers.
+//! Tests the client with a real S3 server, with and without TLS, and with hostile servers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/tls.rs"]

@@ -1,4 +1,4 @@
-//! A store over https with a certificate of a private authority.
+//! Tests of a store with https, whose certificate is from a private authority.
 
 use std::time::Duration;
 

@@ -14,13 +14,13 @@ use plimsoll_s3::Target;
 pub mod port;
 use port::free_port;
 
-/// Stops and restarts a server from a shell.
+/// Shell script that stops and restarts a server.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../measure/s3/tests/support/s3.sh");
 
 pub const KEY: &str = "plimsoll";
 pub const SECRET: &str = "load line";
 
-/// A running server, stopped on drop.
+/// A running server, which is stopped when the value is dropped.
 pub struct Server {
     pub directory: tempfile::TempDir,
     pub port: u16,
@@ -44,7 +44,7 @@ impl Server {
         Self::start_in(&std::env::temp_dir().display().to_string())
     }
 
-    /// Starts a server with its objects below `place`.
+    /// Starts a server that stores its objects in the directory `place`.
     pub fn start_in(place: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("plimsoll-s3-").tempdir_in(place).unwrap();
         std::fs::create_dir(directory.path().join("load")).unwrap();
@@ -116,7 +116,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
         if self.directory.path().join("pid").exists() {
-            // The server that `again` started, if it is running.
+            // Stops the server that `again` started, if it is running.
             drop(Command::new("sh").args(["-c", &self.command("kill")]).status());
         }
     }

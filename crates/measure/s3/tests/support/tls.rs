@@ -12,7 +12,7 @@ use std::time::Duration;
 mod port;
 use port::free_port;
 
-/// A running server, stopped on drop.
+/// A running server, which is stopped when the value is dropped.
 pub struct Front {
     pub port: u16,
     directory: tempfile::TempDir,
@@ -20,8 +20,8 @@ pub struct Front {
 }
 
 impl Front {
-    /// Starts a TLS proxy for the server on `behind`, with a certificate for `name`, such as
-    /// `IP:127.0.0.1`.
+    /// Starts a TLS proxy for the server at the address `behind`. Its certificate is for `name`,
+    /// such as `IP:127.0.0.1`.
     pub fn start(behind: u16, name: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("plimsoll-tls-").tempdir().unwrap();
         certificates(directory.path(), name);
@@ -50,7 +50,7 @@ impl Front {
         panic!("stunnel did not listen on 127.0.0.1:{port}");
     }
 
-    /// The authority's certificate.
+    /// Returns the path of the authority's certificate.
     pub fn authority(&self) -> PathBuf {
         self.directory.path().join("ca.pem")
     }

@@ -11,7 +11,7 @@ use crate::arena::{AlignedBuffer, PAGE_BYTES};
 /// Reason why no ring was created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
-    /// The kernel has no io_uring (`ENOSYS`), or a filter pretends that it has none.
+    /// The kernel has no io_uring (`ENOSYS`), or a seccomp filter returns this error.
     #[error("the kernel has no io_uring")]
     Missing,
     /// io_uring is disabled for this process: `kernel.io_uring_disabled` or a seccomp filter.
@@ -90,7 +90,7 @@ pub(super) fn build(config: &RingConfig, entries: u32) -> Result<(IoUring, RingR
         if config.poll_submissions {
             builder.setup_sqpoll(100);
         }
-        // One more entry than operations is needed, for the timer.
+        // The timer needs one entry in addition to the entries of the operations.
         match builder.build(entries + 1) {
             Ok(ring)
                 if !(ring.params().is_feature_ext_arg() && ring.params().is_feature_nodrop()) =>

@@ -17,10 +17,10 @@ pub const SECTOR_BYTES: usize = 512;
 /// Size of the stamp at the start of a unit.
 pub const STAMP_BYTES: usize = 32;
 
-/// Size of a part. The incompressible share of a sector is a multiple of it.
+/// Size of a part. The incompressible share of a sector is a multiple of this size.
 pub const PART_BYTES: usize = 32;
 
-/// Sectors in the largest unit, 4 KiB.
+/// Number of sectors in the largest unit, which has 4 KiB.
 pub const SECTORS_MAX: usize = 8;
 
 pub(super) const PARTS: usize = SECTOR_BYTES / PART_BYTES;

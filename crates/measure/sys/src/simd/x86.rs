@@ -17,9 +17,10 @@ const LANE_BYTES: usize = 1024;
 const LANE_PARTS: usize = LANE_BYTES / PART_BYTES;
 const LANE_COUNTERS: i64 = (LANE_BYTES / 16) as i64;
 
-/// Number of rows that the checksum lags behind the generator. If a load follows its store too
-/// closely, it stalls and delays later instructions. On Zen 3, the loop processes 13 GB/s with a
-/// lag of 0 rows, 15 GB/s with 1, 24 GB/s with 3, and 25 to 27 GB/s with 4 to 8.
+/// Number of rows by which the checksum lags behind the generator. If a load instruction follows
+/// the store of its data too closely, it stalls and delays later instructions. On Zen 3, the loop
+/// processes 13 GB/s with a lag of 0 rows, 15 GB/s with 1, 24 GB/s with 3, and 25 to 27 GB/s with 4
+/// to 8.
 const LAG: usize = 4;
 
 /// Defines the kernels that generate content, for one register width. This is a macro, because a

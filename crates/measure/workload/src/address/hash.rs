@@ -23,13 +23,13 @@ pub(crate) fn uniform_below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
 
-/// Converts 64 random bits to a number in the open interval (0, 1), an odd multiple of 2^-53.
+/// Converts 64 random bits to an odd multiple of 2^-53 in the open interval (0, 1).
 #[inline]
 pub(crate) fn unit_open(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
 }
 
-/// Returns the threshold `t` for which 64 random bits are below `t` with probability `share` (0 to
+/// Returns a threshold: 64 random bits, as a number, are below it with probability `share` (0 to
 /// 1).
 #[inline]
 pub(crate) fn share_below(share: f64) -> u64 {

@@ -2,8 +2,8 @@
 
 use super::hash::{mix, share_below, uniform_below};
 
-/// Slots of which a hot part, at the start of the space, gets a given share of the operations.
-/// Addresses are uniform within each of the two parts.
+/// Slots in two parts. The hot part, at the start of the space, gets a given share of the
+/// operations. Addresses are uniform within each part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotCold {
     n: u64,

@@ -6,8 +6,8 @@
 
 use super::hash::{mix, unit_open};
 
-/// Slots normally distributed around the middle. A value outside the space is rejected, and a new
-/// value is drawn.
+/// Slots that are normally distributed around the middle of the space. A value outside the space is
+/// replaced by a new random value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normal {
     n: u64,

@@ -1,4 +1,4 @@
-//! Checks of access patterns.
+//! Checks the numbers of access patterns.
 
 use plimsoll_plan::Pattern;
 
@@ -11,23 +11,23 @@ pub enum AddressError {
          transfers or larger files"
     )]
     NoRoom {
-        /// The largest transfer.
+        /// Size of the largest transfer.
         transfer_bytes: u64,
     },
-    /// The regions have too many slots to count.
+    /// The total size of the regions is too large.
     #[error("the regions add up to more than 2^63 - 1 bytes: use fewer or smaller files")]
     TooLarge,
     /// Offsets are aligned so coarsely that only the start of each region can be accessed.
     #[error(
-        "an alignment of {align_bytes} bytes leaves one address in each file: use a smaller \
-         alignment, larger files, or a larger working set"
+        "with an alignment of {align_bytes} bytes, each file has only one possible offset: use a \
+         smaller alignment, larger files, or a larger working set"
     )]
     OneAddress {
         /// The alignment.
         align_bytes: u64,
     },
     /// The distance between offsets is zero.
-    #[error("offsets can't be multiples of 0 bytes: set an alignment")]
+    #[error("the distance between offsets is 0 bytes: set an alignment")]
     NoGrid,
     /// A number of the pattern is out of range.
     #[error("{what} is {value}, but must be {range}: correct the pattern")]
@@ -40,7 +40,7 @@ pub enum AddressError {
     },
 }
 
-/// Checks the numbers of a pattern.
+/// Checks whether the numbers of a pattern are valid.
 ///
 /// # Errors
 /// [`AddressError::OutOfRange`] names the first invalid number.

@@ -1,4 +1,4 @@
-//! A pattern over the numbers below `n`.
+//! Access patterns over the slots `0..n`.
 
 use plimsoll_plan::Pattern;
 
@@ -32,12 +32,13 @@ enum Kind {
     Normal(Normal),
 }
 
-/// Numbers that are mixed into the seed, so that different uses have different seeds.
+/// Number that is mixed into the seed, so that the permutation of ranks has another seed than the
+/// ranks.
 const SCATTER: u64 = 0x5CA7;
 
 impl Slots {
-    /// Creates the slots `0..n` of `pattern`. The distance of a stride pattern is divided by
-    /// `slot_bytes`. An `n` of 0 counts as 1.
+    /// Creates the slots `0..n` of `pattern`. The distance of a stride pattern is converted from
+    /// bytes to slots of `slot_bytes`. An `n` of 0 counts as 1.
     #[must_use]
     pub fn new(pattern: &Pattern, n: u64, slot_bytes: u64, seed: u64) -> Self {
         let n = n.max(1);
@@ -47,7 +48,7 @@ impl Slots {
             Pattern::Permutation => {
                 Kind::Permutation { pass: 0, order: Permutation::new(n, mix(seed, 0)) }
             }
-            // For these patterns, [`super::AddressWalks`] determines the skips.
+            // The skips between slots are determined by [`super::AddressWalks`].
             Pattern::Sequential | Pattern::SequentialShared | Pattern::Skipping { .. } => {
                 Kind::Sequential
             }

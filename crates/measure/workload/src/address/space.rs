@@ -2,14 +2,14 @@
 
 use super::AddressError;
 
-/// A part of a file (or device) that operations may access.
+/// A range of a file (or device) that operations may access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Index into the file table.
     pub file: u32,
     /// Offset in the file at which the region starts.
     pub offset_bytes: u64,
-    /// Length in bytes.
+    /// Length of the region in bytes.
     pub size_bytes: u64,
 }
 
@@ -18,19 +18,19 @@ pub struct Region {
 pub struct Place {
     /// Index into the file table.
     pub file: u32,
-    /// Byte offset in the file.
+    /// Offset in the file, in bytes.
     pub offset_bytes: u64,
 }
 
-/// Regions as one sequence of slots. A slot is an address at a multiple of a fixed distance from
-/// the start of its region, where a transfer fits.
+/// Regions as one sequence of slots. Slots are at multiples of a fixed distance from the start of
+/// their region. Each slot has space for a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
     regions: Vec<Region>,
     /// First slot of each region, and the total number at the end.
     starts: Vec<u64>,
     slot_bytes: u64,
-    /// Number of slots of each region, if all regions have the same number.
+    /// Number of slots in each region; `None` if the regions have different numbers of slots.
     each: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Space {
     ///
     /// # Errors
     /// [`AddressError::NoGrid`] if `slot_bytes` is 0, [`AddressError::NoRoom`] if there is no slot,
-    /// [`AddressError::TooLarge`] if a region ends above 2^63.
+    /// [`AddressError::TooLarge`] if the end of a region is above 2^63.
     pub fn new(
         regions: &[Region],
         slot_bytes: u64,
@@ -82,8 +82,8 @@ impl Space {
         self.slot_bytes
     }
 
-    /// Returns the region of `slot`, and the index of the slot in it. A slot of [`Space::slots`] or
-    /// more counts modulo this number.
+    /// Returns the region of `slot`, and the index of the slot in it. If `slot` is [`Space::slots`]
+    /// or more, it is reduced modulo this number.
     #[inline]
     fn find(&self, slot: u64) -> (usize, u64) {
         let slots = self.slots();
@@ -122,9 +122,9 @@ impl Space {
         Place { file: region.file, offset_bytes: region.offset_bytes + within * self.slot_bytes }
     }
 
-    /// Returns the address of a transfer of `size_bytes` at `slot`. The offset is aligned to
-    /// `align_bytes` from the start of its region, and decreased if the transfer would cross the
-    /// end of the region. `None` if the region is smaller than the transfer.
+    /// Returns the address of a transfer of `size_bytes` at `slot`. Relative to the start of its
+    /// region, the offset is a multiple of `align_bytes`. It is decreased if the transfer would
+    /// cross the end of the region. `None` if the region is smaller than the transfer.
     #[must_use]
     #[inline]
     pub fn place_of(&self, slot: u64, size_bytes: u64, align_bytes: u64) -> Option<Place> {

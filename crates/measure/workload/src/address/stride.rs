@@ -1,15 +1,16 @@
-//! Every s-th slot, and then the slots between these slots.
+//! Addresses at a fixed stride: every s-th slot, then the slots between them.
 
-/// Slots at a fixed distance. At the end of the space, the sequence continues one slot after the
-/// start of its last round. A pass of `n` operations therefore visits each slot exactly once.
+/// Slots at a fixed distance. At the end of the space, the sequence starts another round, one slot
+/// after the start of the previous round. A pass of `n` operations therefore visits each slot
+/// exactly once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stride {
     n: u64,
     stride: u64,
-    /// Number of slots in each of the shorter rows. A row consists of the slots with the same
-    /// remainder modulo the stride.
+    /// Number of slots in a short row. A row consists of the slots with the same remainder modulo
+    /// the stride.
     short: u64,
-    /// Number of rows with one additional slot. These rows are the first ones.
+    /// Number of long rows, which have one more slot. The long rows are the first rows.
     long_rows: u64,
 }
 

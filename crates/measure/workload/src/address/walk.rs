@@ -1,12 +1,12 @@
-//! Sequence of addresses of a client in a space.
+//! Sequence of addresses that a client accesses in a space.
 
 use super::hash::{mix, unit_open};
 use plimsoll_plan::Pattern;
 
 use super::{AddressError, Indices, Place, Region, Slots, Space};
 
-/// The space and pattern that the clients of a stream share. The mutable state is only a cache,
-/// except for the shared cursor of a sequential stream with mixed sizes.
+/// The space and pattern that the clients of a stream share. Its mutable state is only a cache,
+/// except for the cursor that the clients of a sequential stream with mixed sizes share.
 #[derive(Clone, Debug)]
 pub struct AddressWalks {
     space: Space,
@@ -29,14 +29,14 @@ enum Order {
     Shared,
 }
 
-/// Position of one client.
+/// Position of one client in its sequence of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
     indices: Indices,
     cursor: u64,
 }
 
-/// Number that makes the seed of skips different from the seeds of slots.
+/// Number that is mixed into the seed of skips, so that it differs from the seeds of slots.
 const SKIPS: u64 = 0x5E1F;
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -95,9 +95,9 @@ impl AddressWalks {
         Ok(Self { space, slots, order, align_bytes, one_size, shared_cursor: 0, skip })
     }
 
-    /// Returns the start of client `client` of `clients`. The clients of a stream execute its
-    /// operations in rotation, so the stream is the same for any distribution of clients over
-    /// threads.
+    /// Returns the start position of the client with the number `client`, of `clients` clients. The
+    /// clients of a stream execute its operations in rotation, so the stream is the same for any
+    /// distribution of clients over threads.
     #[must_use]
     pub fn walk(&self, client: u64, clients: u64) -> Walk {
         let clients = clients.max(1);
@@ -128,8 +128,8 @@ impl AddressWalks {
                 self.space.place(at)
             }
             (Order::Skipping, _) => {
-                // With exponential gaps, in whole slots, the accessed slots are independent points
-                // with the required density.
+                // The gaps are exponential and rounded to whole slots. The accessed slots are
+                // therefore independent points with the required density.
                 let (mean_slots, seed) = self.skip;
                 let drawn = -libm::log(unit_open(mix(seed, walk.indices.take())));
                 let skip = (drawn * mean_slots + 0.5) as u64;
@@ -150,8 +150,8 @@ impl AddressWalks {
         }
     }
 
-    /// Returns the first slot at or after `cursor` that has space for the transfer in its region,
-    /// and the cursor after this slot.
+    /// Returns the first slot, from `cursor` on, at which the rest of the region has space for the
+    /// transfer. Also returns the next cursor.
     #[inline]
     fn after(&self, cursor: u64, size_bytes: u64) -> (u64, u64) {
         let mut at = if cursor < self.space.slots() { cursor } else { 0 };

@@ -13,7 +13,7 @@ use super::hash::{mix, unit_open};
 /// Number of ranks in the table. The table has 80 KiB, which fits in a second-level cache.
 const TABLE: u64 = 8192;
 
-/// A sampler of ranks.
+/// Generates random ranks with the probabilities of Zipf's law.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zipf {
     n: f64,
@@ -21,7 +21,8 @@ pub struct Zipf {
     head: Head,
     /// Probability that a rank is in the table.
     head_share: f64,
-    /// Integral of the hat function at the end of the table, and at `n + 0.5`.
+    /// Values of the integral of the hat function at the end of the table (`from`) and at `n + 0.5`
+    /// (`to`).
     from: f64,
     to: f64,
     /// A rank outside the table is accepted immediately if it differs from its random variate by
@@ -54,8 +55,8 @@ impl Zipf {
         }
     }
 
-    /// Returns the rank of an index. Rank 0 is the most probable. The same seed and index always
-    /// have the same rank.
+    /// Returns the rank of an index. Rank 0 is the most probable. The rank depends only on the seed
+    /// and the index.
     #[must_use]
     #[inline]
     pub fn at(&self, seed: u64, index: u64) -> u64 {
@@ -67,7 +68,7 @@ impl Zipf {
         self.beyond(bits, index)
     }
 
-    /// Draws a rank outside the table.
+    /// Chooses a random rank outside the table.
     fn beyond(&self, mut bits: u64, index: u64) -> u64 {
         let first = self.head.ranks() + 1.0;
         loop {
@@ -84,8 +85,8 @@ impl Zipf {
     }
 }
 
-/// Random numbers with given probabilities, by the alias method. Each number has a column: up to a
-/// height, the column stands for the number itself, and above it for another number.
+/// Generates random numbers with given probabilities by the alias method. Each number has a column:
+/// the lower part of the column stands for the number itself, the upper part for another number.
 #[derive(Clone, Debug, PartialEq)]
 struct Head {
     heights: Box<[f64]>,
@@ -116,13 +117,13 @@ impl Head {
         self.heights.len() as f64
     }
 
-    /// Returns the number for a fraction of the unit interval.
+    /// Returns the number that belongs to a point in the unit interval.
     #[inline]
     fn at(&self, share: f64) -> u64 {
         let place = share * self.ranks();
         let column = (place as usize).min(self.heights.len() - 1);
         let (own, other) = (column as u64, u64::from(self.others[column]));
-        // This has no branch, because the processor could not predict it.
+        // The code avoids a branch here, because the processor could not predict the branch.
         let above = u64::from(place - column as f64 > self.heights[column]);
         own ^ ((own ^ other) & above.wrapping_neg())
     }

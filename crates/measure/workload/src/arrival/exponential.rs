@@ -1,4 +1,4 @@
-//! Exponential gaps: a Poisson process.
+//! Start times with exponential gaps: a Poisson process.
 
 use super::Rate;
 use crate::address::{mix, unit_open};
@@ -17,7 +17,7 @@ pub struct Exponential {
 
 impl Exponential {
     /// Creates a Poisson process with the rate `rate / parts`. Together, `parts` such processes
-    /// with different seeds are a Poisson process with `rate` (superposition).
+    /// with different seeds form a Poisson process with the rate `rate` (superposition).
     #[must_use]
     pub fn new(rate: Rate, parts: u64, seed: u64) -> Self {
         let (dividend, divisor) = rate.period();

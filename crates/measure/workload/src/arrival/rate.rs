@@ -1,6 +1,6 @@
-//! A rate with its precision.
+//! Rates of operations.
 
-/// Operations per second, stored in millionths.
+/// A rate: operations per second, stored in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     micro_ops_per_s: u64,
@@ -8,7 +8,7 @@ pub struct Rate {
 
 /// A rate that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("{rate_per_s} operations per second is not between 0.000001 and 1,000,000,000")]
+#[error("a rate of {rate_per_s} operations per second is not between 0.000001 and 1,000,000,000")]
 pub struct RateError {
     /// Given rate.
     pub rate_per_s: f64,
@@ -18,7 +18,8 @@ impl Rate {
     /// Creates a rate from operations per second, rounded to millionths.
     ///
     /// # Errors
-    /// [`RateError`] if the rate is outside 1e-6 to 1e9, because start times are in nanoseconds.
+    /// [`RateError`] if the rate is below 1e-6 or above 1e9. Higher rates are impossible, because
+    /// start times are in nanoseconds.
     pub fn per_s(rate_per_s: f64) -> Result<Self, RateError> {
         let micro = libm::round(rate_per_s * 1e6);
         if (1.0..=1e15).contains(&micro) {
@@ -28,7 +29,7 @@ impl Rate {
         }
     }
 
-    /// Returns the nanoseconds between two starts as a fraction (dividend, divisor).
+    /// Returns the time between two starts, in nanoseconds, as a fraction (dividend, divisor).
     pub(super) fn period(self) -> (u64, u64) {
         (1_000_000_000_000_000, self.micro_ops_per_s)
     }

@@ -12,26 +12,29 @@ pub struct Recording {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordedError {
     /// A line is not a number of nanoseconds.
-    #[error("line {line} is not a whole number of nanoseconds: {text:?}")]
+    #[error("line {line} of the recording is not a whole number of nanoseconds: {text:?}")]
     NotANumber {
-        /// Line number, from 1.
+        /// Number of the line; the first line is 1.
         line: usize,
-        /// Text of the line, at most the first 40 characters.
+        /// The first 40 characters of the line.
         text: String,
     },
-    /// A start time is before the previous one.
-    #[error("start {line} is earlier than the previous start: sort the recording")]
+    /// A start time is earlier than the start time before it.
+    #[error(
+        "start time {line} of the recording is earlier than the previous start time: sort the \
+         recording"
+    )]
     OutOfOrder {
-        /// Number of the start, from 1.
+        /// Number of the start time; the first is 1.
         line: usize,
     },
-    #[error("the recording has no starts")]
+    #[error("the recording contains no start times")]
     Empty,
 }
 
 impl Recording {
     /// Creates a recording from start times, in nanoseconds from the beginning of the recording.
-    /// The times are in ascending order; equal times are allowed.
+    /// The times must be in ascending order; equal times are allowed.
     ///
     /// # Errors
     /// [`RecordedError::OutOfOrder`] or [`RecordedError::Empty`].
@@ -65,7 +68,7 @@ impl Recording {
         Self::new(starts)
     }
 
-    /// Returns start `i`.
+    /// Returns the start time with the index `i`.
     #[must_use]
     #[inline]
     pub fn get(&self, i: u64) -> Option<u64> {

@@ -1,9 +1,9 @@
-//! A stream's schedule and the iterator over it.
+//! Schedule of a stream, and the iterator over its start times.
 
 use super::{Exponential, Rate, Recording, SteadyArrivals, Warp};
 use crate::address::{Indices, mix};
 
-/// Start times of a stream's operations. Rates are those of the whole stream.
+/// Start times of a stream's operations. A rate applies to the whole stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
     /// Evenly spaced.
@@ -20,7 +20,7 @@ pub enum Schedule {
         /// Change of the rate over time.
         warp: Warp,
     },
-    /// At recorded times.
+    /// Operations start at recorded times.
     Recorded(Recording),
 }
 
@@ -57,22 +57,22 @@ impl Schedule {
 pub enum Arrivals {
     /// Evenly spaced.
     Constant {
-        /// Start times at the full rate.
+        /// Start times of the process at the full rate.
         steady: SteadyArrivals,
         /// Change of the rate over time.
         warp: Warp,
     },
     /// Exponential gaps.
     Poisson {
-        /// Start times at the full rate.
+        /// Start times of the process at the full rate.
         process: Exponential,
         /// Change of the rate over time.
         warp: Warp,
     },
-    /// At recorded times. The stream ends after the last recorded time.
+    /// Operations start at recorded times. The stream ends after the last of them.
     Recorded {
         recording: Recording,
-        /// Indices of the client's starts in the recording.
+        /// Indices, in the recording, of the start times of this client.
         indices: Indices,
     },
 }

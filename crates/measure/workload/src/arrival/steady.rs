@@ -39,7 +39,7 @@ impl Iterator for SteadyArrivals {
     fn next(&mut self) -> Option<u64> {
         let this = self.next_ns;
         self.next_ns = this.saturating_add(self.step_ns);
-        // Both are less than the divisor, which is less than 2^63 (see `Rate`).
+        // Both remainders are less than the divisor, which is less than 2^63 (see `Rate`).
         self.rest += self.step_rest;
         if self.rest >= self.divisor {
             self.rest -= self.divisor;

@@ -1,9 +1,10 @@
-//! Rates that change over time: a process with a constant rate, on a distorted clock.
+//! Rates that change over time: the start times of a process with a constant rate are mapped to
+//! other times.
 //!
 //! Let `r(t)` be the rate relative to its full value, and `R(t)` its integral. A process at the
 //! full rate, mapped through the inverse of `R`, has the rate `r(t)` (Çinlar, "Introduction to
-//! Stochastic Processes", 1975, section 4.7). Evenly spaced starts are then separated by equal
-//! amounts of work instead of equal times.
+//! Stochastic Processes", 1975, section 4.7). If the starts of the process are evenly spaced, the
+//! mapped starts are separated by equal amounts of work instead of equal times.
 
 /// Change of a rate over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,14 +12,14 @@ pub enum Warp {
     /// The rate is constant.
     #[default]
     None,
-    /// A linear increase from 0 to the full rate, which then remains.
+    /// The rate increases linearly from 0 to the full rate, and then remains constant.
     Ramp {
         /// Duration of the increase.
         ramp_ns: u64,
     },
-    /// Bursts at the full rate, with a pause after each burst.
+    /// Bursts at the full rate alternate with pauses.
     Bursts {
-        /// Length of a burst; 0 counts as 1.
+        /// Length of a burst; 0 counts as 1 ns.
         on_ns: u64,
         /// Pause between bursts.
         off_ns: u64,

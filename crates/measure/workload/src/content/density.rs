@@ -1,26 +1,26 @@
-//! Incompressible share of a unit.
+//! Determines how many bytes of a unit are incompressible.
 
 use plimsoll_sys::simd::{PART_BYTES, SECTOR_BYTES};
 
 use super::ContentError;
 use super::spec::COMPRESSIBILITY_MAX;
 
-/// Bytes that a compressor needs for the filler of a sector, in addition to the incompressible
-/// bytes. The value is between zstd's half byte and LZ4's 4 to 6 bytes (a token, one or two
-/// lengths, an offset).
+/// Number of bytes to which a compressor reduces the filler of a sector. The value is between
+/// zstd's half byte and LZ4's 4 to 6 bytes (a token, one or two lengths, an offset).
 const OVERHEAD_PER_SECTOR_BYTES: f64 = 3.0;
 
-/// Number of incompressible parts of 32 bytes in a unit: a whole number and a fraction. The
-/// fraction is distributed over the units, so that any average ratio is possible.
+/// Average number of incompressible parts of 32 bytes in a unit: a whole number and a fraction.
+/// Because of the fraction, some units get one more part than others, so any average ratio is
+/// possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Density {
     parts: u8,
-    /// Fraction in units of 2^-64.
+    /// The fraction, in units of 2^-64.
     fraction: u64,
 }
 
 impl Density {
-    /// Returns the density at which units of `unit_bytes` compress by the ratio `compressibility`.
+    /// Returns the density for units of `unit_bytes` that compress by the ratio `compressibility`.
     ///
     /// # Errors
     /// [`ContentError::Compressibility`] if the ratio is outside 1 to 50, or if the stamp alone
@@ -43,7 +43,7 @@ impl Density {
         let overhead = OVERHEAD_PER_SECTOR_BYTES * sectors / PART_BYTES as f64;
         let parts = (full / compressibility - overhead).clamp(1.0, full);
         let whole = libm::floor(parts);
-        // The factor is 2^64. The product fits, because the fraction is below 1.
+        // The factor is 2^64. The product fits into 64 bits, because the fraction is below 1.
         let fraction = ((parts - whole) * 18_446_744_073_709_551_616.0) as u64;
         Ok(Self { parts: whole as u8, fraction })
     }
@@ -52,8 +52,8 @@ impl Density {
     #[must_use]
     #[inline]
     pub fn parts(&self, unit: u64) -> u8 {
-        // The unit gets one more part if floor((unit + 1) f) - floor(unit f) is 1, which is when
-        // the fraction overflows.
+        // The unit gets one more part if floor((unit + 1) f) - floor(unit f) is 1. This is true
+        // exactly if the addition of the fraction overflows.
         let ahead = unit.wrapping_add(1).wrapping_mul(self.fraction);
         self.parts + u8::from(ahead < self.fraction)
     }

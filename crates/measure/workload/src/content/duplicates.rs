@@ -1,14 +1,14 @@
-//! Choice of the extents that share their content.
+//! Chooses the extents that share their content with other extents.
 //!
 //! A target is divided into extents of up to 1 MiB. A permutation selects the exact number of
 //! extents with shared content, scattered over the target. Each shared content has nearly the same
-//! number of copies ([`COPIES`] if the space is large enough). Whole extents are copied. A store
-//! that compares blocks of 4 KiB, 64 KiB or (in spaces of 256 MiB and more) 1 MiB therefore finds
-//! the same share.
+//! number of copies ([`COPIES`] if the space is large enough). Only whole extents share content.
+//! Deduplication therefore finds the same share in blocks of 4 KiB, of 64 KiB and, in spaces of 256
+//! MiB or more, of 1 MiB.
 //!
-//! The generations of a duplicate alternate between two contents, so that a lost write is
-//! detectable. Half of the copies start with one content and half with the other, so the share
-//! stays the same.
+//! Successive generations of a duplicate alternate between two contents, so that a lost write is
+//! detectable. Half of the copies start with one content, and half with the other, so that the
+//! share of duplicates stays constant.
 
 use super::ContentError;
 use crate::address::Permutation;
@@ -19,21 +19,22 @@ const COPIES: u64 = 8;
 /// Maximum size of an extent.
 const EXTENT_BYTES_MAX: u64 = 1 << 20;
 
-/// The extent size is halved until there are at least this many extents, because the share is exact
-/// to one extent.
+/// The extent size is halved until there are at least this many extents. The share of duplicates is
+/// only exact to one extent, so it needs many extents.
 const EXTENTS_MIN: u64 = 256;
 
-/// Number that makes the permutation's key different from other keys that are derived from the
-/// run's number.
+/// Number that is mixed into the key of the permutation, so that it differs from other keys that
+/// are derived from the run's number.
 const KEY: u64 = 0xD0B1;
 
 /// The extents of one target that share content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Duplicates {
     order: Permutation,
-    /// Number of extents with shared content. An extent is shared if its rank is lower than this.
+    /// Number of extents with shared content. An extent is shared if its rank in the permutation is
+    /// below this number.
     shared: u64,
-    /// Number of pairs of contents.
+    /// Number of pairs of contents that the shared extents use.
     pairs: u64,
     units_per_extent: u64,
 }
@@ -43,7 +44,7 @@ pub struct Duplicates {
 pub(super) struct DuplicateContent {
     /// Number that identifies the content of the extent's first unit.
     pub(super) first_id: u64,
-    /// Which of the two contents the first generation has: 0 or 1.
+    /// Content of the first generation: 0 or 1, for the first or the second content of the pair.
     pub(super) phase: u32,
 }
 
@@ -52,7 +53,7 @@ impl Duplicates {
     /// share of 0.
     ///
     /// # Errors
-    /// [`ContentError::Duplicates`] for an impossible share.
+    /// [`ContentError::Duplicates`] if the share is impossible.
     pub fn new(
         share: f64,
         space_bytes: u64,
@@ -73,8 +74,8 @@ impl Duplicates {
             return refused;
         }
         let copies = libm::round(share * extents as f64) as u64;
-        // Every shared content also exists once as an original, so enough extents must remain for
-        // the originals.
+        // Every shared content also needs an extent for its original, so enough extents must
+        // remain.
         let room = extents.saturating_sub(copies) / 2;
         let pairs = (copies / (2 * (COPIES - 1))).clamp(1, room.max(1));
         if room == 0 || copies == 0 {
@@ -93,8 +94,8 @@ impl Duplicates {
         self.units_per_extent
     }
 
-    /// Returns the content of a duplicate extent, or `None` if the content of the extent is not
-    /// shared. Extents outside the space are never shared.
+    /// Returns the content of an extent that shares it, or `None` for any other extent. Extents
+    /// outside the space are never shared.
     #[inline]
     pub(super) fn of_extent(&self, extent: u64) -> Option<DuplicateContent> {
         if extent >= self.order.n() {

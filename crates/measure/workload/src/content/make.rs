@@ -1,4 +1,4 @@
-//! Generation of content.
+//! Generates the content of units.
 
 use plimsoll_sys::simd::{Kernels, SECTOR_BYTES, STAMP_BYTES, Shape};
 
@@ -16,8 +16,8 @@ pub struct Content {
     /// Number of bytes of a unit after its whole sectors.
     tail_bytes: u32,
     density: Density,
-    /// Shape of the units with the minimum number of incompressible parts, and shape of the units
-    /// with one more part.
+    /// Two shapes: one of units with the minimum number of incompressible parts, one of units with
+    /// one more part.
     shapes: [Shape; 2],
     duplicates: Option<Duplicates>,
     stamps: bool,
@@ -27,7 +27,7 @@ impl Content {
     /// Creates content as specified, with the fastest instructions of this processor.
     ///
     /// # Errors
-    /// A [`ContentError`] that names the invalid number.
+    /// A [`ContentError`] that contains the invalid number.
     pub fn new(spec: &ContentSpec) -> Result<Self, ContentError> {
         Self::with_kernels(spec, Kernels::best())
     }
@@ -84,7 +84,7 @@ impl Content {
         self.run
     }
 
-    /// Returns whether units have stamps.
+    /// Returns true if units have stamps.
     #[must_use]
     pub fn has_stamps(&self) -> bool {
         self.stamps
@@ -107,9 +107,9 @@ impl Content {
         }
     }
 
-    /// Fills the buffer of a write to `offset_bytes` of `target`. `generation` is called once for
-    /// each unit, in order, with the number of the unit in the target. It returns the number of
-    /// writes of the unit in this run, including this write.
+    /// Fills the buffer of a write to `offset_bytes` of `target`. For each unit, in order, calls
+    /// `generation` with the number of the unit in the target. This function returns how often the
+    /// run has written the unit, including this write.
     ///
     /// # Errors
     /// [`ContentError::Misaligned`] if offset or size are not whole units; the buffer is then
@@ -143,7 +143,7 @@ impl Content {
         Cursor { content: self, target, extent: u64::MAX, shared: None }
     }
 
-    /// Returns the stamp of this run's content for a given origin.
+    /// Returns the stamp for a unit of this run with a given origin.
     pub(crate) fn stamp_of(&self, target: u32, generation: u32, origin: Origin) -> Stamp {
         let number = match origin {
             Origin::Place(offset_bytes) => offset_bytes / u64::from(self.unit_bytes),
@@ -189,11 +189,11 @@ impl Content {
             }
         };
         let made = self.kernels.make_unit(self.key, stamp.counter(), self.shape(stamp), &head, out);
-        // The callers split `out` into units of exactly this shape's length.
+        // Callers split `out` into units that have exactly the length of this shape.
         debug_assert!(made);
     }
 
-    /// Returns whether `bytes` are exactly the unit that this stamp describes.
+    /// Returns true if `bytes` are exactly the unit that this stamp describes.
     #[inline]
     pub(crate) fn is_unit(&self, stamp: &Stamp, bytes: &[u8]) -> bool {
         let head = self.head(stamp);

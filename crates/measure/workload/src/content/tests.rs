@@ -37,8 +37,8 @@ fn shares(data: &[u8], block_bytes: usize) -> [f64; 2] {
     [lz4, zstd].map(|size| size as f64 / data.len() as f64)
 }
 
-/// The ratios of LZ4 and zstd, in blocks of 4 KiB, 64 KiB and 1 MiB, are within 3 percentage points
-/// of the required ratio.
+/// LZ4 and zstd compress blocks of 4 KiB, 64 KiB and 1 MiB to within 3 percentage points of the
+/// required ratio.
 #[test]
 fn it_compresses_as_asked_at_every_block_size() {
     for ratio in [1.0, 1.1, 1.33, 2.0, 3.0, 4.0, 10.0, 25.0, 50.0] {
@@ -52,7 +52,7 @@ fn it_compresses_as_asked_at_every_block_size() {
     }
 }
 
-/// Content of smaller units also has the required ratio, in blocks of 4 KiB.
+/// Content in smaller units also compresses by the required ratio, in blocks of 4 KiB.
 #[test]
 fn small_units_compress_as_asked() {
     for (unit_bytes, ratio) in [(512, 1.0), (512, 2.0), (512, 8.0), (1024, 4.0), (2048, 10.0)] {
@@ -95,8 +95,9 @@ fn copies(data: &[u8], block_bytes: usize) -> f64 {
     1.0 - different.len() as f64 / (data.len() / block_bytes) as f64
 }
 
-/// Any two pieces of 512 bytes differ, in the same generation or in different ones, at any
-/// compressibility at which all sectors have incompressible parts.
+/// Any two pieces of 512 bytes differ, whether they have the same generation or different
+/// generations. This is true for every compressibility at which all sectors have incompressible
+/// parts.
 #[test]
 fn nothing_comes_twice_unless_asked() {
     for ratio in [1.0, 2.0, 8.0, 14.0] {
@@ -120,8 +121,8 @@ fn nothing_comes_twice_unless_asked() {
     assert!(run.chunks(16).zip(other.chunks(16)).all(|(a, b)| a != b));
 }
 
-/// The share of duplicates at 4 KiB, 64 KiB and (in 256 MiB) 1 MiB is exact to a percentage point
-/// for any I/O size, and the content compresses as required.
+/// The share of duplicate blocks is exact to a percentage point in blocks of 4 KiB, of 64 KiB and
+/// (in 256 MiB) of 1 MiB, for any I/O size. The content compresses as required.
 #[test]
 fn duplicates_are_as_asked_at_every_block_size() {
     for (share, io_bytes, space_mib) in [(0.3, 1 << 20, 256), (0.3, 4096, 64), (0.75, 65_536, 64)] {

@@ -1,20 +1,21 @@
 //! The open loop: schedules operations so that database I/O reaches a target rate.
 //!
-//! The target rate is in I/Os per second, but the scheduler starts operations. It measures the
-//! number of I/Os of an operation over the past seconds, and sets the mean interval between
-//! arrivals accordingly. A slow target does not slow the arrivals, because the ratio counts only
-//! finished operations, and a waiting operation counts with the I/Os that it will cause.
+//! The target rate is in I/Os per second, but the scheduler starts operations. It measures how many
+//! I/Os an operation has caused over the past seconds, and sets the mean interval between arrivals
+//! accordingly. A slow target does not slow the arrivals: the ratio counts only finished
+//! operations, and a waiting operation counts with the I/Os that it is expected to cause.
 
 use super::rng::Choices;
 
 /// Time over which the ratio of I/Os to operations is measured before it is used.
 const WINDOW_NS: u64 = 500_000_000;
-/// Share of the difference between required and completed I/Os that is corrected in the next
+/// The difference between required and completed I/Os is corrected by this share in the next
 /// window.
 const GAIN: f64 = 0.2;
-/// Maximum correction of the arrival rate.
+/// Maximum correction, as a share of the arrival rate.
 const CORRECTION_MAX: f64 = 0.25;
-/// Initial number of I/Os per operation: one read, and a write for 65 % of the operations.
+/// Assumed number of I/Os per operation before the first measurement: one read for each operation,
+/// and a write for 65 % of them.
 const RATIO_FIRST: f64 = 1.65;
 
 /// A Poisson process of operations.
@@ -69,7 +70,7 @@ impl Arrivals {
         self.choices.exponential_ns(mean_ns)
     }
 
-    /// Records that an operation arrived, and draws the time of the next arrival.
+    /// Records that an operation arrived, and chooses a random time for the next arrival.
     pub fn take(&mut self) -> u64 {
         let arrived = self.due_ns;
         self.next_ns += self.distance_ns();
@@ -78,7 +79,7 @@ impl Arrivals {
         arrived
     }
 
-    /// Returns whether enough time has passed to [learn](Self::learn).
+    /// Returns true if enough time has passed to update the ratio; see [`Self::learn`].
     pub fn learns(&self, now_ns: u64) -> bool {
         self.next_ns >= 0.0 && now_ns.saturating_sub(self.window_start_ns) >= WINDOW_NS
     }
@@ -92,7 +93,8 @@ impl Arrivals {
         if done >= 16 {
             self.ratio += 0.3 * (done_ios / done as f64 - self.ratio);
         }
-        // Number of operations in progress, and of arrivals that no session could start yet.
+        // `waiting` is the number of due arrivals that no session has started; `pending_ios` is for
+        // operations in progress.
         let behind_ns = (now_ns as f64 - self.next_ns).max(0.0);
         let waiting = behind_ns * self.rate_ios_per_ns / self.ratio;
         let drawn = (self.drawn - self.window_drawn) as f64;

@@ -1,18 +1,18 @@
-//! Databases of a group that need work in a step.
+//! Determines which databases of a group have work to do in a step.
 //!
 //! Write-back, log and background reads of a database continue only after an event: an I/O of the
 //! database completed, a session worked on it, or a timer expired. All other databases are skipped,
-//! so the cost of a step depends on its work and not on the size of the group.
+//! so the CPU time of a step does not depend on the size of the group.
 
-/// Time of a timer if nothing is due.
+/// Time that means "no timer is set".
 const NEVER: u64 = u64::MAX;
 
 /// State of each database, by its index in the group.
 #[derive(Debug)]
 pub(crate) struct Attention {
     /// One bit for each database: set if the database had an event since it was last served, or has
-    /// more work for the next step. Usually only one bit is set, and the other databases cost
-    /// nothing.
+    /// more work for the next step. Usually only one bit is set, and all other databases need no
+    /// CPU time.
     stirred: Vec<u64>,
     /// For each database: the time of its next timer, which does not depend on I/O completions.
     due_ns: Vec<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
-    /// Creates the state for this number of databases, none of which was served yet.
+    /// Creates the state for this number of databases. No database has been served yet.
     pub fn new(databases: usize) -> Self {
         let stirred = vec![0; databases.div_ceil(64)];
         let mut all = Self { stirred, due_ns: vec![NEVER; databases], next_ns: NEVER };
@@ -54,7 +54,7 @@ impl Attention {
         }
     }
 
-    /// Returns the first database from this position on that needs work.
+    /// Returns the first database with work to do, starting from this position.
     #[inline]
     pub fn first(&self, from: usize) -> Option<usize> {
         let mut word = from / 64;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     proptest! {
-        /// The state behaves like two plain lists, also if there are more databases than bits in a
+        /// The state behaves like two plain lists, even if there are more databases than bits in a
         /// word.
         #[test]
         fn attention_is_two_lists(

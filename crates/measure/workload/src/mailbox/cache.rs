@@ -1,18 +1,18 @@
-//! The page cache of one database: frames, an index by page, least-recently-used order, and the
-//! order in which pages first became dirty.
+//! The page cache of one database: frames, an index by page number, the order of last use, and the
+//! order in which pages became dirty.
 //!
-//! A frame stores the directory of a page, which determines the bytes of the page. All lists link
-//! frames by index. No memory is allocated after construction.
+//! A frame stores only the directory of a page, because the directory determines all bytes of the
+//! page. Lists link frames by their indices. No memory is allocated after construction.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 use super::page::Directory;
 
-/// Value for "no frame" and "no session".
+/// Index that means "no frame" or "no session".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Number of neighbouring pages whose table slots are in one or two cache lines.
+/// Number of neighbouring pages whose slots in the hash table share one or two cache lines.
 const NEIGHBOURS: u32 = 8;
 
 /// One cached page. The fields that link the lists are in its first cache line.
@@ -21,15 +21,15 @@ const NEIGHBOURS: u32 = 8;
 pub(crate) struct Frame {
     lru: (u32, u32),
     dirt: (u32, u32),
-    /// Sessions that wait for the page, in order.
+    /// Queue of sessions that wait for the page.
     pub waiters: (u32, u32),
     /// Log position after the last change of the page.
     pub page_lsn: u64,
     /// Log position before the first change that is not contained in a completed write.
     pub rec_lsn: u64,
     pub page: u32,
-    /// Generation of the last write that was issued or, before the first write, of the page that
-    /// was read.
+    /// Generation of the last write that was issued. Before the first write, this is the generation
+    /// that was read.
     pub generation: u32,
     pub dirty: bool,
     pub loading: bool,
@@ -56,7 +56,7 @@ impl Frame {
     };
 }
 
-/// Both ends of a list: (first, last).
+/// First and last element of a list.
 type Ends = (u32, u32);
 
 /// The page cache.
@@ -67,12 +67,12 @@ pub(crate) struct Cache {
     /// (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
     slots: Large<(u32, u32)>,
     free: Vec<u32>,
-    /// (least recently used, most recently used).
+    /// List of frames in the order of use: (least recently used, most recently used).
     lru: Ends,
-    /// (first dirtied, last dirtied).
+    /// List of dirty frames: (first to become dirty, last to become dirty).
     dirt: Ends,
     dirty_count: u32,
-    /// Maximum number of frames ever in use.
+    /// Highest number of frames that were in use at the same time.
     filled: u32,
 }
 
@@ -126,7 +126,7 @@ impl Cache {
             if self.slots[at].1 == NONE {
                 break;
             }
-            // Slots whose home is cyclically in (hole, at] must not move.
+            // A page must stay in its slot if its home is cyclically in (hole, at].
             let home = self.home(self.slots[at].0);
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = self.slots[at];
@@ -194,8 +194,8 @@ impl Cache {
         hint::prefetch(&self.slots[self.home(page)]);
     }
 
-    /// Hints that the least recently used frame will be freed soon, and then the next one in this
-    /// order.
+    /// Hints that the least recently used frame will be freed soon. Also prefetches the frame that
+    /// follows it.
     #[inline]
     pub fn hint_oldest(&self) {
         if let Some(frame) = self.frames.get(self.lru.0 as usize) {
@@ -206,8 +206,8 @@ impl Cache {
         }
     }
 
-    /// Hints that the frame that became dirty first will be written soon, and then the next one in
-    /// this order.
+    /// Hints that the frame that became dirty first will be written soon. Also prefetches the frame
+    /// that follows it.
     #[inline]
     pub fn hint_oldest_dirty(&self) {
         if let Some(frame) = self.frames.get(self.dirt.0 as usize) {
@@ -263,12 +263,12 @@ impl Cache {
         self.dirty_count -= 1;
     }
 
-    /// Returns the frame that has been dirty for longest.
+    /// Returns the frame that has been dirty for the longest time.
     pub fn oldest_dirty(&self) -> Option<u32> {
         (self.dirt.0 != NONE).then_some(self.dirt.0)
     }
 
-    /// Returns the frame that became dirty after this one.
+    /// Returns the next frame in the order in which frames became dirty.
     pub fn next_dirty(&self, at: u32) -> Option<u32> {
         let next = self.frames[at as usize].dirt.1;
         (next != NONE).then_some(next)
@@ -279,12 +279,13 @@ impl Cache {
         self.free.len() as u32
     }
 
-    /// Returns the number of dirty frames, whose last change is in no issued write.
+    /// Returns the number of dirty frames. The last change of a dirty frame is not part of any
+    /// issued write.
     pub fn dirty_count(&self) -> u32 {
         self.dirty_count
     }
 
-    /// Returns the maximum number of frames ever in use.
+    /// Returns the highest number of frames that were in use at the same time.
     pub fn filled(&self) -> u32 {
         self.filled
     }

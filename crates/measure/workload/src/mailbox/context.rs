@@ -4,7 +4,7 @@ use crate::step::{Arena, Completion, Io, IoKind};
 
 use super::poison::{Failure, Finding, Place};
 
-/// Context that one step passes to the functions that it calls.
+/// State of one step, which the step passes to the functions that it calls.
 pub struct Ctx<'a> {
     pub now_ns: u64,
     pub arena: &'a mut dyn Arena,
@@ -19,7 +19,7 @@ impl Ctx<'_> {
     }
 }
 
-/// Returns the failure of a completion that should have transferred `wanted_bytes`.
+/// Returns the failure if a completion is an error, or transferred fewer than `wanted_bytes`.
 pub(crate) fn trouble(completion: &Completion, wanted_bytes: u32) -> Option<Failure> {
     match completion.result {
         Err(errno) => Some(Failure::Io(errno)),

@@ -1,4 +1,4 @@
-//! Counters of a running group, by name.
+//! Reports the counters of a running group with their names.
 
 use super::database::Database;
 use super::page::Damage;

@@ -1,10 +1,10 @@
 //! The generation map: the last acknowledged write of each page, stored outside the store.
 //!
-//! A page alone cannot show that a newer version of it is missing, but the map can. For each page,
-//! it stores the generation of the last acknowledged write, and whether another write was in
-//! flight. For each database, it stores the log position up to which commits were acknowledged. A
-//! driver keeps the map in a shared file mapping, which survives a kill of the process. Simulations
-//! keep it in memory ([`MemoryGenerationMap`]).
+//! The contents of a page cannot show that a newer version of the page is missing; the map can. For
+//! each page, it stores the generation of the last acknowledged write, and whether another write
+//! was in flight. For each database, it stores the log position up to which commits were
+//! acknowledged. A driver keeps the map in a shared file mapping, which survives a kill of the
+//! process. Simulations keep it in memory ([`MemoryGenerationMap`]).
 
 /// Entry of the map for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -16,7 +16,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// The mark of a page whose information is missing because the map was lost. Every generation
+    /// The mark of a page about which nothing is known, because the map was lost. Every generation
     /// is then accepted, so lost and stale pages cannot be detected.
     pub const UNKNOWN: Self = Self { acked: u32::MAX >> 1, in_flight: true };
 
@@ -35,14 +35,14 @@ impl Mark {
         Self { acked: bits >> 1, in_flight: bits & 1 == 1 }
     }
 
-    /// Returns whether a page may have this generation.
+    /// Returns true if a page may have this generation.
     pub fn allows(self, generation: u32) -> bool {
         let newer = self.in_flight && generation == self.acked + 1;
         generation == self.acked || newer || self == Self::UNKNOWN
     }
 
     /// Returns the highest generation that the page may have. If the mark has no information, the
-    /// page and the log determine it.
+    /// page and the log determine this generation.
     pub(crate) fn newest_of(self, found: u32) -> u32 {
         if self == Self::UNKNOWN { found } else { self.newest() }
     }
@@ -60,15 +60,15 @@ pub trait GenerationMap: Send {
     fn set(&mut self, page: u32, mark: Mark);
     /// Returns the log position up to which commits were acknowledged as durable.
     fn durable_lsn(&self) -> u64;
-    /// Returns whether the map is reliable for a log that ends at `end_lsn`. After a crash of the
-    /// host, a map may be older than the data. The pages and the log are then not checked against
-    /// the map.
+    /// Returns true if the map is reliable for a log that ends at `end_lsn`. After a crash of the
+    /// host, a map may be older than the data. In this case, the pages and the log are not checked
+    /// against the map.
     fn is_trusted(&self, end_lsn: u64) -> bool {
         let _ = end_lsn;
         true
     }
-    /// Sets the log position up to which commits are acknowledged. It is called before the commits
-    /// are acknowledged.
+    /// Sets the log position up to which commits are acknowledged. The store calls this before it
+    /// acknowledges the commits.
     fn set_durable_lsn(&mut self, lsn: u64);
 }
 
@@ -80,7 +80,7 @@ pub struct MemoryGenerationMap {
 }
 
 impl MemoryGenerationMap {
-    /// Creates a map of `pages` pages, none of which was written.
+    /// Creates a map for `pages` unwritten pages.
     pub fn new(pages: u32) -> Self {
         Self { bits: vec![0; pages as usize], durable_lsn: 0 }
     }

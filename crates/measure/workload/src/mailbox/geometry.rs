@@ -1,4 +1,4 @@
-//! Numbers derived from a [`MailboxConfig`], and the keys of the content.
+//! Sizes that are derived from a [`MailboxConfig`], and the keys of the content.
 
 use super::config::{BLOCK_BYTES, MailboxConfig, SLOTS_MAX};
 
@@ -7,10 +7,10 @@ pub const SECTOR_BYTES: usize = 512;
 /// Number of bytes in a page before its first record: the header and the slot directory.
 pub const PAGE_HEADER_BYTES: usize = 128;
 
-/// Derived sizes and keys.
+/// Sizes and keys that are derived from the configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Geometry {
-    /// Identity of the store.
+    /// Number that identifies the store.
     pub run_id: u64,
     /// Page size.
     pub page_bytes: u32,
@@ -20,7 +20,8 @@ pub struct Geometry {
     pub slot_bytes: u32,
     /// Size of a record's data in the log, in bytes.
     pub record_bytes: u32,
-    /// Number of incompressible bytes of every slot; the other bytes are a repeated pattern.
+    /// Number of incompressible bytes in every slot; the other bytes of a slot are a repeated
+    /// pattern.
     pub random_bytes: u32,
     /// Seed that determines which slots are filled.
     pub seed: u64,
@@ -30,7 +31,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Computes these numbers for a configuration that [`MailboxConfig::validate`] accepted.
+    /// Computes the sizes and keys for a configuration that [`MailboxConfig::validate`] accepted.
     pub fn new(config: &MailboxConfig) -> Self {
         let body = config.page_bytes - PAGE_HEADER_BYTES as u32;
         let trailers = TRAILER_BYTES as u32 * config.page_bytes / SECTOR_BYTES as u32;
@@ -61,22 +62,22 @@ impl Geometry {
         u64::from(page) * u64::from(self.page_bytes)
     }
 
-    /// Returns the slots of a page that creation fills, one bit for each slot. They are the same in
-    /// every database, because all databases start as copies.
+    /// Returns the slots of a page that creation fills, one bit for each slot. These slots are the
+    /// same in every database, because all databases start as copies of the first.
     pub fn initially_live(&self, page: u32) -> u16 {
         if self.fill_threshold == 0 {
             return 0;
         }
         let place = u64::from(page) << 8;
         let live = |slot: u64| mix(self.seed ^ mix(place | slot)) <= self.fill_threshold;
-        // The loop starts at the last slot, and each iteration shifts the previous slots up. The
-        // compiler does not vectorise this chain. Vector code would be slower, because x86-64 has
-        // no vector product of two 64-bit numbers.
+        // The loop starts at the last slot, and each iteration shifts the previous slots up.
+        // Iterations depend on one another, so the compiler does not vectorise the loop. Vector
+        // code would be slower, because x86-64 cannot multiply vectors of 64-bit numbers.
         (0..u64::from(self.slots)).rev().fold(0, |all, slot| all << 1 | u16::from(live(slot)))
     }
 
-    /// Returns the key of a database's content in one version. The counter consists of page and
-    /// slot, so any two blocks with the same key differ.
+    /// Returns the key for the content of a database in one version. Page and slot determine the
+    /// counter, so any two blocks with the same key differ.
     pub(crate) fn content_key(&self, database: u32, version: u32) -> [u64; 2] {
         [self.key ^ mix(u64::from(database) << 8 | 1), mix(self.key ^ u64::from(version))]
     }
@@ -95,7 +96,7 @@ impl Geometry {
     }
 }
 
-/// The hash input identifies the sector, and the generation of its page.
+/// The input of the hash identifies the sector and the generation of its page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SectorPlace {
     pub database: u32,

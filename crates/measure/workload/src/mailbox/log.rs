@@ -23,33 +23,33 @@ use super::record::{
 use super::store::{LogPosition, log_place};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
-/// Number of blocks of the ring that are reserved for recording a checkpoint, which frees space in
-/// a full log.
+/// Number of blocks in the ring that records may not use. They are reserved for blocks that record
+/// a checkpoint, which frees space in a full log.
 const RESERVED_BLOCKS: u64 = 8;
 
-/// State of a block until it is sealed.
+/// State of a block in the buffer until the block is sealed.
 #[derive(Clone, Copy, Debug)]
 struct Meta {
     used: u16,
     first_record: u16,
-    /// Number of pages in use, according to the records that end in this block or before it.
+    /// Number of pages in use after all records that end in this block or before it.
     pages_used: u32,
 }
 
-/// One log write in flight.
+/// A log write that is in flight.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     id: u32,
     end: u64,
     checkpoint: u64,
-    /// Submission time, once the write has completed.
+    /// Submission time; `None` until the write has completed.
     submitted_ns: Option<u64>,
 }
 
-/// Initial capacity for writes that complete between two flushes of a log.
+/// Initial capacity of the list of writes that complete between two flushes of a log.
 const UNFLUSHED_WRITES: usize = 256;
 
-/// A flush of log files in flight.
+/// A flush in flight, which may affect several log files.
 #[derive(Clone, Copy, Debug)]
 struct PendingFlush {
     target: u64,
@@ -90,7 +90,7 @@ pub(crate) struct LogWriter {
     writes_max: usize,
     lazy_ns: u64,
     epoch: u32,
-    /// Log position of the next payload byte.
+    /// Log position at which the next payload byte is appended.
     pos: u64,
     issued: u64,
     written: u64,
@@ -98,7 +98,7 @@ pub(crate) struct LogWriter {
     recorded_checkpoint: u64,
     required: u64,
     pages_used: u32,
-    /// Time since which appended data waits to be written.
+    /// Time when the oldest unwritten data was appended; `None` if all data was written.
     waiting_since_ns: Option<u64>,
     metas: Vec<Meta>,
     pieces: VecDeque<Piece>,
@@ -161,20 +161,20 @@ impl LogWriter {
         }
     }
 
-    /// Returns the maximum number of log writes in flight. A flush may be split at the end of a
-    /// file and at the end of the buffer.
+    /// Returns the maximum number of log writes in flight. A flush may need several writes: it is
+    /// split at the end of a file and at the end of the buffer.
     pub fn pieces_max(config: &MailboxConfig) -> usize {
         let cuts = u64::from(config.log_buffer_bytes / config.log_file_bytes) as usize + 2;
         config.log_writes_in_flight as usize + cuts
     }
 
-    /// Maximum number of files of one log flush.
+    /// Maximum number of files that one flush of the log affects.
     pub fn sync_files_max(config: &MailboxConfig) -> usize {
         (config.log_buffer_bytes / config.log_file_bytes) as usize + 2
     }
 
-    /// Returns the start of the next record. It is the checkpoint of a database without dirty
-    /// pages.
+    /// Returns the start of the next record. This is also the checkpoint of a database without
+    /// dirty pages.
     pub fn append_lsn(&self) -> u64 {
         self.pos
     }
@@ -214,9 +214,9 @@ impl LogWriter {
         in_buffer && last + reserve <= blocks(self.recorded_checkpoint) + ring
     }
 
-    /// Returns true if it is worthwhile to record this checkpoint in a separate block: it must
-    /// release much more of the ring than the block occupies. If every step of the checkpoint were
-    /// recorded, these blocks would fill the ring.
+    /// Returns true if this checkpoint is worth a separate block: it must release much more of the
+    /// ring than the block occupies. If each small advance of the checkpoint were recorded, the
+    /// recording blocks would fill the ring.
     pub fn is_worth_recording(&self, checkpoint: u64) -> bool {
         let released = blocks(checkpoint).saturating_sub(blocks(self.recorded_checkpoint));
         released >= (blocks(self.ring_bytes) / 16).max(4)
@@ -234,8 +234,9 @@ impl LogWriter {
         &mut self.scratch[..size]
     }
 
-    /// Appends the record in the scratch memory, after which `pages_used` pages are in use. The
-    /// caller has checked that there is enough space. Returns the start and the end of the record.
+    /// Appends the record in the scratch memory. After the change, `pages_used` pages are in use.
+    /// The caller has checked that there is enough space. Returns the start and the end of the
+    /// record.
     pub fn append(
         &mut self,
         now_ns: u64,
@@ -267,7 +268,7 @@ impl LogWriter {
             self.pos += piece as u64;
             done += piece;
         }
-        // If the log ends within this record, it does not contain the page that the record adds.
+        // If the log ends within this record, the added page does not exist after a recovery.
         self.pages_used = pages_used;
         let last = blocks(self.pos - 1);
         self.meta(last).pages_used = pages_used;
@@ -297,7 +298,7 @@ impl LogWriter {
         self.required = self.required.max(lsn);
     }
 
-    /// Returns the time at which an unwritten lazy commit must be written.
+    /// Returns the time by which the oldest unwritten lazy commit must be written.
     pub fn deadline_ns(&self) -> Option<u64> {
         self.waiting_since_ns.map(|since| since.saturating_add(self.lazy_ns))
     }
@@ -316,8 +317,8 @@ impl LogWriter {
         self.pump_sync(ctx);
     }
 
-    /// Writes a block to record its checkpoint, even if nothing was appended. Returns false if that
-    /// is not possible now.
+    /// Writes a block that records `checkpoint`, even if nothing was appended. Returns false if
+    /// this is not possible now.
     pub fn force(&mut self, g: &Geometry, checkpoint: u64, clean: bool, ctx: &mut Ctx<'_>) -> bool {
         if self.pieces.len() >= self.writes_max || !self.fits(self.pos + BLOCK, 0) {
             return false;
@@ -337,7 +338,7 @@ impl LogWriter {
                 database: self.wiring.database,
                 epoch: self.epoch,
                 lsn: block * BLOCK,
-                // When a store is closed, the pages contain every change up to the end of the log.
+                // A closed store has written all pages, so its checkpoint is the end of the log.
                 checkpoint: if clean { self.pos } else { checkpoint },
                 pages_used,
                 used,
@@ -389,7 +390,7 @@ impl LogWriter {
         self.issued = end;
     }
 
-    /// Returns the requested bytes of the write with this token, if it is in flight.
+    /// Returns the requested size of the write with this token, if the write is in flight.
     pub fn piece_bytes(&self, id: u32) -> Option<u32> {
         let mut start = self.written;
         for piece in &self.pieces {
@@ -465,12 +466,12 @@ impl LogWriter {
         self.flushed.drain(..).for_each(|ns| each(self.wiring.durable_class, ns));
     }
 
-    /// Calls `each` in the same way for writes that never became durable.
+    /// Calls `each` with the class and submission time of each write that never became durable.
     pub fn unflushed_writes(&mut self, each: &mut dyn FnMut(u16, u64)) {
         self.unflushed.drain(..).for_each(|(_, ns)| each(self.wiring.durable_class, ns));
     }
 
-    /// Fails a run at the position of a log I/O.
+    /// Fails the run. The reported location is the position of the failed log I/O.
     pub fn fail(&self, trouble: Failure, ctx: &mut Ctx<'_>) {
         ctx.fail(self.wiring.database, Place::Log(self.written), trouble);
     }

@@ -11,13 +11,14 @@ use super::geometry::Geometry;
 use super::page;
 use super::poison::{Failure, Place};
 
-/// Maximum number of reads in flight per database. A second read starts if the first read takes
-/// longer than the interval.
+/// Maximum number of reads in flight per database. A second read is only issued if the first read
+/// takes longer than the interval.
 pub(crate) const READS_MAX: usize = 2;
-/// Maximum number of missed intervals whose reads are made up after the target was slow.
+/// Maximum number of late reads that are issued after the target was slow, one for each missed
+/// interval.
 const DEBT_MAX: u64 = 64;
 
-/// One read in flight.
+/// A maintenance read, which may be in flight.
 #[derive(Clone, Debug)]
 struct Reading {
     busy: bool,
@@ -66,12 +67,12 @@ impl Maintenance {
         due.filter(|_| self.free().is_some())
     }
 
-    /// Returns the first page of the read with this index.
+    /// Returns the first page that the read with this index reads.
     pub fn first_page(&self, index: u32) -> Option<u32> {
         self.reads.get(index as usize).map(|reading| reading.first_page)
     }
 
-    /// Returns the requested bytes of the read with this index.
+    /// Returns the requested size of the read with this index, if the read is in flight.
     pub fn read_bytes(&self, index: u32) -> Option<u32> {
         let reading = self.reads.get(index as usize).filter(|reading| reading.busy)?;
         Some(reading.marks.len() as u32 * self.page_bytes)
@@ -103,7 +104,8 @@ impl Database {
         let used = self.state.pages_used;
         let m = &mut self.maintenance;
         let pages = m.pages_per_read.min(used);
-        // The last read of a pass starts earlier, so that every read has the full size.
+        // The last read of a pass overlaps the read before it, so that every read has the full
+        // size.
         let first = if m.next_page >= used { 0 } else { m.next_page }.min(used - pages);
         m.next_page = first + pages;
         let reading = &mut m.reads[index];
@@ -129,8 +131,8 @@ impl Database {
         });
     }
 
-    /// Checks the pages of a completed maintenance read. A page that was written at any time during
-    /// the read is skipped, because the target may return a mixture of old and new data.
+    /// Checks the pages of a completed maintenance read. Skips pages that were written during the
+    /// read, because the target may then return a mixture of old and new data.
     pub fn maintenance_done(&mut self, g: &Geometry, index: u32, ctx: &mut Ctx<'_>) {
         let m = &mut self.maintenance;
         let size = u64::from(m.page_bytes);

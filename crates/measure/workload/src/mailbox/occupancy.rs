@@ -4,9 +4,9 @@
 //! computed when it is read. A store of terabytes is therefore ready immediately, and uses memory
 //! only for the pages that the load changes.
 //!
-//! Pages are looked up at random. A cache miss costs more than the actual work, and the first
-//! access to new memory costs even more. Most pages are unchanged, which takes only one bit for
-//! each page. The changed pages of a block are stored next to each other, without unused space.
+//! Pages are looked up at random. A cache miss takes more time than the actual work, and the first
+//! access to new memory takes even more. Most pages are unchanged; such a page needs only one bit.
+//! The changed pages of a block are stored next to each other, without unused space.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
@@ -16,7 +16,7 @@ use super::geometry::Geometry;
 /// Number of pages in a block, which is the number of bits in a word.
 const PAGES: u32 = 64;
 
-/// The changed pages of a block, and the position of their occupancy cells.
+/// Block of pages: which pages were changed, and where their occupancy cells start.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     changed: u64,
@@ -30,9 +30,10 @@ pub(crate) struct Occupancy {
     /// Occupancy of changed pages, block by block in the order of pages. The number of cells of a
     /// block is rounded up to a power of two.
     cells: Large<u16>,
-    /// Lists of unused cell groups. The index is the logarithm of the number of cells in a group.
+    /// Unused groups of cells, in one list for each group size. The index of a list is the
+    /// logarithm of the group size.
     free: [Vec<usize>; 7],
-    /// Page that the last hint named.
+    /// Page that was passed to the last call of `hint`.
     hinted: u32,
     pages_initial: u32,
     pages_max: u32,
@@ -54,7 +55,8 @@ impl Occupancy {
     }
 
     /// Hints that a page will be used when its read completes. Prefetches the block of the page
-    /// now, and its cells at the next hint, when the block is cached.
+    /// now. Its cells are prefetched at the next hint, because the block must be in the CPU's cache
+    /// first.
     #[inline]
     pub fn hint(&mut self, page: u32) {
         let before = std::mem::replace(&mut self.hinted, page);
@@ -108,7 +110,7 @@ impl Occupancy {
         self.blocks[at] = Block { changed: changed | bit, cells };
     }
 
-    /// Allocates a number of cells, which is a power of two.
+    /// Allocates a group of cells, whose size is a power of two.
     fn take(&mut self, count: usize) -> usize {
         self.free[count.ilog2() as usize].pop().unwrap_or_else(|| {
             let cells = self.cells.len();

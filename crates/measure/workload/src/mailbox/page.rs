@@ -5,14 +5,14 @@
 //! 28  slots, 3 × 0        │ 32 page LSN │ 40 zero                      64 slot directory (16 × u32)
 //! 128 slot 0 │ slot 1 │ …
 //! ```
-//! The last four bytes of every sector of 512 B are a trailer in place of content: the low 16 bits
-//! of the generation, and a checksum of database, page, sector and the whole generation. If the
-//! page's checksum is wrong, the trailers are checked. Valid trailers of different generations mean
-//! that sectors of two writes are mixed: the page is torn. A trailer that is not valid for any
-//! generation means that bytes were changed: the page is corrupt.
+//! The last four bytes of every sector of 512 B are a trailer instead of content. It contains the
+//! low 16 bits of the generation, and a checksum of database, page, sector and the whole
+//! generation. If the page's checksum is wrong, the trailers are checked. Valid trailers of
+//! different generations mean that sectors of two writes are mixed: the page is torn. A trailer
+//! that is not valid for any generation means that bytes were changed: the page is corrupt.
 //!
-//! Database, page, slot and the version in the directory determine the content of a slot. A page
-//! can therefore be rewritten although its bytes are not stored in memory.
+//! Database, page, slot number and the version in the directory determine the content of a slot. A
+//! page can therefore be rewritten without its bytes in memory.
 
 use core::fmt;
 
@@ -25,8 +25,8 @@ use super::geometry::{Geometry, PAGE_HEADER_BYTES, SECTOR_BYTES, SectorPlace, TR
 const MAGIC: u32 = u32::from_le_bytes(*b"PLMp");
 const LIVE: u32 = 1 << 31;
 
-/// The slots of a page: for each slot, whether it contains a record, and the version of the record.
-/// A version never decreases.
+/// Directory of a page: for each slot, whether the slot contains a record, and the version of the
+/// slot. A version never decreases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Directory(pub [u32; SLOTS_MAX]);
 
@@ -40,7 +40,7 @@ impl Directory {
         directory
     }
 
-    /// Creates a directory of which only the occupancy is known (for drivers without data).
+    /// Creates a directory from the occupancy alone, for drivers without data.
     pub fn from_occupancy(occupancy: u16) -> Self {
         let mut directory = Self::default();
         for (slot, entry) in directory.0.iter_mut().enumerate() {
@@ -55,7 +55,7 @@ impl Directory {
         bits.fold(0, |all, bit| all | bit)
     }
 
-    /// Returns whether the slot contains a record.
+    /// Returns true if the slot contains a record.
     pub fn is_live(&self, slot: usize) -> bool {
         self.0.get(slot).is_some_and(|entry| entry & LIVE != 0)
     }
@@ -76,14 +76,14 @@ impl Directory {
 /// Header of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageHead {
-    /// Store that wrote the page.
+    /// Number of the store that wrote the page.
     pub run_id: u64,
-    /// Database that the page belongs to.
+    /// Id of the database to which the page belongs.
     pub database: u32,
     pub page: u32,
-    /// Number of writes of the page.
+    /// Generation: number of times that the page was written.
     pub generation: u32,
-    /// Log position up to which the page contains all of its changes.
+    /// Log position. The page contains all of its changes before this position.
     pub lsn: u64,
     /// Slot directory.
     pub directory: Directory,
@@ -98,20 +98,20 @@ pub enum Damage {
     Torn,
     /// The last acknowledged write is missing; the previous version exists.
     Lost,
-    /// The version is older than the previous version, or the page belongs to an older store.
+    /// The version is at least two writes old, or the page belongs to an older store.
     Stale,
-    /// The page is whole but belongs to another address.
+    /// The page is undamaged, but belongs to another address.
     Misdirected,
     /// The page was never written.
     Unwritten,
 }
 
 impl Damage {
-    /// All kinds, in the order of the counters.
+    /// All kinds of damage, in the order of the counters.
     pub const ALL: [Self; 6] =
         [Self::Corrupt, Self::Torn, Self::Lost, Self::Stale, Self::Misdirected, Self::Unwritten];
 
-    /// Returns the word for the kind of damage.
+    /// Returns the word that reports use for the kind of damage.
     pub fn name(self) -> &'static str {
         match self {
             Self::Corrupt => "corrupt",
@@ -130,14 +130,14 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A damaged page: its damage and the observed values.
+/// A damaged page: the kind of damage, and the observed and expected values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Kind of damage.
+    /// Kind of damage to the page.
     pub damage: Damage,
-    /// Header of the page, if its checksum is right.
+    /// Header of the page, if the checksum is right.
     pub found: Option<PageHead>,
-    /// Expected generation, which is the last acknowledged one; 0 if it is unknown.
+    /// Expected generation, which is the last acknowledged generation; 0 if it is unknown.
     pub expected_generation: u32,
 }
 
@@ -177,7 +177,7 @@ pub fn render(g: &Geometry, head: &PageHead, out: &mut [u8]) {
     debug_assert_eq!(out.len(), g.page_bytes as usize);
     for slot in 0..usize::from(g.slots) {
         let start = PAGE_HEADER_BYTES + slot * g.slot_bytes as usize;
-        // The last slot also gets the remainder of the division.
+        // The last slot also gets the bytes that remain after the division.
         let end = if slot + 1 == usize::from(g.slots) {
             out.len()
         } else {
@@ -271,8 +271,8 @@ pub fn check(
 /// Determines the damage of a page with a wrong checksum.
 fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) -> Damage {
     let newest = match mark {
-        // Searches the generations near that of the first sector, which may be the older or the
-        // newer one.
+        // Searches the generations near the generation of the first sector, which may be from the
+        // older or the newer write.
         Mark::UNKNOWN => u32_at(bytes, 24).saturating_add(0x7fff),
         mark => mark.acked.saturating_add(2),
     };

@@ -1,8 +1,8 @@
 //! Phases before and after the load: create, format, duplicate, scan, recover, verify.
 //!
-//! Each implements [`Steps`] and runs in a [`Machine`]. The machine has a fixed number of lanes,
-//! each with a buffer and at most one I/O in flight. For each idle lane, the machine requests the
-//! next I/O from the steps.
+//! Each phase implements [`Steps`] and runs in a [`Machine`]. The machine has a fixed number of
+//! lanes, each with a buffer and at most one I/O in flight. For each idle lane, the machine
+//! requests the next I/O from the steps.
 
 mod create;
 mod duplicate;
@@ -36,12 +36,12 @@ pub struct PhaseIo {
     /// Size of one I/O in bytes, rounded to whole pages. For log I/O, it is at most the size of a
     /// log file.
     pub chunk_bytes: u32,
-    /// Number of I/Os in flight.
+    /// Number of I/Os that a phase has in flight.
     pub depth: u32,
 }
 
 impl Default for PhaseIo {
-    /// Returns 1 MiB I/Os, with eight in flight.
+    /// Returns a size of 1 MiB, and eight I/Os in flight.
     fn default() -> Self {
         Self { chunk_bytes: 1 << 20, depth: 8 }
     }
@@ -51,7 +51,7 @@ impl Default for PhaseIo {
 pub struct Progress {
     /// Bytes transferred.
     pub done_bytes: u64,
-    /// Number of bytes to transfer, as far as known. It may still grow.
+    /// Known number of bytes to transfer. It may grow during the phase.
     pub total_bytes: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct Report {
     pub pages_rebuilt: [u64; Damage::ALL.len()],
     /// Number of pages that recovery wrote.
     pub pages_written: u64,
-    /// Number of log bytes that were read for their records.
+    /// Number of log bytes that were read in order to parse the records.
     pub log_bytes: u64,
     /// Number of changes found in the log after the checkpoint (or in the requested files).
     pub log_changes: u64,
@@ -72,51 +72,52 @@ pub struct Report {
     pub log_blocks_checked: u64,
     /// Number of checked pages whose content the log determines.
     pub pages_by_log: u64,
-    /// Number of checked pages that are not in the log, and whose generation the map determines.
+    /// Number of checked pages that the log does not mention, but whose generation the map
+    /// determines.
     pub pages_by_map: u64,
-    /// Number of checked pages that are whole and at their position, but for which neither log nor
-    /// map shows whether they are the last acknowledged version.
+    /// Number of checked pages that are undamaged and at their position, but may be out of date:
+    /// neither log nor map shows whether they have the last acknowledged version.
     pub pages_unknown: u64,
     /// Number of databases with an unreliable generation map.
     pub maps_untrusted: u64,
     /// Number of expected commits that were found.
     pub commits_found: u64,
-    /// Number of all findings, including findings that are not listed.
+    /// Total number of findings. It includes findings that are counted but not listed.
     pub findings: u64,
 }
 
-/// A phase: a state machine that ends.
+/// A phase: a workload that ends by itself and has a result.
 pub trait Phase: StepWorkload {
     fn progress(&self) -> Progress;
-    /// Returns the error that ended the phase early, if any.
+    /// Returns the error that ended the phase before its completion, if any.
     fn poison(&self) -> Option<&Poison>;
     /// Returns the first thousand findings of confirmed damage.
     fn findings(&self) -> &[Finding];
-    /// Returns damage that is only suspected, because the source of the expectation is unreliable.
-    /// It is not evidence against the target.
+    /// Returns suspected damage: pages or blocks that differ from an expectation with an unreliable
+    /// source. Such damage is not evidence against the target.
     fn unconfirmed(&self) -> &[Finding];
-    /// Returns the results.
+    /// Returns the result of the phase.
     fn report(&self) -> Report;
     /// Returns true if the phase completed: it was not stopped and did not fail.
     fn is_complete(&self) -> bool;
-    /// Returns the databases, for the next machine.
+    /// Returns the store, which the next machine uses.
     fn into_store(self: Box<Self>) -> Store;
 }
 
-/// An I/O for a lane.
+/// An I/O that a phase requests for a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub kind: IoKind,
     pub file: u32,
     /// Position of the database in the store.
     pub place: usize,
-    /// Index into the classes of a database.
+    /// Index into the classes that each database has.
     pub class: u16,
     pub offset_bytes: u64,
     pub size_bytes: u32,
-    /// Offset in the lane's buffer.
+    /// Offset of the transfer in the lane's buffer.
     pub buffer_offset_bytes: u64,
-    /// Location, for error messages.
+    /// Location that error messages report.
     pub at: Place,
     /// True if the file may end before the end of the transfer.
     pub may_be_short: bool,
@@ -177,14 +178,14 @@ impl Notes {
     }
 }
 
-/// Steps of a phase, without the I/O mechanics.
+/// Steps of a phase. The [`Machine`] issues and completes their I/Os.
 pub trait Steps {
-    /// Returns the names and groups of the classes of each database.
+    /// Returns the names and groups of the classes that each database has.
     fn classes(&self) -> &'static [(&'static str, ClassGroup, bool)];
     /// Returns the size of a lane's buffer in bytes.
     fn lane_bytes(&self) -> u64;
-    /// Returns the next step of an idle lane; `None` if there is no work until another I/O
-    /// completes, or no work at all. `alone` is true if no I/O is in flight.
+    /// Returns the next step of an idle lane; `None` if the lane has no work, or none until another
+    /// I/O completes. `alone` is true if no I/O is in flight.
     fn next(
         &mut self,
         store: &mut Store,
@@ -193,8 +194,8 @@ pub trait Steps {
         notes: &mut Notes,
         ctx: &mut Ctx<'_>,
     ) -> Option<Request>;
-    /// Handles the success of the lane's I/O, which transferred `got` bytes. Returns the next I/O
-    /// if the same lane continues.
+    /// Handles the successful completion of the lane's I/O, which transferred `got` bytes. Returns
+    /// the next I/O if the lane continues immediately.
     fn done(
         &mut self,
         store: &mut Store,
@@ -206,11 +207,11 @@ pub trait Steps {
     ) -> Option<Request>;
     /// Returns the total number of bytes to transfer.
     fn total_bytes(&self, store: &Store) -> u64;
-    /// Returns whether everything is complete.
+    /// Returns true if all steps of the phase are complete.
     fn finished(&self) -> bool;
 }
 
-/// The I/O mechanics of a phase.
+/// Issues and completes the I/Os of a phase.
 pub struct Machine<S> {
     pub(crate) store: Store,
     pub(crate) steps: S,
@@ -400,15 +401,15 @@ pub(crate) struct Chunks {
     pub page: u32,
 }
 
-/// Returns the number of whole pages in a chunk.
+/// Returns the number of whole pages that fit in a chunk.
 pub(crate) fn chunk_pages(store: &Store, io: PhaseIo) -> u32 {
     let page = store.config.page_bytes;
     io.chunk_bytes.clamp(page, 64 << 20) / page
 }
 
 impl Chunks {
-    /// Returns the next chunk of the databases `places`: the position of the database, the first
-    /// page, and the number of pages.
+    /// Returns the next chunk in the databases `places`. The result is the position of the
+    /// database, the first page, and the number of pages.
     pub fn next(&mut self, store: &Store, pages: u32) -> Option<(usize, u32, u32)> {
         loop {
             let state = store.databases.get(self.place)?;

@@ -12,7 +12,7 @@ pub enum Place {
     Page(u32),
     /// A position in the log.
     Log(u64),
-    /// The database file as a whole (for a flush).
+    /// The whole database file; for a failed flush.
     File,
 }
 
@@ -44,35 +44,35 @@ pub enum Failure {
     NoLog,
     /// An acknowledged log block is damaged.
     LogBlock(LogFault),
-    /// The log ends before the position up to which commits were acknowledged: durably committed
-    /// changes are missing.
+    /// The log ends too early: commits after its end were acknowledged as durable, so their changes
+    /// are missing.
     LogEnds {
-        /// End of the log.
+        /// Position at which the log ends.
         end_lsn: u64,
         /// Position up to which commits were acknowledged.
         acknowledged_lsn: u64,
     },
     /// A page contains changes beyond the end of the log, so it was written before its log records.
     PageAhead {
-        /// The page's log position.
+        /// Log position of the last change in the page.
         page_lsn: u64,
-        /// End of the log.
+        /// Position at which the log ends.
         end_lsn: u64,
     },
     /// A file is too short for its pages.
     FileEnds {
-        /// Pages in the file.
+        /// Number of pages in the file.
         pages: u32,
-        /// Number of pages that it should contain.
+        /// Number of pages that the file should contain.
         pages_used: u32,
     },
     /// A commit that a witness recorded as acknowledged is missing.
     CommitMissing {
-        /// Slot of the page.
+        /// Slot in the page.
         slot: u8,
         /// Acknowledged version.
         version: u32,
-        /// Version on the target.
+        /// Version that the target contains.
         found_version: u32,
     },
     /// A session waits for an event that cannot occur: a defect in Plimsoll.
@@ -82,7 +82,7 @@ pub enum Failure {
 /// A failure with its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Id of the database.
+    /// Id of the database in which the failure occurred.
     pub database: u32,
     /// Location.
     pub place: Place,
@@ -90,12 +90,12 @@ pub struct Finding {
     pub trouble: Failure,
 }
 
-/// The first failure of a run. The machine then issues no more I/Os, waits for those in flight and
-/// ends.
+/// The first failure of a run. The machine then issues no more I/Os, waits for the I/Os in flight,
+/// and ends.
 pub type Poison = Finding;
 
 impl Finding {
-    /// Returns the kind of damage, for a page or log block.
+    /// Returns the kind of damage if the failure is a damaged page or log block.
     pub fn damage(&self) -> Option<Damage> {
         match self.trouble {
             Failure::Page(fault) => Some(fault.damage),
@@ -130,7 +130,7 @@ impl fmt::Display for Finding {
             Failure::NoLog => f.write_str("there is no log"),
             Failure::LogBlock(fault) => fault.fmt(f),
             Failure::FileEnds { pages, pages_used } => {
-                write!(f, "truncated: {pages} of {pages_used} pages exist")
+                write!(f, "truncated: the file contains only {pages} of {pages_used} pages")
             }
             Failure::LogEnds { end_lsn, acknowledged_lsn } => write!(
                 f,
@@ -139,13 +139,13 @@ impl fmt::Display for Finding {
             ),
             Failure::PageAhead { page_lsn, end_lsn } => write!(
                 f,
-                "lost: the page holds changes up to log position {page_lsn}, but the log ends at \
-                 {end_lsn}"
+                "lost: the page contains changes up to log position {page_lsn}, but the log ends \
+                 at {end_lsn}"
             ),
             Failure::CommitMissing { slot, version, found_version } => write!(
                 f,
-                "lost: slot {slot} was acknowledged with version {version}, but has version \
-                 {found_version}"
+                "lost: a commit to slot {slot} with version {version} was acknowledged, but the \
+                 slot has version {found_version}"
             ),
             Failure::Stuck => {
                 f.write_str("a session waits for an event that cannot occur (a defect in Plimsoll)")
@@ -161,17 +161,17 @@ impl fmt::Display for LogFault {
             (Damage::Unwritten, _) => f.write_str("unwritten: the log block is all zero"),
             (Damage::Lost, Some(lsn)) => write!(
                 f,
-                "lost: the write of the log block is missing: the block still has position {lsn} \
-                 from an earlier round of the log"
+                "lost: the write of the log block is missing: the block still contains log \
+                 position {lsn}, from an earlier round of the ring"
             ),
             (Damage::Lost, None) => f.write_str(
                 "lost: the write of the log block is missing: the block was never written",
             ),
             (Damage::Misdirected, Some(lsn)) => {
-                write!(f, "misdirected: the block contains the log block of position {lsn}")
+                write!(f, "misdirected: the block contains the data of log position {lsn}")
             }
             (Damage::Stale, _) => f.write_str("stale: the block is from the log of another store"),
-            (damage, _) => write!(f, "{damage}: the log block"),
+            (damage, _) => write!(f, "{damage}: the log block is damaged"),
         }
     }
 }
@@ -186,7 +186,8 @@ impl fmt::Display for Fault {
             (Damage::Corrupt, None) => f.write_str("corrupt: the checksum is wrong"),
             (Damage::Corrupt, Some(head)) => write!(
                 f,
-                "corrupt: the page has generation {}, but the last one written is {expected}",
+                "corrupt: the page has generation {}, but the last written generation is \
+                 {expected}",
                 head.generation
             ),
             (Damage::Torn, _) => f.write_str("torn: sectors of different writes are mixed"),
@@ -195,13 +196,14 @@ impl fmt::Display for Fault {
             }
             (Damage::Lost, Some(head)) => write!(
                 f,
-                "lost: the last acknowledged write is missing (the page has its own older \
-                 generation {}, but {expected} was expected)",
+                "lost: the last acknowledged write is missing (the page has the older generation \
+                 {}, but generation {expected} was expected)",
                 head.generation
             ),
             (Damage::Stale, Some(head)) => write!(
                 f,
-                "stale: the page has its own older generation {}, but {expected} was expected",
+                "stale: the page has the older generation {}, but generation {expected} was \
+                 expected",
                 head.generation
             ),
             (Damage::Misdirected, Some(head)) => write!(

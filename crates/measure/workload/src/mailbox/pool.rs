@@ -2,33 +2,34 @@
 
 use super::config::MailboxConfig;
 
-/// One database write in flight.
+/// A database write that is in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteSlot {
     pub place: usize,
     pub first_page: u32,
     pub pages: u32,
-    /// Frame of the written page.
+    /// Cache frame of the written page.
     pub frame: u32,
-    /// Log position before the first change that is not contained in an earlier write.
+    /// Log position before the first change that no earlier write contains.
     pub rec_lsn: u64,
     pub buffer_at: u64,
     busy: bool,
 }
 
-/// The write buffers.
+/// The write buffers of a group.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub slots: Vec<WriteSlot>,
     free: Vec<u32>,
 }
 
-/// Maximum number of write buffers of a group. More writes in flight would be useful only for
-/// several devices.
+/// Maximum number of write buffers of a group. Only a target with several devices could use more
+/// writes in flight.
 const SLOTS_MAX: usize = 128;
 
 impl Pool {
-    /// Creates buffers for a group of `databases` databases, from `buffer_at` on in the arena.
+    /// Creates buffers for a group of `databases` databases. In the arena, they start at
+    /// `buffer_at`.
     pub fn new(config: &MailboxConfig, databases: usize, buffer_at: u64) -> Self {
         let count = Self::count(config, databases);
         let slot = |i: usize| WriteSlot {
@@ -57,7 +58,7 @@ impl Pool {
         Some(at)
     }
 
-    /// Returns whether no buffer is free.
+    /// Returns true if no buffer is free.
     pub fn is_used_up(&self) -> bool {
         self.free.is_empty()
     }
@@ -73,7 +74,7 @@ impl Pool {
         self.slots.get(at as usize).copied().filter(|slot| slot.busy)
     }
 
-    /// Returns the lowest `rec_lsn` among a database's writes in flight.
+    /// Returns the lowest `rec_lsn` of all writes of a database that are in flight.
     pub fn rec_lsn_min(&self, place: usize) -> u64 {
         let mine = self.slots.iter().filter(|slot| slot.busy && slot.place == place);
         mine.map(|slot| slot.rec_lsn).min().unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! First-in-first-out queues of sessions with one shared table of links. A session waits for at
+//! First-in-first-out queues of sessions, which share one table of links. A session waits for at
 //! most one event at a time, so one link per session is enough. The queues allocate no memory.
 
 use super::cache::NONE;
@@ -17,12 +17,12 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Creates the queue with these ends.
+    /// Creates a queue with this first and last session.
     pub fn of((first, last): (u32, u32)) -> Self {
         Self { first, last }
     }
 
-    /// Returns head and tail of the queue.
+    /// Returns the first and the last session of the queue.
     pub fn ends(self) -> (u32, u32) {
         (self.first, self.last)
     }

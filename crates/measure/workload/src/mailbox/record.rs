@@ -9,8 +9,8 @@
 //! 64 payload
 //! ```
 //! An acknowledged block is not written again before the next round of the ring. The epoch
-//! increases with every recovery. Blocks that a crash left after the end of the log therefore never
-//! continue the new log.
+//! increases with every recovery. If a crash left blocks after the end of the log, these blocks
+//! therefore never continue the new log.
 //!
 //! A record contains the whole directory of its page after the change (the post-image). The last
 //! record of a page is therefore enough to restore the page from any state after a crash.
@@ -29,23 +29,23 @@ pub const BLOCK_PAYLOAD_BYTES: usize = BLOCK_BYTES as usize - BLOCK_HEADER_BYTES
 pub const RECORD_HEADER_BYTES: usize = 32 + 4 * SLOTS_MAX;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"PLMl");
-/// Value of `first record` for a block in which no record starts.
+/// Value of the header field `first record` if no record starts in the block.
 pub(crate) const NO_RECORD: u16 = u16::MAX;
 
 /// Header of a log block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHead {
-    /// Database of the log.
+    /// Id of the database to which the log belongs.
     pub database: u32,
     /// Epoch, which increases with every recovery.
     pub epoch: u32,
-    /// Position (LSN); a multiple of 4,096.
+    /// Log position (LSN) of the block; a multiple of 4,096.
     pub lsn: u64,
     /// Log position before which every change is durable in the database file.
     pub checkpoint: u64,
-    /// Number of pages in use.
+    /// Number of pages of the database that are in use.
     pub pages_used: u32,
-    /// Number of payload bytes in use.
+    /// Number of payload bytes in this block that are in use.
     pub used: u16,
     /// Offset in the payload of the first record that starts in this block, or 0xffff.
     pub first_record: u16,
@@ -74,8 +74,8 @@ pub(crate) fn seal_block(g: &Geometry, head: &BlockHead, block: &mut [u8]) {
     block[0..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Fills a block of a preallocated log with bytes that are never zero, never repeated, and never a
-/// valid block.
+/// Fills a block of a preallocated log with filler. Its bytes contain no zeroes and no repeats, and
+/// are never a valid block.
 pub(crate) fn format_block(g: &Geometry, database: u32, place: u64, block: &mut [u8]) {
     simd::fill(g.log_key(database, 0), place << 1 | 1, block);
     block[4..8].copy_from_slice(b"PLMf");
@@ -86,7 +86,7 @@ pub(crate) fn format_block(g: &Geometry, database: u32, place: u64, block: &mut 
 pub struct LogFault {
     /// Kind of damage. A block has one checksum for all sectors, so a torn block counts as corrupt.
     pub damage: Damage,
-    /// Log position of the block that was found instead, if any.
+    /// Log position of the block that was found instead of the expected block, if any.
     pub found_lsn: Option<u64>,
 }
 
@@ -149,16 +149,16 @@ fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
     sane.then_some((u64_at(block, 8), head))
 }
 
-/// One change of one page in the log.
+/// A log record: one change of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub page: u32,
-    /// Generation that the next write of the page will have.
+    /// Generation of the next write of the page.
     pub generation: u32,
     pub slot: u8,
     /// Number of data bytes that follow in the log.
     pub data_bytes: u32,
-    /// The slots of the page after the change.
+    /// Directory of the page after the change.
     pub directory: Directory,
 }
 

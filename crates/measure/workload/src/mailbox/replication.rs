@@ -1,5 +1,5 @@
-//! Log replication: reads the log of a database once for each further copy, as soon as the log is
-//! durable.
+//! Log replication: reads the log of a database once for each additional copy, as soon as the log
+//! is durable.
 
 use crate::step::{Io, IoKind};
 
@@ -15,7 +15,7 @@ use super::store::log_place;
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     lsn: u64,
-    /// Bytes of the read in flight, or 0.
+    /// Size of the read in flight; 0 if no read is in flight.
     reading: u32,
 }
 
@@ -36,7 +36,7 @@ impl Replication {
         Self { readers, read_bytes, place, buffer_at }
     }
 
-    /// Returns the requested bytes of the read with this index.
+    /// Returns the requested size of the read with this index, if the read is in flight.
     pub fn read_bytes(&self, index: u32) -> Option<u32> {
         self.readers.get(index as usize).map(|r| r.reading).filter(|&bytes| bytes > 0)
     }
@@ -54,7 +54,8 @@ impl Database {
             if reader.reading > 0 {
                 continue;
             }
-            // The unread blocks were overwritten in the ring, or will be soon, so they are lost.
+            // The unread blocks were overwritten in the ring, or will be overwritten soon. They are
+            // therefore skipped.
             let lag_max = ring - ring / 8;
             if durable.saturating_sub(reader.lsn) > lag_max {
                 self.counts.replication_skipped_bytes += durable - reader.lsn;

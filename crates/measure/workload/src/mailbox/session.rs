@@ -5,13 +5,13 @@ use super::rng::{Choices, below};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperationKind {
-    /// Insert of a record.
+    /// Inserts a record.
     Insert,
-    /// Delete of a record.
+    /// Deletes a record.
     Delete,
-    /// Replacement of a record.
+    /// Replaces a record.
     Replace,
-    /// Read of a record.
+    /// Reads a record.
     Read,
 }
 
@@ -25,10 +25,10 @@ pub(crate) struct Operation {
     pub slot_bits: u64,
     pub durable: bool,
     pub intended_ns: u64,
-    /// True if the page was not in the cache at first.
+    /// True if the page was not in the cache when the operation first looked it up.
     pub sought: bool,
-    /// True if the operation waited for a cache frame or for the log, so that the wait is counted
-    /// only once.
+    /// `frame_stalled` and `log_stalled` are true if the operation already waited for a cache frame
+    /// or for log space. A wait is therefore counted only once.
     pub frame_stalled: bool,
     pub log_stalled: bool,
 }
@@ -36,23 +36,23 @@ pub(crate) struct Operation {
 /// A durable commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Id of the database.
+    /// Id of the database with the record.
     pub database: u32,
-    /// Page of the record.
+    /// Page that contains the record.
     pub page: u32,
-    /// Slot of the record.
+    /// Slot in the page that contains the record.
     pub slot: u8,
     /// Version of the slot after this commit.
     pub version: u32,
     /// True if the slot contains a record after this commit.
     pub live: bool,
-    /// Log position after the commit.
+    /// Log position at which the commit ends.
     pub lsn: u64,
 }
 
 /// Receives each durable commit when the store acknowledges it.
 pub trait Witness: Send {
-    /// Reports that this commit is durable.
+    /// Called when this commit is durable.
     fn acknowledged(&mut self, commit: &Commit);
 }
 
@@ -61,8 +61,8 @@ pub trait Witness: Send {
 pub(crate) enum Phase {
     /// The session is between two operations.
     Idle,
-    /// The session has an operation that has not looked up its page yet, or waits for a page, a
-    /// frame or log space.
+    /// The session executes an operation. The operation has not looked up its page yet, or waits
+    /// for a page, a frame or log space.
     Working(Operation),
     /// The change is in the log. The session waits until the log is durable.
     Committing(Commit),
@@ -70,12 +70,12 @@ pub(crate) enum Phase {
     Stopped,
 }
 
-/// Draws random operations, according to the group's part of the configuration.
+/// Chooses random operations for a group, according to the configured mix and bias.
 #[derive(Debug)]
 pub(crate) struct Draw {
     mix: Mix,
     lazy_threshold: u64,
-    /// Cumulative sums of the bias of the group's databases.
+    /// Cumulative sums of the biases of the group's databases.
     bias_sums: Vec<u64>,
 }
 
@@ -124,7 +124,7 @@ pub(crate) struct Session {
     pub phase: Phase,
     /// Page buffer in the arena.
     pub buffer_at: u64,
-    /// Frame of its last read.
+    /// Frame of the page that the session last read.
     pub frame: u32,
 }
 
@@ -135,17 +135,17 @@ impl Session {
         Self { choices, next, phase: Phase::Idle, buffer_at, frame: 0 }
     }
 
-    /// Location of the next operation, unless a page is added before: the position of the database,
-    /// and the page.
+    /// Returns the position of the database and the page that the next operation will use. If a
+    /// page is added first, the page may differ.
     #[inline]
     pub fn peek(&self, draw: &Draw, pages_used: impl Fn(usize) -> u32) -> (usize, u32) {
         let place = draw.place(self.next[1]);
         (place, below(self.next[2], u64::from(pages_used(place))) as u32)
     }
 
-    /// Chooses the next operation. Every operation draws five random numbers, regardless of its
-    /// kind. A session's choices therefore do not depend on other sessions, except that its key is
-    /// mapped to the current number of pages.
+    /// Chooses the next operation. Every operation uses five random numbers, regardless of its
+    /// kind. A session's choices therefore do not depend on other sessions, except that its page
+    /// depends on the current number of pages.
     #[inline(always)]
     pub fn draw(
         &mut self,

@@ -25,7 +25,7 @@ pub struct LogPosition {
 }
 
 impl LogPosition {
-    /// Position of the block that formatting writes.
+    /// Log position of the block that the format phase writes.
     pub const FIRST_LSN: u64 = 4096;
 
     /// Returns true if recovery has no log to replay.
@@ -48,10 +48,10 @@ pub struct DatabaseState {
     /// the pages below this number.
     pub pages_used: u32,
     pub log: LogPosition,
-    /// Log position before which blocks of the ring may have been overwritten by writes that a
-    /// crash interrupted. All later blocks in the ring were acknowledged.
+    /// Log position. Older blocks may have been overwritten in the ring, by writes that a crash
+    /// interrupted. All later blocks in the ring were acknowledged.
     pub log_whole_from: u64,
-    /// Last acknowledged generation of each page.
+    /// Map with the last acknowledged generation of each page.
     pub generation_map: Box<dyn GenerationMap>,
     /// Occupancy of each page, if the driver has no data. Otherwise the pages themselves contain
     /// it.
@@ -95,10 +95,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates a store of these databases, which must be in `config`.
+    /// Creates a store of these databases. `config` must contain them.
     ///
     /// # Errors
-    /// The first invalid number of `config`.
+    /// The first invalid number in `config`.
     pub fn new(config: MailboxConfig, databases: Vec<DatabaseState>) -> Result<Self, ConfigError> {
         config.validate()?;
         let geometry = Geometry::new(&config);
@@ -124,7 +124,7 @@ impl Store {
         u32::try_from(pages).unwrap_or(u32::MAX)
     }
 
-    /// Rebuilds a store from databases that were removed from a store.
+    /// Creates a store again from databases that were taken out of a store.
     pub(crate) fn rebuild(
         config: MailboxConfig,
         geometry: Geometry,
@@ -210,8 +210,8 @@ impl Store {
         stores
     }
 
-    /// The inverse of [`Store::split`]: merges stores into one store, ordered by database id.
-    /// `None` if there are no stores.
+    /// The inverse of [`Store::split`]: merges stores into one store. Its databases are ordered by
+    /// id. `None` if there are no stores.
     pub fn join(stores: Vec<Self>) -> Option<Self> {
         let mut stores = stores.into_iter();
         let mut all = stores.next()?;
@@ -230,18 +230,19 @@ pub(crate) fn log_place(config: &MailboxConfig, database_file: u32, lsn: u64) ->
     (database_file + 1 + (within / file_bytes) as u32, within % file_bytes)
 }
 
-/// The databases (ids) and sessions of one thread.
+/// The databases and sessions that one thread runs.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct GroupPart {
-    /// Ids of the databases.
+    /// Ids of the databases of this thread.
     pub databases: Vec<u32>,
     /// Numbers of the sessions, which are below the `sessions` of the configuration.
     pub sessions: Vec<u32>,
 }
 
 /// Distributes databases and sessions over at most `threads` groups. Databases are distributed in
-/// rotation, sessions in proportion to the bias of the group's databases. Each group has at least
-/// one database and one session, so there are never more groups than databases or sessions.
+/// rotation. Sessions are distributed in proportion to the bias of each group's databases. Each
+/// group has at least one database and one session, so there are never more groups than databases
+/// or sessions.
 pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
     let chosen = config.databases.iter().filter(|database| database.bias > 0).count();
     let most = (chosen as u64).min(u64::from(config.sessions)).max(1);
@@ -255,8 +256,8 @@ pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
         bias[i % groups] += u64::from(database.bias);
     }
     for session in 0..config.sessions {
-        // After each group has one session, the next session always goes to the group with the
-        // fewest sessions for its bias (Webster's method).
+        // Each group first gets one session. Then the next session goes to the group with the
+        // fewest sessions relative to its bias (Webster's method).
         let need = |i: usize| {
             let have = parts[i].sessions.len() as u64;
             let rank = if have == 0 { 0 } else { (2 * have + 1) << 32 };

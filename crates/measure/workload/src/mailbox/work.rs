@@ -1,4 +1,4 @@
-//! Execution of the sessions' operations on records.
+//! Executes the operations of sessions on records.
 
 use std::cmp::Reverse;
 
@@ -12,13 +12,13 @@ use super::page::Directory;
 use super::rng::below;
 use super::session::{Commit, Operation, OperationKind, Phase, Session};
 
-/// Maximum number of operations that a session executes at the same time stamp. Without this limit,
-/// a step would never end if all pages of a session are cached and all of its commits are lazy.
+/// Maximum number of operations that a session executes in one step. Without this limit, a step
+/// would never end if all pages of a session are cached and all of its commits are lazy.
 const BURST_MAX: u32 = 32;
-/// Pause of a session after this number of operations, in ns.
+/// Pause of a session after `BURST_MAX` operations in one step, in ns.
 const BURST_PAUSE_NS: u64 = 10_000;
 
-/// Result of an attempted operation.
+/// Result of an attempt to execute an operation.
 enum Attempt {
     /// The operation ended.
     Ended,
@@ -57,8 +57,8 @@ impl Group {
     }
 
     /// Returns the next session to run: a ready session or, if an arrival waits for a session, a
-    /// woken session. Woken sessions without an arrival become idle again, after the sessions that
-    /// became idle in the meantime.
+    /// woken session. If no arrival is left, woken sessions become idle again. In the idle queue,
+    /// they follow the sessions that became idle in the meantime.
     pub(super) fn next_session(&mut self, now_ns: u64) -> Option<u32> {
         if let Some(session) = self.ready.pop(&self.links) {
             return Some(session);
@@ -73,8 +73,8 @@ impl Group {
         None
     }
 
-    /// Wakes sessions that wait for a frame or for log space, if these are available. Returns true
-    /// if at least one session can proceed.
+    /// Wakes sessions that wait for a cache frame or for log space, if these resources are
+    /// available now. Returns true if at least one session can proceed.
     pub(super) fn wake_stalled(&mut self) -> bool {
         let mut next = self.attention.first(0);
         while let Some(place) = next {
@@ -160,7 +160,7 @@ impl Group {
         self.timers.push(Reverse((ctx.now_ns + BURST_PAUSE_NS, session)));
     }
 
-    /// Returns true if an operation that arrived before the stop must still be started.
+    /// Returns true if an operation that arrived before the stop must still be started now.
     fn has_backlog(&mut self, now_ns: u64) -> bool {
         let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
         else {
@@ -169,8 +169,8 @@ impl Group {
         arrivals.next_ns(now_ns) <= from_ns && now_ns < from_ns.saturating_add(BACKLOG_NS)
     }
 
-    /// Reports the operations that arrived before the stop but were not started, if they would have
-    /// caused an I/O, that is, the read of a page that is not in the cache.
+    /// Reports operations that arrived before the stop but were not started. Only operations that
+    /// would have caused an I/O are reported, because their page is not in the cache.
     pub(super) fn tell_never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
         else {
@@ -219,7 +219,7 @@ impl Group {
         Some(op)
     }
 
-    /// Prefetches the first lookup of a session's next operation.
+    /// Prefetches the memory for the first lookup of a session's next operation.
     pub(super) fn hint(&mut self, session: u32) {
         let databases = &self.databases;
         let pages_used = |place: usize| databases[place].state.pages_used;
@@ -233,7 +233,7 @@ impl Group {
         let d = &mut self.databases[op.place];
         let Session { buffer_at, frame, .. } = self.sessions[session as usize];
         let (reader, required) = ((session, buffer_at), (op.page, op.intended_ns));
-        // Usually, the page was just read.
+        // Usually, the page is the page that the session just read.
         let mut found = if op.sought && d.has_read(frame, op.page) {
             d.touch(frame);
             Seek::Cached(frame)
@@ -316,7 +316,7 @@ impl Group {
         self.commit(op, at, slot, g.record_bytes, ctx)
     }
 
-    /// Logs a change of a frame.
+    /// Appends a change of a cached page to the log.
     fn commit(
         &mut self,
         op: Operation,
@@ -374,7 +374,8 @@ fn count(d: &mut Database, kind: OperationKind) {
     }
 }
 
-/// Returns one of the set bits of `mask`, chosen by `bits`; `None` if no bit is set.
+/// Returns the number of a set bit in `mask`; the random number `bits` selects it. `None` if no bit
+/// is set.
 fn pick(mask: u16, bits: u64) -> Option<usize> {
     let count = mask.count_ones();
     let mut nth = below(bits, u64::from(count));

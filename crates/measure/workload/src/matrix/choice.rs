@@ -1,10 +1,11 @@
-//! Random choice among alternatives with given shares.
+//! Chooses randomly among alternatives with given shares.
 //!
 //! The choice uses stratified sampling: 1,024 consecutive choices are in 1,024 different parts of
-//! the unit interval, each at a random point of its part. A permutation shuffles the parts for each
-//! round. After any number of choices, the frequency of each alternative therefore equals its share
-//! to about one in 1,024. A choice still cannot be predicted from earlier choices, except that no
-//! part occurs twice in a round. (Independent choices could be off by 1 % after 10,000 choices.)
+//! the unit interval, each at a random point of its part. A permutation shuffles the order of the
+//! parts for each round. After any number of choices, the frequency of each alternative therefore
+//! equals its share to about 1/1,024. A choice still cannot be predicted from earlier choices,
+//! except that no part occurs twice in a round. (Independent choices could be off by 1 % after
+//! 10,000 choices.)
 
 use crate::address::{Permutation, mix, share_below};
 
@@ -14,9 +15,10 @@ const STRATA: u64 = 1 << STRATA_BITS;
 /// Chooses among alternatives according to their shares.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// The only possible alternative; `None` if there are several.
+    /// The only alternative that can be chosen; `None` if there are several.
     only: Option<u32>,
-    /// Upper ends of the alternatives' ranges in 0 to 2^64. The last range has no upper end.
+    /// Each alternative has a range of the numbers from 0 to 2^64. These are the upper ends of the
+    /// ranges, except the last.
     ends: Box<[u64]>,
     seed: u64,
     index: u64,
@@ -38,8 +40,8 @@ impl Choice {
                 if total > 0.0 { sum / total } else { 1.0 }
             })
             .collect();
-        // Because of rounding errors, the sum may be slightly below 1. An alternative after the
-        // last weight above 0 must still never be chosen.
+        // Because of rounding errors, the sum may be slightly below 1. The alternatives at the end
+        // with weight 0 must still never be chosen.
         if let Some(last) = weights.iter().rposition(|w| weight(w) > 0.0) {
             ends.truncate(last + 1);
         } else {
@@ -56,7 +58,7 @@ impl Choice {
         Self { only, ends, seed, index: 0, order: Permutation::new(STRATA, mix(seed, 0)) }
     }
 
-    /// Creates two alternatives: `true` with a share of `percent`.
+    /// Creates the alternatives `true`, with a share of `percent`, and `false`.
     #[must_use]
     pub fn percent(percent: f64, seed: u64) -> Self {
         let percent = if percent > 0.0 { percent.min(100.0) } else { 0.0 };
@@ -80,8 +82,8 @@ impl Choice {
         let jitter = mix(!self.seed, self.index) >> STRATA_BITS;
         self.index += 1;
         let x = self.order.at(within) << (u64::BITS - STRATA_BITS) | jitter;
-        // For few alternatives, the function counts the ends that are not above `x`, which needs no
-        // branch.
+        // If there are only a few alternatives, the function counts the ends that are not above
+        // `x`. This needs no branch.
         let below = self.ends.iter().map(|end| usize::from(x >= *end)).sum::<usize>();
         below.min(self.ends.len() - 1)
     }

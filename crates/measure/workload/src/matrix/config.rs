@@ -1,4 +1,4 @@
-//! Configuration of a stream.
+//! Configuration of the streams of a matrix.
 
 use std::sync::Arc;
 
@@ -8,38 +8,39 @@ use super::{FileSet, metadata};
 use crate::address::AddressError;
 use crate::trace::Replay;
 
-/// Equal clients with the same mix of operations.
+/// Configuration of a stream, whose clients all have the same mix of operations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamConfig {
     /// Name of the stream, which is the first part of its class names.
     pub name: String,
-    /// Seed, which is mixed from the run's seed and the stream's number. Streams with equal seeds
-    /// are equal.
+    /// Seed, which is derived from the run's seed and the stream's number. Streams with the same
+    /// configuration and seed consist of the same operations.
     pub seed: u64,
     /// Number of clients over all threads. Client `i` uses share `i mod shares`.
     pub clients: u32,
-    /// Maximum number of operations that a client has in flight. Operations do not touch this
-    /// number of the newest names.
+    /// Maximum number of operations that a client has in flight. The newest small files, up to this
+    /// number, are not removed or renamed.
     pub queue_depth: u32,
     pub files: FileSet,
     /// Share of reads among the data operations, in percent.
     pub read_percent: f64,
-    /// Sizes of transfers.
+    /// Sizes of transfers, with the share of each size.
     pub sizes: Vec<SizeShare>,
-    /// Sizes of writes, if they differ from the sizes of reads; otherwise empty.
+    /// Sizes of writes. Empty if writes have the same sizes as reads.
     pub write_sizes: Vec<SizeShare>,
     /// Access pattern.
     pub pattern: Pattern,
-    /// Alignment of offsets; 0 means the size of the transfer.
+    /// Alignment of offsets. With 0, offsets are multiples of the size of the transfer.
     pub align_bytes: u64,
     /// Durability of writes.
     pub sync: SyncPolicy,
-    /// Share of metadata operations among reads, writes and metadata operations, in percent. Syncs
-    /// are not included.
+    /// Number of metadata operations in percent of all reads, writes and metadata operations. Syncs
+    /// do not count.
     pub metadata_percent: f64,
-    /// Shares of the kinds of metadata operations.
+    /// Weights of the kinds of metadata operations.
     pub metadata_mix: MetadataMix,
-    /// Number of small files of each client at the start of the stream, for removes and renames.
+    /// Number of small files that each client has at the start of the stream, so that removes and
+    /// renames find files.
     pub names_per_client: u32,
     /// True to record the arrival of the first byte of each read, which only some targets report.
     pub first_byte: bool,
@@ -54,7 +55,7 @@ pub enum MatrixError {
     #[error("stream {stream:?}: {source}")]
     Address {
         stream: String,
-        /// Cause of the error.
+        /// The reason why the space cannot be addressed.
         source: AddressError,
     },
     #[error("stream {stream:?}: {what} is {value}, but must be {range}")]
@@ -69,7 +70,7 @@ pub enum MatrixError {
 }
 
 impl StreamConfig {
-    /// Returns every transfer size of the stream.
+    /// Returns every transfer size that occurs in the stream.
     #[must_use]
     pub fn all_sizes_bytes(&self) -> Vec<u64> {
         let all =

@@ -1,4 +1,4 @@
-//! Shares, files and regions that operations access.
+//! The directories (shares), files and regions that operations access.
 
 use crate::address::Region;
 
@@ -14,10 +14,10 @@ pub struct FileSet {
     pub files_per_share: u32,
     /// Size of a file (or device).
     pub file_size_bytes: u64,
-    /// Offset of the working set in each file.
+    /// Offset in each file at which the working set starts.
     pub offset_bytes: u64,
-    /// Total bytes over all files that operations may access. `None` means everything from the
-    /// offset on.
+    /// Size of the working set over all files. With `None`, operations access every file from the
+    /// offset to its end.
     pub working_set_bytes: Option<u64>,
 }
 
@@ -37,8 +37,9 @@ impl FileSet {
     /// Returns the regions of a share, for transfers of up to `largest_bytes`. Their sizes are
     /// multiples of `grid_bytes`.
     ///
-    /// A working set is distributed evenly over the files. If the part in a file would be smaller
-    /// than a transfer, only every n-th file is used, so that each part has at least one transfer.
+    /// The working set is distributed evenly over the files. If a file's part of it would be
+    /// smaller than a transfer, only every n-th file is used, so that each part has space for a
+    /// transfer.
     #[must_use]
     pub fn regions(&self, share: u32, largest_bytes: u64, grid_bytes: u64) -> Vec<Region> {
         let room = self.file_size_bytes.saturating_sub(self.offset_bytes);

@@ -1,16 +1,16 @@
 //! The set of existing small files.
 //!
 //! A client creates names with ascending numbers, and removes or renames the oldest name. Two
-//! counters therefore determine the range of existing names. If a remove or rename would touch one
-//! of the newest names, which may still be in flight, the client creates a file instead, and this
-//! is counted.
+//! counters therefore determine the range of existing names. A remove or rename must not touch one
+//! of the newest names, whose creation may still be in flight. In this case, the client creates a
+//! file instead; these replacements are counted.
 
 /// The small files of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names {
     oldest: u64,
     next: u64,
-    /// Minimum number of names that must exist: the maximum number of operations in flight.
+    /// Minimum number of existing names. It is the maximum number of operations in flight.
     keep: u64,
 }
 
@@ -83,8 +83,8 @@ mod tests {
     use std::collections::HashSet;
 
     proptest! {
-        /// Replays the changes on a real set, with the last few changes undone in any order. No
-        /// name may be created twice or be missing.
+        /// Repeats the changes on a real set, although the most recent changes may still be in
+        /// flight. No name may be created twice or be missing.
         #[test]
         fn changes_never_collide_even_with_those_in_flight(
             initial in 0u32..20,

@@ -1,4 +1,4 @@
-//! One operation, and its class in recordings.
+//! Operations of streams, and the classes in which they are recorded.
 
 use plimsoll_plan::SyncKind;
 
@@ -9,13 +9,13 @@ use super::MetadataKind;
 pub enum OpKind {
     Read,
     Write,
-    /// Write that completes when the data is on stable storage.
+    /// A write that completes when the data is on stable storage.
     WriteDurable,
     /// `fsync`.
     Fsync,
     /// `fdatasync`.
     Fdatasync,
-    /// Operation on names or attributes.
+    /// An operation on names or attributes.
     Metadata(MetadataKind),
 }
 
@@ -36,7 +36,7 @@ pub struct Op {
     pub size_bytes: u32,
     /// Number of the small file that is created, removed or renamed; see [`super::name_text`].
     pub name: u64,
-    /// Number of the small file after a rename.
+    /// Number that a small file gets by a rename.
     pub new_name: u64,
 }
 
@@ -48,7 +48,7 @@ impl Op {
     }
 }
 
-/// A class of operations that are recorded together.
+/// A class: operations whose results are recorded together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// Name, such as `matrix.read`.
@@ -63,11 +63,11 @@ pub struct Class {
 /// Event at which the latency of an operation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyEnd {
-    /// End of the operation.
+    /// The operation completes.
     Completion,
-    /// End of the flush that makes a write durable.
+    /// The flush that makes a write durable completes.
     Flush,
-    /// Arrival of the first byte of a read.
+    /// The first byte of a read arrives.
     FirstByte,
 }
 
@@ -82,8 +82,8 @@ pub(super) fn class_of(kind: OpKind) -> u16 {
 }
 
 /// Returns all classes of a stream, in the order of [`Op::class`]: read, write, sync and the
-/// metadata operations. In a stream that flushes, a class of durable writes follows. Its latencies
-/// are those of the writes including their flush.
+/// metadata operations. If the stream flushes, a class of durable writes follows. A latency in this
+/// class includes a write and its flush.
 #[must_use]
 pub fn classes(stream: &str, sync: SyncKind) -> Vec<Class> {
     let flushes = sync.flushes();

@@ -16,7 +16,7 @@ use crate::trace::{Cursor, Event, TraceOperation};
 pub struct StreamPart {
     config: StreamConfig,
     clients: Range<u32>,
-    /// Addresses of each share; `None` for shares that none of these clients uses.
+    /// Addresses in each share; `None` if none of these clients uses the share.
     walks: Vec<Option<AddressWalks>>,
     each: Vec<Client>,
     read_sizes: Vec<u32>,
@@ -48,7 +48,7 @@ fn chosen(sizes: &[SizeShare]) -> (Vec<u32>, Vec<f64>) {
 }
 
 impl StreamPart {
-    /// Creates the clients with the numbers `clients`, as far as they are below
+    /// Creates the clients with the numbers `clients`. Ignores numbers that are not below
     /// [`StreamConfig::clients`].
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl StreamPart {
         self.cursor.as_ref().is_some_and(Cursor::is_at_end)
     }
 
-    /// Returns the next operation of a client, which is given by its number in the stream. `None`
+    /// Returns the next operation of a client. `client` is its number in the stream. Returns `None`
     /// if the client is not in this part.
     #[inline]
     pub fn next(&mut self, client: u32) -> Option<Op> {

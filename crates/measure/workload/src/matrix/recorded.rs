@@ -18,15 +18,15 @@ impl StreamConfig {
         all
     }
 
-    /// Returns the index in [`StreamConfig::classes`] of the class of durable writes, whose
-    /// latencies include the flush; `None` if the stream does not flush.
+    /// Returns the index of the class of durable writes in [`StreamConfig::classes`]. The latencies
+    /// of this class include the flush. `None` if the stream does not flush.
     #[must_use]
     pub fn durable_class(&self) -> Option<u16> {
         self.class_until(LatencyEnd::Flush)
     }
 
-    /// Returns the index in [`StreamConfig::classes`] of the class of latencies to the first byte;
-    /// `None` if the target does not report the arrival of the first byte.
+    /// Returns the index in [`StreamConfig::classes`] of the class for latencies to the first byte.
+    /// `None` if the target does not report when the first byte arrives.
     #[must_use]
     pub fn first_byte_class(&self) -> Option<u16> {
         self.class_until(LatencyEnd::FirstByte)

@@ -1,11 +1,11 @@
-//! A sample of all blocks, whose content every run tracks and checks.
+//! A sample of all blocks. Every run tracks and checks the content of the blocks in the sample.
 //!
-//! To track every block takes five bytes of memory for each block, and to check every read takes
-//! CPU time that a generator may lack. Both are therefore optional ([`super::Tracker`]). One unit
-//! in each group of 256 consecutive units is always tracked; a hash of its address selects it. If a
-//! share `p` of the data is damaged, `n` checks miss it with probability `(1 - p)^n`: for one
-//! damaged block in a hundred, 300 checks find it with a probability of 95 %. The sample depends on
-//! the run, so that no storage can predict it.
+//! Tracking a block takes five bytes of memory, and checking every read takes CPU time that the
+//! generator may need for its load. Complete tracking and checking is therefore optional
+//! ([`super::Tracker`]). One unit in each group of 256 consecutive units is always tracked; a hash
+//! of its address selects it. If a share `p` of the data is damaged, `n` checks miss it with
+//! probability `(1 - p)^n`: for one damaged block in a hundred, 300 checks find it with a
+//! probability of 95 %. Every run has a different sample, so that no storage can predict it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,21 +15,21 @@ use crate::address::mix;
 use crate::content::{Content, ContentError};
 use crate::stamp::{DamageCounts, Finding, Generations, ReadStart, Ticket, Verdict, Verifier};
 
-/// Largest number of units for each sampled unit, as a power of two.
+/// Largest size of a group with one sampled unit, as a power of two.
 const PERIOD_BITS_MAX: u32 = 8;
 /// If operations reach fewer units than this number times the period, a shorter period is used.
 const SAMPLED_MIN: u64 = 64;
 
-/// The sampled units with their expected content. All threads share it.
+/// The sampled units, with their expected content. All threads share one sample.
 #[derive(Debug)]
 pub struct Sample {
     seed: u64,
     /// Number of units in a group, as a power of two.
     period_bits: u32,
-    /// For each file: the number of its first unit, if the units of all files are numbered
-    /// consecutively. The last entry is the total.
+    /// For each file: the number of its first unit. The units of all files are numbered
+    /// consecutively. The last entry is the total number of units.
     first_units: Box<[u64]>,
-    /// Generations of the sampled units: one entry for each group.
+    /// Generations of the sampled units, with one entry for each group.
     generations: Generations,
     /// True if the layout wrote every unit, so that the first write of a unit happened before the
     /// run.
@@ -66,15 +66,16 @@ impl Sample {
         self.laid_out.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the sampled unit of a group, in the numbering over all files. The last group may be
-    /// shorter, and then have no sampled unit.
+    /// Returns the number of the sampled unit of a group; the units of all files are numbered
+    /// consecutively. The last group may be shorter than the others, and then may lack this unit.
     #[inline]
     fn picked(&self, group: u64) -> u64 {
         let within = mix(self.seed, group) & ((1 << self.period_bits) - 1);
         (group << self.period_bits) + within
     }
 
-    /// Returns the sampled units among the `units` units of a file that start with unit `first`.
+    /// Returns the sampled units in a range of a file, which starts with unit `first` and has
+    /// `units` units.
     #[inline]
     fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = SampledUnit> + '_ {
         let bounds = self.first_units.get(file as usize..file as usize + 2);
@@ -88,8 +89,8 @@ impl Sample {
         })
     }
 
-    /// Returns the numbers, in the file, of the sampled units in a transfer of `units` units that
-    /// starts with unit `first`.
+    /// Returns the sampled units in a transfer of `units` units that starts with unit `first`. Each
+    /// is given by its number in the file.
     pub fn units_within(
         &self,
         file: u32,
@@ -107,8 +108,8 @@ impl Sample {
         self.within(file, first, units).next().is_some()
     }
 
-    /// Returns sampled units that were written after the layout, each as file and unit number.
-    /// Returns at most `most` units, which are evenly spread.
+    /// Returns sampled units that were written after the layout, each as file and unit number. If
+    /// there are more than `most`, returns an evenly spread selection.
     #[must_use]
     pub fn written(&self, most: usize) -> Vec<(u32, u64)> {
         let first = if self.laid_out.load(Ordering::Relaxed) { 2 } else { 1 };
@@ -128,7 +129,7 @@ impl Sample {
     }
 }
 
-/// One sampled unit of an operation in flight.
+/// A sampled unit that an operation in flight touches.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     picked: SampledUnit,
@@ -152,7 +153,7 @@ pub struct SampleCounts {
     pub reads: u64,
     /// Number of checked units with each verdict.
     pub counts: DamageCounts,
-    /// First damaged unit.
+    /// The first damaged unit that was found, if any.
     pub first_finding: Option<Finding>,
 }
 
@@ -190,7 +191,7 @@ impl Sampler {
         }
     }
 
-    /// Returns the results until now.
+    /// Returns the results so far.
     #[must_use]
     pub fn found(&self) -> SampleCounts {
         self.found
@@ -238,8 +239,8 @@ impl Sampler {
         free.pop().map(InFlight::from_number)
     }
 
-    /// Counts a write; `None` if it contains no sampled unit. A unit with too many writes in flight
-    /// is no longer tracked.
+    /// Records the start of a write. Returns `None` if the write contains no sampled unit. A unit
+    /// with too many writes in flight is no longer tracked.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -257,7 +258,8 @@ impl Sampler {
         })
     }
 
-    /// Records the generations that a read may return; `None` if it contains no sampled unit.
+    /// Records the generations that a read may return. Returns `None` if the read contains no
+    /// sampled unit.
     #[must_use]
     #[inline]
     pub fn begin_read(
@@ -271,8 +273,8 @@ impl Sampler {
         })
     }
 
-    /// Fills the buffer of a write. Sampled units whose write is tracked get their generation, all
-    /// other units get `other`.
+    /// Fills the buffer of a write. A sampled unit whose write is tracked gets its own generation;
+    /// all other units get the generation `other`.
     ///
     /// # Errors
     /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
@@ -327,7 +329,7 @@ impl Sampler {
     }
 }
 
-/// Checks one unit.
+/// Checks one sampled unit in the data of a read.
 fn check(
     verifier: &Verifier<'_>,
     generations: &Generations,

@@ -1,9 +1,10 @@
 //! Generates the content of writes, and checks reads.
 //!
-//! A write is counted when its address is chosen, and its units are known again when it completes.
-//! When a read is issued, the oldest possible generation of each unit is recorded. When the read
-//! completes, any generation from the recorded one to the newest started one is correct. Reads can
-//! therefore be checked while writes are in flight.
+//! The generation of a unit increases when a write starts. The content of the unit is then
+//! uncertain until the write completes. When a read is issued, the oldest possible generation of
+//! each unit is recorded. When the read completes, this generation, the newest generation that was
+//! started, and all between them are correct. Reads can therefore be checked while writes are in
+//! flight.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub struct Tracker {
     /// For each slot: the state of each unit at the start of a read.
     starts: Box<[ReadStart]>,
     units_max: usize,
-    /// Number of untracked writes. It is used as their generation.
+    /// Number of untracked writes. An untracked write uses the current number as its generation.
     untracked_writes: u32,
     counts: DamageCounts,
     first_finding: Option<Finding>,
@@ -69,14 +70,14 @@ impl Tracker {
         self.counts
     }
 
-    /// Returns the first damaged unit.
+    /// Returns the first damaged unit, if any.
     #[must_use]
     pub fn first_finding(&self) -> Option<Finding> {
         self.first_finding
     }
 
-    /// Allocates a slot for a transfer; `None` if all slots are in use, or the transfer does not
-    /// consist of whole units.
+    /// Allocates a slot for a transfer. Returns `None` if all slots are in use, or if the transfer
+    /// does not consist of whole units.
     fn take(&mut self, file: u32, offset_bytes: u64, size_bytes: u32) -> Option<(u32, u64)> {
         let size = size_bytes as usize;
         let first = self.content.first_unit(offset_bytes, size).ok()?;
@@ -89,9 +90,9 @@ impl Tracker {
         Some((number, first))
     }
 
-    /// Counts a write. `None` if the write cannot be tracked: too many writes are in flight (in
-    /// total, or 14 on one of its units), or it does not consist of whole units of a known file.
-    /// The tracker then stops tracking these units.
+    /// Records the start of a write. Returns `None`, and stops tracking the units, if the write
+    /// cannot be tracked. This happens if too many writes are in flight (in total, or 14 on one
+    /// unit), or if the write does not consist of whole units of a known file.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -125,9 +126,9 @@ impl Tracker {
             let ticket = self.files[file as usize].begin(first + i as u64);
             self.tickets[base + i] = ticket;
             if ticket.is_none() {
-                // The writes that were started for the preceding units never reach the target. An
-                // older generation may look the same as the failed write, so the content of the
-                // unit stays uncertain until the next write.
+                // For the preceding units, a write was already recorded, but it is never issued. An
+                // older generation may have the same content as this write, so the content of these
+                // units stays uncertain until the next write.
                 self.slots[number as usize].units = i;
                 self.end_write(InFlight::from_number(number), false);
                 return None;
@@ -185,8 +186,8 @@ impl Tracker {
         self.free.push(op.0);
     }
 
-    /// Records the generations that a read may return. `None` for the same reasons as in
-    /// [`Tracker::begin_write`]; the read is then not checked.
+    /// Records the generations that a read may return. Returns `None` if the read cannot be tracked
+    /// (see [`Tracker::begin_write`]); it is then not checked.
     #[must_use]
     #[inline]
     pub fn begin_read(
@@ -227,7 +228,7 @@ impl Tracker {
         })
     }
 
-    /// Checks ranges of a read's units. Each range is given by its first unit and its number of
+    /// Checks ranges of the units of a read. A range consists of its first unit and its number of
     /// units.
     fn end_parts<P: Iterator<Item = (u64, u64)>>(
         &mut self,

@@ -5,10 +5,10 @@ use plimsoll_sys::SysError;
 /// Reason why a plan's workload is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlannedError {
-    /// The numbers are invalid for the workload.
+    /// Numbers in the plan are invalid for the workload.
     #[error("{0}")]
     Numbers(String),
-    /// Recorded arrivals are not readable.
+    /// The file with recorded arrivals cannot be read.
     #[error("cannot read recorded arrivals: {0}")]
     Arrivals(SysError),
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Times between which a stream runs, on the driver's clock. The runner sets these times when the
-/// event happens, and the driver's threads read them.
+/// Start and end of a stream, on the driver's clock. The runner sets these times when the events
+/// happen, and the driver's threads read them.
 #[derive(Debug)]
 pub struct StreamGate {
     from_ns: AtomicU64,
@@ -27,7 +27,7 @@ impl StreamGate {
         self.to_ns.store(to_ns, Ordering::Release);
     }
 
-    /// Returns the start of the stream; `None` if its event has not happened yet.
+    /// Returns the start of the stream; `None` if the event that starts it has not happened yet.
     #[must_use]
     pub fn from_ns(&self) -> Option<u64> {
         Some(self.from_ns.load(Ordering::Acquire)).filter(|ns| *ns < u64::MAX)

@@ -1,4 +1,4 @@
-//! Start times of a stream's operations, as the plan specifies them.
+//! Computes the start times of a stream's operations from the plan.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,33 +18,33 @@ pub type StartTimes = Box<dyn Iterator<Item = u64> + Send>;
 pub enum Pace {
     /// Each client always has `depth` operations outstanding.
     Closed {
-        /// Number of operations in flight per client.
+        /// Number of operations that each client has in flight.
         depth: u32,
     },
     /// Each client starts a batch of `depth` operations at the same time, when its previous batch
     /// has completed.
     Barrier {
-        /// Number of operations per batch.
+        /// Number of operations in a batch.
         depth: u32,
     },
     /// Like `Closed`, with a pause after each completion.
     Thinking {
-        /// Number of operations in flight per client.
+        /// Number of operations that each client has in flight.
         depth: u32,
-        /// Length of the pause.
+        /// Length of the pause after each completion.
         think_ns: u64,
     },
-    /// Operations start at their scheduled times.
+    /// Operations start at their scheduled times, even if earlier operations have not completed.
     Open {
-        /// One schedule per client.
+        /// Start times of each client.
         arrivals: Vec<StartTimes>,
-        /// Maximum number of operations in flight over all clients.
+        /// Maximum number of operations that all clients together have in flight.
         places: u32,
     },
-    /// Another pace that starts operations only between two times, which a gate determines.
+    /// Operations start by another rule, but only between two times, which a gate determines.
     Gated {
         gate: Arc<StreamGate>,
-        /// Pace while the gate is open.
+        /// Rule that applies while the gate is open.
         pace: Box<Pace>,
     },
 }
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Pace {
     }
 }
 
-/// Start times that a rate cap permits.
+/// Times at which a rate cap permits the start of an operation.
 pub struct CapTurns(pub StartTimes);
 
 impl std::fmt::Debug for CapTurns {
@@ -70,13 +70,13 @@ impl std::fmt::Debug for CapTurns {
     }
 }
 
-/// Maximum size of the buffers of a group in an open loop.
+/// Maximum total size of the buffers that a group of clients in an open loop uses.
 const OPEN_ARENA_BYTES: u64 = 64 << 20;
 /// Maximum number of operations that one thread of an open loop has in flight.
 const OPEN_PLACES_MAX: u64 = 1024;
 
-/// Start times of a stream's operations. Each stream has one, and each thread gets its clients'
-/// part with [`StreamPace::group`].
+/// Start times of a stream's operations. Each stream has one pace. From [`StreamPace::group`], each
+/// thread gets the part of its clients.
 #[derive(Debug)]
 pub struct StreamPace {
     schedule: Option<Schedule>,
@@ -122,7 +122,7 @@ impl StreamPace {
                 let warp = Warp::Bursts { on_ns: *on_ns, off_ns: *off_ns };
                 Some(Schedule::Poisson { rate: rate(*rate_per_s)?, warp })
             }
-            // A trace contains the times of its operations ([`replayed`]).
+            // The times of the operations come from the trace ([`replayed`]).
             Arrival::Recorded { .. } if stream.trace.is_some() => None,
             Arrival::Recorded { file } => {
                 Some(Schedule::Recorded(recording(Path::new(file), read)?))
@@ -185,8 +185,8 @@ impl StreamPace {
     }
 }
 
-/// Returns the pace of a trace's operations: either they start at the recorded times with at most
-/// `depth` in flight, or `depth` operations are always in flight.
+/// Returns the pace at which a trace is replayed: operations either start at the recorded times,
+/// with at most `depth` in flight, or `depth` operations are always in flight.
 fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
     if !replay.at_times() {
         return Pace::Closed { depth };
@@ -200,7 +200,7 @@ fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
     Pace::Open { arrivals: vec![turns], places: depth }
 }
 
-/// Merges the start times of several clients in ascending order.
+/// Merges the start times of several clients into one ascending sequence.
 fn merged(turns: Vec<StartTimes>) -> StartTimes {
     let mut heads: Vec<_> = turns.into_iter().map(Iterator::peekable).collect();
     Box::new(std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Converts the plan's streams to the workload's streams. The operations of a plan are the same for
+//! Converts the plan's streams to the workload's streams. A plan causes the same operations on
 //! files, devices, NFS and S3.
 
 use plimsoll_plan as plan;
@@ -7,7 +7,7 @@ use super::PlannedError;
 use crate::content::{ContentSpec, unit_bytes_for};
 use crate::matrix::{FileSet, StreamConfig};
 
-/// Number of small files that each client has at the start of a stream with metadata operations.
+/// Number of small files of each client that exist when a stream with metadata operations starts.
 const NAMES_PER_CLIENT: u32 = 64;
 
 /// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014), which gives each stream a different
@@ -18,7 +18,7 @@ const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// device is a single file, which all streams share; `device_bytes` is its size.
 ///
 /// # Errors
-/// A size is too large for one transfer, or there are too many files for one table.
+/// A size is too large for a transfer, or there are too many files for a file table.
 pub fn streams(
     matrix: &plan::Matrix,
     seed: u64,
@@ -90,7 +90,7 @@ fn config(
     })
 }
 
-/// Rounds the size of a file down to whole records, if records are not whole sectors. Otherwise
+/// If records are not whole sectors, rounds the size of a file down to whole records. Otherwise
 /// returns the size unchanged.
 fn whole_records(file_size_bytes: u64, mut sizes_and_offsets: Vec<u64>) -> u64 {
     sizes_and_offsets.retain(|bytes| *bytes > 0);
@@ -103,7 +103,7 @@ fn whole_records(file_size_bytes: u64, mut sizes_and_offsets: Vec<u64>) -> u64 {
 }
 
 /// Returns the content of a stream's files. `unit_bytes` is the unit size of the whole data set,
-/// and `run` the number of the run.
+/// and `run` is the number of the run.
 #[must_use]
 pub fn content(
     stream: &plan::Stream,
@@ -121,11 +121,12 @@ pub fn content(
     }
 }
 
-/// Returns the unit size of stamps and content. It is the largest size of which every transfer size
-/// of every sweep point, every alignment and every file size is a multiple.
+/// Returns the unit size of stamps and content. It is the largest unit size that divides every
+/// transfer size of every sweep point, every alignment and every file size.
 ///
 /// # Errors
-/// No unit size is possible: the sizes are neither whole sectors nor multiples of one record size.
+/// No unit size is possible, because the sizes are neither whole sectors nor multiples of one
+/// record size.
 pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, PlannedError> {
     let mut numbers = matrix.axes.sizes_bytes.clone();
     for stream in streams {
@@ -136,7 +137,7 @@ pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32
     numbers.retain(|number| *number > 0);
     unit_bytes_for(&numbers).ok_or_else(|| {
         let says = "sizes, offsets, alignments and file sizes must be multiples of 512 bytes, or \
-            of one record of at least 512 bytes, such as 2300";
+         multiples of one record size of at least 512 bytes, such as 2300";
         PlannedError::Numbers(says.to_owned())
     })
 }

@@ -29,7 +29,7 @@ pub fn lay(
         .map_err(PlannedError::numbers)?;
     let largest = replay.size_bytes_max();
     if config.all_sizes_bytes().last().is_none_or(|planned| *planned < u64::from(largest)) {
-        // The alignment can make an operation larger than in the trace.
+        // Rounding to the alignment can make an operation larger than it is in the trace.
         config
             .sizes
             .push(plan::SizeShare { size_bytes: largest.into(), share_percent: f64::MIN_POSITIVE });

@@ -7,15 +7,15 @@ use super::{Origin, Stamp};
 /// Expected content of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedContent {
-    /// Newest generation whose write was started; 0 means that the unit was not written in this
-    /// run, and has no expected content.
+    /// Newest generation whose write was started. 0 means that this run has not written the unit,
+    /// so its content is not known.
     pub generation: u32,
-    /// Number of older generations that are also possible, because a write was in flight, failed,
-    /// or overlapped with another write.
+    /// Number of older generations that the unit may also have, because a write was in flight,
+    /// failed, or overlapped with another write.
     pub back: u32,
     /// True if a write of the unit is in flight.
     pub in_flight: bool,
-    /// True if a read has already returned this generation intact.
+    /// True if a read has already returned the newest generation intact.
     pub seen: bool,
 }
 
@@ -25,14 +25,13 @@ impl ExpectedContent {
         Self { generation, ..Self::default() }
     }
 
-    /// Returns the oldest possible generation.
+    /// Returns the oldest generation that the unit may have.
     #[must_use]
     pub fn oldest(&self) -> u32 {
         self.generation.saturating_sub(self.back)
     }
 
-    /// Returns the state to record when a read starts with this expectation. It is needed when the
-    /// read ends.
+    /// Returns the state that the caller records when a read starts, and needs when the read ends.
     #[must_use]
     pub fn read_start(&self) -> ReadStart {
         ReadStart { oldest: self.oldest(), settled: (!self.in_flight).then_some(self.generation) }
@@ -44,7 +43,7 @@ impl ExpectedContent {
 pub struct ReadStart {
     /// Oldest generation that the read may return.
     oldest: u32,
-    /// Newest generation when the read started; `None` if a write was in flight then.
+    /// Newest generation when the read started; `None` if a write was in flight at that time.
     settled: Option<u32>,
 }
 
@@ -69,16 +68,16 @@ impl ReadStart {
 /// it is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// Every sector has the generation before the expected generation, and no read has returned the
-    /// expected generation yet. The last acknowledged write did not reach the target. Content of an
+    /// The last acknowledged write did not reach the target: every sector has the generation before
+    /// the expected generation, and no read has returned the expected generation yet. Content of an
     /// earlier run counts as generation 0.
     Lost {
-        /// Generation of the unit.
+        /// Generation that the unit has.
         found: u32,
     },
-    /// Every sector has the same older generation. It is at least two before the expected
-    /// generation, or any older generation if a read has already returned the expected generation.
-    /// Old data is visible again.
+    /// Old data is visible again: every sector has the same older generation. It is at least two
+    /// generations before the expected one. If a read has already returned the expected generation,
+    /// any older generation counts as stale.
     Stale {
         /// Generation of the old data; 0 is content of an earlier run.
         found: u32,
@@ -86,9 +85,9 @@ pub enum Damage {
     /// Each sector is intact and has the correct address, but the sectors are from different
     /// writes.
     Torn {
-        /// Number of sectors of the expected generation.
+        /// Number of sectors with the expected generation.
         sectors_new: u8,
-        /// Number of sectors of older generations.
+        /// Number of sectors with older generations.
         sectors_old: u8,
         sectors_zero: u8,
     },
@@ -102,19 +101,20 @@ pub enum Damage {
     /// At least one sector has content that was never written at this address, and is not all
     /// zeroes.
     Corrupt {
-        /// Number of sectors with this damage.
+        /// Number of sectors with such content.
         sectors: u8,
-        /// First byte of the unit that differs from the best matching generation.
+        /// Position in the unit of the first byte that differs from the best matching generation.
         first_byte: u16,
-        /// Number of differing bits.
+        /// Number of bits that differ from this generation.
         bits: u32,
     },
     /// Every byte of the unit is zero.
     Unwritten,
-    /// Every sector has a generation whose write was not started yet. The record of generations is
-    /// older than the data, or another program writes to the target with the number of this run.
+    /// Every sector has a generation whose write was not started yet. Either the record of
+    /// generations is older than the data, or another process writes to the target with the number
+    /// of this run.
     Ahead {
-        /// Generation of the unit.
+        /// Generation that the unit has.
         found: u32,
     },
 }
@@ -140,19 +140,20 @@ impl fmt::Display for Damage {
         match self {
             Self::Lost { found: 0 } => f.write_str("lost: the unit has data of an earlier run"),
             Self::Lost { found } => {
-                write!(f, "lost: the unit still has generation {found}, the previous one")
+                write!(f, "lost: the unit still has the previous generation, {found}")
             }
             Self::Stale { found: 0 } => f.write_str("stale: the unit has data of an earlier run"),
             Self::Stale { found } => write!(f, "stale: the unit has generation {found}"),
             Self::Torn { sectors_new, sectors_old, sectors_zero } => write!(
                 f,
-                "torn: {sectors_new} sectors are new, {sectors_old} old, {sectors_zero} zero"
+                "torn: {sectors_new} sectors are new, {sectors_old} are old, and {sectors_zero} \
+                 are zero"
             ),
             Self::Misdirected { meant, sectors } => match meant.origin {
                 Origin::Place(offset_bytes) => write!(
                     f,
-                    "misdirected: {sectors} sectors belong at byte {offset_bytes} of target {} \
-                     (generation {})",
+                    "misdirected: {sectors} sectors were written for byte {offset_bytes} of \
+                     target {} (generation {})",
                     meant.target, meant.generation
                 ),
                 Origin::Shared(id) => {
@@ -161,11 +162,12 @@ impl fmt::Display for Damage {
             },
             Self::Corrupt { sectors, first_byte, bits } => write!(
                 f,
-                "corrupt: {bits} bits differ in {sectors} sectors, the first in byte {first_byte}"
+                "corrupt: {bits} bits differ in {sectors} sectors; the first of these bits is in \
+                 byte {first_byte}"
             ),
             Self::Unwritten => f.write_str("unwritten: the unit contains only zeros"),
             Self::Ahead { found } => {
-                write!(f, "ahead: the unit has generation {found}, of which there is no record")
+                write!(f, "ahead: the unit has generation {found}, newer than any recorded write")
             }
         }
     }
@@ -177,9 +179,9 @@ pub enum Verdict {
     /// The unit has exactly the expected generation.
     Good,
     /// The unit has one of several possible generations, or a mixture of generations that an
-    /// unfinished write may leave.
+    /// unfinished write can cause.
     Possible,
-    /// There was no expectation for the unit.
+    /// The content of the unit could not be predicted, so any content is accepted.
     Unknown,
     /// The unit is damaged.
     Damaged(Damage),
@@ -192,7 +194,7 @@ pub struct Finding {
     /// Offset of the unit in the target.
     pub offset_bytes: u64,
     pub expected: ExpectedContent,
-    /// Kind of damage.
+    /// Kind of damage to the unit.
     pub damage: Damage,
 }
 
@@ -204,14 +206,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Number of units of each verdict.
+/// Number of units with each verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DamageCounts {
     /// Number of units with exactly the expected content.
     pub good: u64,
     /// Number of units that have one of several possible generations.
     pub possible: u64,
-    /// Number of units without an expectation.
+    /// Number of units whose content could not be predicted.
     pub unknown: u64,
     /// [`Damage::Lost`].
     pub lost: u64,
@@ -248,7 +250,7 @@ impl DamageCounts {
         *field += 1;
     }
 
-    /// Adds the counts of `other`.
+    /// Adds the counts in `other` to these counts.
     pub fn merge(&mut self, other: &Self) {
         self.good += other.good;
         self.possible += other.possible;
@@ -262,7 +264,7 @@ impl DamageCounts {
         self.ahead += other.ahead;
     }
 
-    /// Returns the number of damaged units, over all kinds of damage.
+    /// Returns the number of damaged units, with any kind of damage.
     #[must_use]
     pub fn damaged(&self) -> u64 {
         self.lost

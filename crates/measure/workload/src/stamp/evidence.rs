@@ -5,15 +5,15 @@ use plimsoll_sys::simd::{SECTOR_BYTES, SECTORS_MAX, invert};
 use super::Stamp;
 use super::format::key_of;
 
-/// A write that may explain sectors, and the sectors that it explains.
+/// A write that may have produced sectors of the unit, and the sectors that match it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Explanation {
     pub(super) stamp: Stamp,
-    /// Bit `i` is set if sector `i` is exactly that of the write.
+    /// Bit `i` is set if sector `i` is exactly the sector that the write produced.
     pub(super) sectors: u8,
 }
 
-/// Observations on a unit's sectors.
+/// Findings about the sectors of a unit.
 pub(super) struct Evidence<'a> {
     unit: &'a [u8],
     pub(super) explanations: Vec<Explanation>,
@@ -21,7 +21,8 @@ pub(super) struct Evidence<'a> {
     pub(super) zero: u8,
 }
 
-/// Maximum number of writes to try: two for each sector, and the expected writes.
+/// Maximum number of writes that are compared with a unit: two for each sector, and the expected
+/// writes.
 const TRIES_MAX: usize = 40;
 
 impl<'a> Evidence<'a> {
@@ -41,7 +42,7 @@ impl<'a> Evidence<'a> {
         (u16::MAX >> (16 - sectors)) as u8
     }
 
-    /// Compares the unit with a write, and records the sectors that the write explains.
+    /// Compares the unit with a write, and records which sectors match.
     pub(super) fn consider(&mut self, stamp: Stamp) {
         let known = self.explanations.iter().any(|e| e.stamp == stamp);
         if known || self.explanations.len() >= TRIES_MAX {
@@ -60,13 +61,13 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// For the first bytes of each sector, inverts the generator with the key of a run. Returns the
-    /// counters at which the unit would have started.
+    /// Inverts the generator, with the key of a run, for the first bytes of each sector. Returns,
+    /// for each sector, the counter at which its unit would have started.
     pub(super) fn counters(&self, run: u64) -> Vec<(u64, u64)> {
         let key = key_of(run);
         let mut found = Vec::new();
         for (i, sector) in self.unit.chunks(SECTOR_BYTES).enumerate() {
-            // The first sector starts with the stamp, which has two blocks.
+            // The first sector starts with the stamp, which is as long as two blocks.
             let skip = if i == 0 { 2 } else { 0 };
             let Some(block) = sector.get(16 * skip..).and_then(|rest| rest.first_chunk()) else {
                 continue;
@@ -78,13 +79,14 @@ impl<'a> Evidence<'a> {
         found
     }
 
-    /// Returns the mask of the sectors that a write explains or that are all zeroes.
+    /// Returns the mask of the sectors that match a write or contain only zeroes.
     pub(super) fn explained(&self) -> u8 {
         self.explanations.iter().fold(self.zero, |all, e| all | e.sectors)
     }
 
-    /// Compares the unit with the write that explains most sectors. Returns the first differing
-    /// byte and the number of differing bits. Uses `otherwise` if no write explains any sector.
+    /// Compares the unit with the write that most sectors match. Returns the first differing byte
+    /// and the number of differing bits. If no sector matches any write, uses the write
+    /// `otherwise`.
     pub(super) fn difference(&self, otherwise: Stamp) -> (u16, u32) {
         let best = self.explanations.iter().max_by_key(|e| e.sectors.count_ones());
         let made = best.map_or(otherwise, |e| e.stamp).render(self.unit.len()).unwrap_or_default();

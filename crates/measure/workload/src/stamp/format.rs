@@ -2,14 +2,14 @@
 //!
 //! | bytes | meaning |
 //! |---|---|
-//! | 0-3 | CRC-32C of the 32 bytes with zeros here |
+//! | 0-3 | CRC-32C of the 32 bytes, computed with zeros in bytes 0-3 |
 //! | 4-5 | `PL` |
-//! | 6 | sectors of the unit (1 to 8); bit 7: the unit is a duplicate |
-//! | 7 | parts of 32 bytes that do not compress (1 to 128) |
-//! | 8-15 | byte offset in the target; of a duplicate, the number of its content |
-//! | 16-23 | run |
-//! | 24-27 | generation; of a duplicate, 0 or 1 |
-//! | 28-31 | target |
+//! | 6 | number of sectors in the unit (1 to 8); bit 7 is set if the unit is a duplicate |
+//! | 7 | number of incompressible parts of 32 bytes (1 to 128) |
+//! | 8-15 | byte offset in the target; for a duplicate, the number of its content |
+//! | 16-23 | number of the run |
+//! | 24-27 | generation; for a duplicate, 0 or 1 |
+//! | 28-31 | number of the target |
 //!
 //! Bytes 4 to 31 are then combined with a mask that is derived from the CRC. Without the mask, the
 //! fields that are equal in all stamps of a run would be compressible: 4 % of a unit of 512 bytes.
@@ -21,13 +21,14 @@ use crate::address::mix;
 const MAGIC: [u8; 2] = *b"PL";
 const DUPLICATE: u8 = 0x80;
 
-/// Marks the counters of duplicates, which have no address.
+/// Bit that marks the counters of duplicates, because duplicates have no address.
 const SHARED_BIT: u64 = 1 << 63;
 
-/// Number of counters (each for 16 bytes) in the largest unit.
+/// Number of counters in the largest unit. Each counter is for 16 bytes.
 const UNIT_COUNTERS: u64 = 256;
 
-/// Origin of a unit's content, which identifies it together with run, target and generation.
+/// Origin of a unit's content. Together with run, target and generation, the origin identifies the
+/// content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// The content belongs to one address: the byte offset in the target.
@@ -39,13 +40,13 @@ pub enum Origin {
 /// Identity of a unit of content, which determines all of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
-    /// Number of the run that wrote the unit. Each run has a different number, because the data of
-    /// two runs would otherwise be equal.
+    /// Number of the run that wrote the unit. Each run has a different number, so the data of two
+    /// runs always differs.
     pub run: u64,
-    /// Target (file or device) of the write.
+    /// Number of the target (file or device) of the write.
     pub target: u32,
-    /// Number of writes to the address in this run, including this write. For a duplicate, it says
-    /// which of its two contents this is.
+    /// Number of writes to the address in this run, including this write. For a duplicate, 0 or 1
+    /// selects one of its two contents.
     pub generation: u32,
     /// Address of the unit, or number of its shared content.
     pub origin: Origin,
@@ -55,7 +56,7 @@ pub struct Stamp {
     pub random_parts: u8,
 }
 
-/// Returns the key of a run's content.
+/// Returns the key from which a run's content is generated.
 pub(crate) fn key_of(run: u64) -> [u64; 2] {
     [mix(run, 0), mix(run, 1)]
 }
@@ -66,11 +67,12 @@ pub(crate) fn filler_of(run: u64) -> u64 {
     mix(run, 2) | 0x0101_0101_0101_0101
 }
 
-/// Returns the stamp as four words. Whole words are important for speed: to assemble the stamp from
-/// bytes takes 28 ns.
+/// Returns the stamp as four words. Whole words make this fast: assembling the stamp from bytes
+/// would take 28 ns.
 type Words = [u64; 4];
 
-/// Combines everything except the CRC with the mask of a CRC. A second call restores the words.
+/// Combines all bytes except the CRC with the mask that is derived from a CRC. A second call
+/// restores the words.
 #[inline]
 fn mask(words: &mut Words, crc: u32) {
     for (i, word) in words.iter_mut().enumerate() {
@@ -151,14 +153,14 @@ impl Stamp {
     }
 
     /// Returns the target, generation and origin of the unit whose content starts at a counter of
-    /// the generator; `None` if no unit of `unit_bytes` starts at this counter.
+    /// the generator; `None` if no unit of `unit_bytes` can start at this counter.
     pub(crate) fn from_counter(
         (high, low): (u64, u64),
         unit_bytes: u64,
     ) -> Option<(u32, u32, Origin)> {
         let origin = if low & SHARED_BIT == 0 {
-            // A unit that does not consist of whole sectors may start in the middle of a counter's
-            // bytes.
+            // If units do not consist of whole sectors, a unit may start in the middle of the 16
+            // bytes of a counter.
             let offset_bytes = low.checked_mul(16)?.checked_next_multiple_of(unit_bytes)?;
             (offset_bytes / 16 == low).then_some(Origin::Place(offset_bytes))?
         } else {
@@ -169,13 +171,13 @@ impl Stamp {
         Some(((high >> 32) as u32, high as u32, origin))
     }
 
-    /// Returns the bytes of the unit's whole sectors.
+    /// Returns the total size of the unit's whole sectors.
     #[must_use]
     pub fn unit_bytes(&self) -> usize {
         usize::from(self.sectors) * simd::SECTOR_BYTES
     }
 
-    /// Returns the layout of the unit; `None` if the shape is impossible.
+    /// Returns the layout of the unit; `None` if the stamp describes an impossible layout.
     #[must_use]
     pub fn shape(&self) -> Option<Shape> {
         Shape::new(self.sectors.into(), self.random_parts.into(), filler_of(self.run))
@@ -202,8 +204,8 @@ impl Stamp {
         expected == tail
     }
 
-    /// Generates the unit of this stamp again. `None` if the shape is impossible, or the size of
-    /// the unit is not `size_bytes`.
+    /// Generates the unit of this stamp again. Returns `None` if the stamp describes an impossible
+    /// layout, or if the size of the unit is not `size_bytes`.
     #[must_use]
     pub(crate) fn render(&self, size_bytes: usize) -> Option<Vec<u8>> {
         let kernels = Kernels::best();

@@ -1,12 +1,13 @@
 //! Expected generation of each unit, in five bytes per unit.
 //!
-//! Four bytes count the writes of the unit. The fifth byte describes the certainty of the count:
+//! Four bytes count the writes of the unit. The fifth byte describes how certain it is that the
+//! unit has this generation:
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 0-2, 6 | writes in flight (15: the entry is being changed) |
-//! | 3-5 | how many generations back are possible as well (7: any) |
-//! | 7 | the current generation was read back intact |
+//! | 0-2, 6 | number of writes in flight (15: the entry is being changed) |
+//! | 3-5 | number of older generations that are also possible (7: any) |
+//! | 7 | set if a read returned the current generation intact |
 //!
 //! Threads share the entries without a global lock: a compare-and-swap locks one entry for the few
 //! instructions that change it.
@@ -17,7 +18,7 @@ use super::ExpectedContent;
 
 const FLIGHT: u8 = 0x47;
 const TAKEN: u8 = FLIGHT;
-/// Maximum number of writes of one unit in flight.
+/// Maximum number of writes that one unit may have in flight.
 const FLIGHT_MAX: u8 = 14;
 const BACK_SHIFT: u8 = 3;
 const BACK: u8 = 0x07 << BACK_SHIFT;
@@ -45,19 +46,19 @@ pub struct Generations {
     states: Box<[AtomicU8]>,
 }
 
-/// Ticket for a started write, which the caller must end.
+/// Ticket for a started write. The caller must end the write with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a started write must be ended, or its unit stays uncertain"]
 pub struct Ticket {
     pub unit: u64,
-    /// Generation to write.
+    /// Generation that the write must contain.
     pub generation: u32,
     /// True if no other write of the unit was in flight when this write started.
     alone: bool,
 }
 
 impl Generations {
-    /// Memory for one unit, in bytes.
+    /// Memory that one unit needs, in bytes.
     pub const BYTES_PER_UNIT: usize = 5;
 
     /// Creates the generations of unwritten units.
@@ -99,8 +100,8 @@ impl Generations {
     }
 
     /// Starts a write: counts it and returns its generation. `None` if the unit does not exist,
-    /// already has 14 writes in flight, or had 2^32 - 1 writes. Its content is then unknown
-    /// ([`Generations::give_up`]).
+    /// already has 14 writes in flight, or had 2^32 - 1 writes. If the write is issued
+    /// nevertheless, the content is unknown ([`Generations::give_up`]).
     #[inline]
     pub fn begin(&self, unit: u64) -> Option<Ticket> {
         self.change(unit, |count, state| {
@@ -116,8 +117,8 @@ impl Generations {
         })?
     }
 
-    /// Ends an acknowledged write. If no other write of the unit was in flight in the meantime, its
-    /// content is known again.
+    /// Ends an acknowledged write. If no other write of the unit was in flight at the same time,
+    /// the content of the unit is known again.
     #[inline]
     pub fn end(&self, ticket: Ticket) {
         self.change(ticket.unit, |count, state| {
@@ -158,8 +159,8 @@ impl Generations {
         });
     }
 
-    /// Returns the expected content of the unit. A unit that does not exist, or is no longer tracked,
-    /// has no expectation.
+    /// Returns the expected content of the unit. A unit that does not exist or is no longer tracked
+    /// has no expected content.
     #[must_use]
     #[inline]
     pub fn expected(&self, unit: u64) -> ExpectedContent {
@@ -186,8 +187,8 @@ impl Generations {
         }
     }
 
-    /// Passes the bytes of each entry (count in little-endian order, then state) to `each`, for a
-    /// file that outlives the process.
+    /// Calls `each` with the bytes of each entry: the count in little-endian order, then the state.
+    /// The caller stores them in a file that outlives the process.
     pub fn save(&self, mut each: impl FnMut([u8; Self::BYTES_PER_UNIT])) {
         for (count, state) in self.counts.iter().zip(&self.states) {
             let [a, b, c, d] = count.load(Ordering::Relaxed).to_le_bytes();
@@ -195,8 +196,8 @@ impl Generations {
         }
     }
 
-    /// Parses the bytes of [`Generations::save`]. The outcome of writes that were in flight at that
-    /// time is uncertain. Bytes after the last whole entry are ignored.
+    /// Parses the bytes of [`Generations::save`]. Writes that were in flight when the bytes were
+    /// saved have an uncertain outcome. Bytes after the last whole entry are ignored.
     #[must_use]
     pub fn load(bytes: &[u8]) -> Self {
         let (entries, _) = bytes.as_chunks::<{ Self::BYTES_PER_UNIT }>();
@@ -248,8 +249,8 @@ mod tests {
         g.end(b);
         g.end(a);
         assert_eq!(g.expected(0), expected(3, 2, false, false));
-        // Either generation may have reached the target last. A read that returns the newer
-        // generation ends the uncertainty.
+        // Either generation may have reached the target last. After a read has returned the newer
+        // generation, the content is known again.
         g.saw(0, 2);
         assert_eq!(g.expected(0).back, 2);
         g.saw(0, 3);

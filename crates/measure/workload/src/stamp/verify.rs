@@ -7,7 +7,7 @@ use super::evidence::Evidence;
 use super::{Damage, ExpectedContent, Finding, Origin, Stamp, Verdict};
 use crate::content::{Content, ContentError};
 
-/// Checks units against their expected content.
+/// Compares units with their expected content.
 #[derive(Clone, Copy, Debug)]
 pub struct Verifier<'a> {
     content: &'a Content,
@@ -19,10 +19,10 @@ pub struct Verifier<'a> {
 pub enum Inspection {
     /// The unit is intact: it matches its stamp exactly.
     Whole(Stamp),
-    /// The unit has a stamp, and sectors that do not match the stamp.
+    /// The unit has a valid stamp, but some sectors do not match the stamp.
     Broken {
         stamp: Stamp,
-        /// Number of sectors that differ.
+        /// Number of sectors that do not match the stamp.
         sectors: u8,
     },
     /// The unit is all zeros.
@@ -31,8 +31,8 @@ pub enum Inspection {
     Foreign,
 }
 
-/// Checks one unit against its own stamp. `unit` must start with a whole unit; a truncated unit
-/// counts as damaged.
+/// Checks one unit against its own stamp. `unit` must contain the whole unit from its first byte
+/// on; a truncated unit counts as damaged.
 #[must_use]
 pub fn inspect(unit: &[u8]) -> Inspection {
     let Some(stamp) = Stamp::decode(unit) else {
@@ -54,8 +54,8 @@ impl<'a> Verifier<'a> {
     /// Creates a verifier of `content`; `None` if the content has no stamps.
     ///
     /// `earlier_runs` are the numbers of earlier runs that wrote content of the same specification
-    /// to the same targets. If they are missing, a torn write over data of an earlier run is
-    /// reported as corrupt, unless the first sector is from the earlier run.
+    /// to the same targets. They are needed to recognise a torn write over data of an earlier run.
+    /// Without them, it is reported as corrupt, unless the first sector is from the earlier run.
     #[must_use]
     pub fn new(content: &'a Content, earlier_runs: &'a [u64]) -> Option<Self> {
         content.has_stamps().then_some(Self { content, earlier_runs })
@@ -135,8 +135,8 @@ impl<'a> Verifier<'a> {
         if expected.generation == 0 {
             return Verdict::Unknown;
         }
-        // The content before the first write is unknown, so any content is accepted until that
-        // write has ended.
+        // The content of a unit before its first write is unknown, so any content is accepted until
+        // this write has completed.
         if expected.oldest() == 0 {
             let newest = self.content.stamp(target, unit, expected.generation);
             let is_good = self.content.is_unit(&newest, bytes);
@@ -148,7 +148,7 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// A unit under examination.
+/// A unit that is being examined.
 struct Case<'a> {
     content: &'a Content,
     earlier_runs: &'a [u64],
@@ -157,11 +157,11 @@ struct Case<'a> {
     expected: ExpectedContent,
 }
 
-/// Number of generations before the possible generations that are tried even if the data contains
-/// no hint of them.
+/// Number of generations that are tried, although the data contains no hint of them. They directly
+/// precede the possible generations.
 const LOOK_BACK: u32 = 8;
-/// Maximum number of writes whose mixture is examined. If more writes of a unit overlap, its content
-/// is unknown.
+/// Maximum number of overlapping writes whose mixture is examined. If more writes of a unit
+/// overlap, the unit counts as unknown.
 const MIXTURE_MAX: u32 = 16;
 
 impl Case<'_> {
@@ -193,10 +193,10 @@ impl Case<'_> {
         }
     }
 
-    /// Returns true if each byte is from one of the possible writes. Linux does not separate
-    /// buffered operations on the same bytes: a read copies a page while a write changes it, and
-    /// io_uring may continue a write after another one. The boundary between the data of two writes
-    /// may then be at any byte of the unit.
+    /// Returns true if each byte is from one of the possible writes. Linux does not isolate
+    /// buffered operations on the same bytes: a read may copy a page while a write changes it, and
+    /// io_uring may interrupt a write and complete it after another write. The boundary between the
+    /// data of two writes may then be at any byte of the unit.
     fn is_mixture(&self, bytes: &[u8]) -> bool {
         if !(1..MIXTURE_MAX).contains(&self.expected.back) {
             return false;
@@ -251,7 +251,8 @@ impl Case<'_> {
         }
         match stamp.origin {
             Origin::Place(_) => Some(stamp.generation),
-            // Two contents alternate, so this returns the newest generation with the same content.
+            // The contents of a duplicate alternate, so many generations have this content. The
+            // newest of them is returned.
             Origin::Shared(_) => {
                 let newest = self.expected.generation;
                 (newest.saturating_sub(1)..=newest).rev().find(|g| self.own(*g) == *stamp)
@@ -275,14 +276,14 @@ impl Case<'_> {
         if found >= expected.oldest() {
             return Verdict::Possible;
         }
-        // The unit is lost if exactly one acknowledged write is missing. Writes whose completion is
-        // uncertain do not count.
+        // The unit is lost if exactly one acknowledged write is missing. Writes with an uncertain
+        // outcome do not count.
         let is_last = found + 1 == expected.oldest() && !expected.seen;
         Verdict::Damaged(if is_last { Damage::Lost { found } } else { Damage::Stale { found } })
     }
 
-    /// Determines the verdict of a unit whose sectors are from several writes, or partly from no
-    /// known write.
+    /// Determines the verdict of a unit whose sectors are from several writes, or of which some
+    /// sectors match no known write.
     fn parts(&self, evidence: &Evidence<'_>) -> Verdict {
         let unexplained = evidence.all() & !evidence.explained();
         if unexplained != 0 {

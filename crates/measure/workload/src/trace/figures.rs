@@ -1,10 +1,10 @@
-//! Statistics of a trace.
+//! Computes statistics of a trace.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::{CHUNK_BYTES, Trace, TraceOperation, chunks};
 
-/// Maximum number of different sizes in the statistics.
+/// Maximum number of different sizes that the statistics list.
 const SIZES_MAX: usize = 64;
 /// Alignments to check, from the block size of most devices and file systems down to a sector.
 const ALIGN_BYTES: [u64; 4] = [4096, 2048, 1024, 512];
@@ -12,22 +12,22 @@ const ALIGN_BYTES: [u64; 4] = [4096, 2048, 1024, 512];
 /// A transfer size and its frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeCount {
-    /// Size in bytes.
+    /// Transfer size in bytes.
     pub size_bytes: u64,
-    /// Number of operations.
+    /// Number of operations of this size.
     pub count: u64,
 }
 
 /// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Number of reads and writes.
+    /// Number of reads and writes in the trace.
     pub operations: u64,
     pub reads: u64,
     pub flushes: u64,
-    /// Bytes of reads and writes.
+    /// Total size of the reads and writes, in bytes.
     pub bytes: u64,
-    /// Bytes of reads.
+    /// Total size of the reads, in bytes.
     pub read_bytes: u64,
     /// Time from the first operation to the last.
     pub span_ns: u64,
@@ -35,11 +35,10 @@ pub struct Figures {
     pub extent_bytes: u64,
     /// Total size of the pieces that the trace touches.
     pub touched_bytes: u64,
-    /// Largest alignment up to 4 KiB of which every offset and size is a multiple; 512 if there is
-    /// no such alignment.
+    /// Largest alignment, up to 4 KiB, that divides every offset and size; 512 if none does.
     pub align_bytes: u64,
     /// Sizes with their frequencies, the smallest first. If there are more than 64 sizes, the
-    /// rarest sizes are counted with the next larger size in the list.
+    /// rarest sizes are not listed; they are counted with the next larger listed size.
     pub sizes: Vec<SizeCount>,
 }
 
@@ -99,8 +98,8 @@ impl Trace {
     }
 }
 
-/// Returns the most frequent sizes and the largest size. All other sizes are counted as the next
-/// larger size in the list.
+/// Returns the most frequent sizes and the largest size. All other sizes are counted with the next
+/// larger returned size.
 fn fold(sizes: BTreeMap<u64, u64>) -> Vec<SizeCount> {
     let mut all: Vec<SizeCount> =
         sizes.into_iter().map(|(size_bytes, count)| SizeCount { size_bytes, count }).collect();

@@ -1,15 +1,16 @@
 //! Maps the operations of a trace to a target of another size.
 //!
-//! | rule | place of a byte | what it keeps |
+//! | rule | new address of a byte | preserved properties |
 //! |---|---|---|
-//! | keep | its own | everything; what lies beyond the target is left out |
-//! | compact | the pieces of 1 MiB that the trace touches are laid one after the other, in their order | order, alignment, runs across touched pieces |
-//! | wrap | its own, modulo the target's size | alignment and runs; places a target's size apart fall together |
-//! | scale | its piece times the target's pieces over the trace's; its place within the piece | the spread, alignment, runs within a piece |
-//! | fit | keep where the address space fits, else compact, else compact and then wrap | |
+//! | keep | unchanged | all; operations beyond the end of the target are skipped |
+//! | compact | the pieces of 1 MiB that the trace touches follow one another, in ascending order | order, alignment, runs across touched pieces |
+//! | wrap | the old address modulo the target's size | alignment and runs; several old addresses may have the same new address |
+//! | scale | the piece number is scaled by the ratio of target size to trace size; the offset in the piece is unchanged | spread, alignment, runs within a piece |
+//! | fit | keep if the address space fits on the target, otherwise compact; if that does not fit either, compact and then wrap | |
 //!
-//! If an operation would cross the end of the target, its offset is decreased so that it ends
-//! there. Offsets are rounded down and sizes are rounded up to the alignment in the plan.
+//! If an operation would cross the end of the target, its offset is decreased, so that the
+//! operation ends at the end of the target. Offsets are rounded down and sizes are rounded up to
+//! the alignment in the plan.
 
 use std::collections::HashSet;
 
@@ -20,7 +21,7 @@ use super::{CHUNK_BYTES, Event, Trace, chunks};
 /// Mapping of a trace to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Name of the applied rule.
+    /// Name of the mapping rule that was applied.
     pub rule: &'static str,
     /// Size of the target in bytes.
     pub target_bytes: u64,
@@ -28,11 +29,11 @@ pub struct Mapping {
     pub extent_bytes: u64,
     /// Total size of the pieces that the trace touches, in bytes.
     pub touched_bytes: u64,
-    /// Total size of the target's pieces that operations reach, in bytes.
+    /// Total size of the pieces of the target that operations touch, in bytes.
     pub mapped_bytes: u64,
     /// Number of operations that were moved to another address.
     pub moved: u64,
-    /// Number of operations whose target address is shared by several addresses of the trace.
+    /// Number of operations whose target address belongs to several addresses of the trace.
     pub folded: u64,
     /// Number of operations whose offset or size was rounded.
     pub rounded: u64,
@@ -79,8 +80,8 @@ impl Rule {
         }
     }
 
-    /// Returns the target address of a byte of the trace, and whether other bytes may have the same
-    /// target address.
+    /// Returns the target address of a byte of the trace. Also returns whether other bytes may have
+    /// the same target address.
     fn place(&self, at: u64, target_bytes: u64) -> (u64, bool) {
         let dense = |touched: &[u64]| {
             // The list contains every piece in which an operation begins.
@@ -160,7 +161,7 @@ pub(super) fn map(
     (events, mapping)
 }
 
-/// Returns the total size of the distinct pieces of the target that operations reach. The last
+/// Returns the total size of the distinct pieces of the target that operations touch. The last
 /// piece of the target may be shorter.
 fn mapped_bytes(events: &[Event], target_bytes: u64) -> u64 {
     let mut pieces = HashSet::new();

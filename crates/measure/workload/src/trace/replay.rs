@@ -1,4 +1,4 @@
-//! A trace on a target, and the client that issues its operations.
+//! A trace that is mapped to a target, and the cursor of the client that issues its operations.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Event, Mapping, Trace, TraceOperation};
 
 /// Error: no operation of a trace fits on the target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no operation of the trace {file} fits into {target_bytes} bytes")]
+#[error("no operation of the trace {file} fits on the target, which has {target_bytes} bytes")]
 pub struct NothingFits {
     /// Path of the trace file.
     pub file: String,
@@ -24,7 +24,7 @@ pub struct ReplayTotals {
     pub operations: u64,
     pub reads: u64,
     pub flushes: u64,
-    /// Number of bytes that are read and written.
+    /// Total size of these reads and writes, in bytes.
     pub bytes: u64,
     /// Time from the first operation to the last.
     pub span_ns: u64,
@@ -87,8 +87,8 @@ impl Replay {
         self.due
     }
 
-    /// Returns the number of operations that are out of order: the trace file lists them after an
-    /// operation with a later time.
+    /// Returns the number of operations that are out of order. The trace file lists such an
+    /// operation after an operation with a later time.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order

@@ -40,7 +40,7 @@ fn offsets(replay: &Replay) -> Vec<u64> {
     replay.events().iter().map(|event| event.offset_bytes).collect()
 }
 
-/// A trace that touches a small part of a large device, in sequential runs.
+/// Returns a trace that touches a small part of a large device, in sequential runs.
 fn sparse() -> Vec<Event> {
     vec![
         event(5, 100 * GIB, 4096),
@@ -64,7 +64,8 @@ fn figures_are_those_of_the_trace() {
     let figures = Trace::new(sparse()).figures();
     assert_eq!((figures.operations, figures.bytes, figures.span_ns), (5, 86_016, 4));
     assert_eq!(figures.extent_bytes, 500 * GIB + 69_632);
-    // One piece at 100 GiB, one at 500 GiB, and the two pieces that the operation at 1 MiB touches.
+    // The trace touches one piece at 100 GiB, one at 500 GiB, and two pieces by the operation at 1
+    // MiB.
     assert_eq!((figures.touched_bytes, figures.align_bytes), (4 * MIB, 4096));
     let sizes: Vec<(u64, u64)> = figures.sizes.iter().map(|s| (s.size_bytes, s.count)).collect();
     assert_eq!(sizes, [(4096, 3), (8192, 1), (65536, 1)]);
@@ -108,7 +109,7 @@ fn what_is_larger_still_is_wrapped_and_says_so() {
     let replay = laid(sparse(), TraceMap::Fit, 2 * MIB);
     assert_eq!((replay.mapping().rule, replay.mapping().folded), ("compact and wrap", 4));
     assert_eq!(offsets(&replay), [0, 4096, MIB, MIB - 4096, MIB + 65536]);
-    // Four pieces of the trace share two of the target.
+    // Four pieces of the trace share two pieces of the target.
     let (touched, mapped) = (replay.mapping().touched_bytes, replay.mapping().mapped_bytes);
     assert_eq!((touched, mapped), (4 * MIB, 2 * MIB));
     let tiny = laid(vec![event(0, 0, 4096), event(1, 512 * 1024, 4096)], TraceMap::Wrap, 8192);

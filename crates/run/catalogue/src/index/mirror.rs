@@ -1,4 +1,5 @@
-//! Copy of the team's runs in the local index. With it, lists work while the server is unavailable.
+//! Copies the team's runs to the local index, so that lists also work while the server is
+//! unavailable.
 
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -17,8 +18,8 @@ impl Catalogue {
         rows.collect::<Result<_, _>>().map_err(index_error)
     }
 
-    /// Starts a transaction that acquires the write lock immediately. If a transaction read before
-    /// it acquired the lock, it would fail if another process wrote in between.
+    /// Starts a transaction that acquires the write lock immediately. A transaction that reads
+    /// first and acquires the lock later fails if another process writes in between.
     fn begin_write(&mut self) -> Result<Transaction<'_>, CatalogueError> {
         self.connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -26,7 +27,7 @@ impl Catalogue {
     }
 
     /// Returns the number of the last change that was copied from this database. Deletes runs that
-    /// were copied from another database.
+    /// were copied from a different database.
     pub(crate) fn begin_mirror(&mut self, identity: &str) -> Result<i64, CatalogueError> {
         let work = self.begin_write()?;
         let known: Option<i64> = work
@@ -44,7 +45,8 @@ impl Catalogue {
         Ok(known.unwrap_or(0))
     }
 
-    /// Stores runs of other users, and the number of the last change that they include.
+    /// Writes runs of other users to the index, and the number of the last change that these runs
+    /// include.
     pub(crate) fn mirror(
         &mut self,
         others: &[(String, Entry)],

@@ -16,7 +16,7 @@ const AUTHORITY: &str = "sslrootcert";
 #[derive(Clone)]
 pub struct Address {
     pub(super) config: Config,
-    /// File with certificate authorities that are used instead of those of the host.
+    /// File with the certificate authorities to use instead of the host's certificate authorities.
     pub(super) authority: Option<PathBuf>,
     display: String,
     /// True if the address contains the password.
@@ -57,8 +57,8 @@ impl FromStr for Address {
             config.password(password);
         }
         config.connect_timeout(CONNECT_TIMEOUT).application_name("plimsoll");
-        // TLS is used for all other hosts, unless the address disables it. Otherwise evidence and
-        // passwords would be readable on the network.
+        // Connections to all other hosts use TLS, unless the address disables it. Without TLS,
+        // evidence and passwords would be readable on the network.
         let is_near = config.get_hosts().iter().all(|host| match host {
             Host::Unix(_) => true,
             Host::Tcp(name) => {

@@ -13,16 +13,16 @@ use crate::entry::Entry;
 use crate::error::CatalogueError;
 use crate::index::Catalogue;
 
-/// Maximum time to wait for a server that became unavailable during an upload. It is longer than a
-/// restart of the server takes.
+/// Maximum time to wait for a server that became unavailable during an upload. A restart of the
+/// server takes less time.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Client with which this host's user accesses a team's catalogue.
+/// Client that a user on this host uses to access a team's catalogue.
 #[derive(Clone, Debug)]
 pub struct TeamClient {
     address: Address,
-    /// File with the identity of this user's runs.
+    /// File with the identity under which this user's runs are uploaded.
     origin: PathBuf,
     /// Directory in which bundles of other users are unpacked.
     cache: PathBuf,
@@ -40,7 +40,8 @@ pub struct SyncReport {
 }
 
 impl TeamClient {
-    /// Creates a client that stores its identity in `state` and unpacked bundles in `cache`.
+    /// Creates a client. Its identity is in the directory `state`, and unpacked bundles are in
+    /// `cache`.
     pub fn new(address: Address, state: &Path, cache: &Path) -> Self {
         Self { address, origin: state.join("origin"), cache: cache.join("team") }
     }
@@ -50,8 +51,8 @@ impl TeamClient {
         self.address.without_password()
     }
 
-    /// Uploads those of this host's runs that `select` accepts and that are missing or outdated in
-    /// the team's catalogue. Then copies other users' runs into the index.
+    /// Uploads runs of this host that are missing or outdated in the team's catalogue, if `select`
+    /// accepts them. Then copies other users' runs to the index.
     ///
     /// # Errors
     /// The server cannot be reached or stays unavailable for more than 30 s, or a bundle cannot be
@@ -78,7 +79,8 @@ impl TeamClient {
                     team.upload(&origin, &entry, &stamp, &archive)
                 })
             });
-            // The run has been uploaded, or the archive will be created again next time.
+            // The archive is no longer needed: the run has been uploaded, or the next upload
+            // creates a new archive.
             let _ = fs::remove_file(&archive);
             put?;
             report.pushed.push(entry.run_id);
@@ -105,8 +107,8 @@ impl TeamClient {
         Team::connect(&self.address)?.fetch(&origin, &entry.run_id, &into)
     }
 
-    /// Repeats an operation while the server is unavailable. The operations are idempotent, so
-    /// repeating an upload does no harm.
+    /// Repeats an operation while the server is unavailable. It can do this because all operations
+    /// are idempotent, even uploads.
     fn retry_while_down<T>(
         &self,
         team: &mut Team,
@@ -124,7 +126,7 @@ impl TeamClient {
             std::thread::sleep(RETRY_INTERVAL);
             match Team::connect(&self.address) {
                 Ok(again) if again.identity() == team.identity() => *team = again,
-                // The address now refers to another database.
+                // The address now refers to a different database.
                 Ok(_) => return Err(error),
                 Err(_) => {}
             }
@@ -153,7 +155,7 @@ impl TeamClient {
             for (origin, entry) in &others {
                 let mut old = self.cache.join(origin);
                 old.extend(&entry.experiment);
-                // The run was judged again or tagged: the unpacked copy is outdated.
+                // The unpacked copy is outdated, because the run was judged again or tagged.
                 let _ = fs::remove_dir_all(old.join(&entry.run_id));
             }
             report.received += others.len() as u64;
@@ -171,7 +173,8 @@ impl TeamClient {
         Ok(archive)
     }
 
-    /// Returns the identity of this user's runs. It is a random value that is created on first use.
+    /// Returns the identity under which this user's runs are uploaded. It is a random value that is
+    /// created on first use.
     fn own_origin(&self) -> Result<String, CatalogueError> {
         let read = || fs::read_to_string(&self.origin).map(|text| text.trim().to_owned());
         match read() {

@@ -1,4 +1,5 @@
-//! Connects to PostgreSQL: with TLS to other hosts, and without TLS to a server on this host.
+//! Connects to PostgreSQL. Connections to other hosts use TLS; connections to a server on this host
+//! do not.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ pub(super) fn connect(address: &Address) -> Result<Connection, CatalogueError> {
     let failed =
         |reason: String| CatalogueError::Team { address: address.without_password(), reason };
     let config = &address.config;
-    // A server that hangs accepts the connection but sends nothing, so there is a timeout for all
-    // hosts together.
+    // A server that hangs accepts the connection but sends nothing. Therefore one timeout applies
+    // to all hosts of the address together.
     let timeout =
         CONNECT_TIMEOUT * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
     let connection = match config.get_ssl_mode() {

@@ -1,5 +1,6 @@
-//! A PostgreSQL connection with one query at a time and a timeout for each query. If the server
-//! hangs or the network drops packets, the connection stays open, but no response arrives.
+//! A PostgreSQL connection that executes one query at a time and has a timeout for each query.
+//! Without the timeout, a query would wait forever if the server hangs or the network drops
+//! packets, because the connection stays open.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tokio_postgres::{Client, Row};
 
 /// Timeout of a query. A query transfers at most 4 MiB of a bundle.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Timeout of a connection check.
+/// Timeout of the query that checks the connection.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Failure of a query or connection.
@@ -18,7 +19,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) enum ConnectionError {
     /// Error from the server or the client library.
     Database(tokio_postgres::Error),
-    /// No answer within this time.
+    /// The server did not answer within this time.
     TimedOut(Duration),
     /// The asynchronous runtime could not be started.
     Runtime(std::io::Error),
@@ -54,8 +55,8 @@ type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(super) struct Connection {
     runtime: Runtime,
     client: Client,
-    /// True after a query timed out: the next response on the connection would belong to that
-    /// query.
+    /// True if a query has timed out. The connection is then not usable, because the next response
+    /// would belong to that query.
     is_out_of_sync: bool,
 }
 
@@ -74,7 +75,7 @@ impl Connection {
         let client = runtime.block_on(async {
             let connected = tokio::time::timeout(timeout, connect).await;
             let (client, driven) = connected.map_err(|_| ConnectionError::TimedOut(timeout))??;
-            // When this task ends, the client detects it.
+            // The result of this task is ignored, because the client detects the end of the task.
             drop(tokio::spawn(driven));
             Ok::<_, ConnectionError>(client)
         })?;

@@ -4,13 +4,13 @@ use super::connection::{Connection, ConnectionError};
 use super::failed;
 use crate::error::CatalogueError;
 
-/// Advisory lock for migrations, because two hosts may connect at the same time. The number
-/// consists of the bytes of "plimsoll".
+/// Number of the advisory lock for migrations, which is needed because two hosts may connect at the
+/// same time. Its bytes are the text "plimsoll".
 pub(super) const LOCK: i64 = i64::from_be_bytes(*b"plimsoll");
 
 /// Each step migrates the tables to the next version. A released step is never changed.
 const STEPS: [&str; 2] = [
-    // 1: runs and their bundles.
+    // Version 1 contains runs and their bundles.
     "CREATE TABLE plimsoll.runs (
         id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         origin TEXT NOT NULL,
@@ -28,7 +28,8 @@ const STEPS: [&str; 2] = [
         bytes BYTEA NOT NULL,
         PRIMARY KEY (run, number)
     );",
-    // 2: checksums of bundles, and numbers of changes, with which clients read only new changes.
+    // Version 2 adds checksums of bundles, and numbers of changes, so that clients can read only
+    // new changes.
     "CREATE SEQUENCE plimsoll.changes;
     ALTER TABLE plimsoll.runs ADD COLUMN change BIGINT, ADD COLUMN archive_sha256 TEXT;
     UPDATE plimsoll.runs SET change = nextval('plimsoll.changes'), archive_sha256 = (
@@ -58,8 +59,8 @@ pub(super) fn migrate(
 fn steps(connection: &mut Connection) -> Result<Result<String, String>, ConnectionError> {
     let version = STEPS.len();
     connection.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
-    // A user without the right to create tables must also be able to connect, so tables are created
-    // only if they do not exist.
+    // Tables are created only if they do not exist, so that a user without the right to create
+    // tables can also connect.
     let is_there: bool =
         connection.row("SELECT to_regclass('plimsoll.about') IS NOT NULL", &[])?.try_get(0)?;
     if !is_there {

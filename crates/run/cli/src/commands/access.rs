@@ -10,7 +10,7 @@ use crate::keys::{self, Sign};
 use crate::places::Places;
 
 /// Returns a fleet's server from an address or a `fleet.toml`, and Plimsoll's directories with the
-/// signing key. Only the file contains credentials.
+/// signing key. Only a `fleet.toml` contains credentials.
 ///
 /// # Errors
 /// The file or the key cannot be read.

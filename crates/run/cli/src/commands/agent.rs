@@ -26,8 +26,8 @@ use crate::notes;
     /mnt/test\n\n`plimsoll run PLAN --fleet nats://10.0.0.5 --sign fleet.key` runs a plan on all agents."
 )]
 pub struct Options {
-    /// File that `plimsoll fleet init` created for this host: server, name, keys, certificate,
-    /// trusted keys, allowed directories.
+    /// File that `plimsoll fleet init` created for this host. It contains the server, the agent's
+    /// name, keys, the certificate, trusted keys and allowed directories.
     #[arg(value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print a hardened systemd unit that runs the agent with this file, and exit.
@@ -36,8 +36,8 @@ pub struct Options {
     /// The NATS server with JetStream: nats://host:4222 or tls://host:4222.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     server: Option<String>,
-    /// Name of this agent in the fleet; by default the name of the host. It replaces {host} in
-    /// plans.
+    /// Name of this agent in the fleet. Default: the name of the host. In plans, it replaces
+    /// {host}.
     #[arg(long)]
     name: Option<String>,
     /// Label by which plans can select this agent, such as rack=1. May be given several times.
@@ -49,8 +49,8 @@ pub struct Options {
     trust: Vec<String>,
     #[command(flatten)]
     allowed: Allowed,
-    /// Stop a waiting run if the coordinator is silent for this time (default: 10m). Its evidence
-    /// is kept.
+    /// Stop a run that waits for the coordinator if the coordinator is silent for this time
+    /// (default: 10m). The evidence of the run is kept.
     #[arg(long, value_name = "TIME")]
     alone_max: Option<DurationNs>,
     /// Directory for bundles, instead of the catalogue.

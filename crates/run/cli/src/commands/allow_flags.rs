@@ -10,24 +10,25 @@ use crate::error::CliError;
 /// Options for allowed targets.
 #[derive(Clone, Debug, Args)]
 pub struct Allowed {
-    /// Directory that plans of other users may use; links that lead out of it are rejected. Without
-    /// this option and the next three, all plans that write are rejected. May be given several
-    /// times.
+    /// Directory that plans of other users may use. Links to paths outside it are rejected. Without
+    /// any --allow-path, --allow-device, --allow-nfs or --allow-s3, all plans that write are
+    /// rejected. May be given several times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
-    /// Block device that such plans may use. A device with data is still rejected.
+    /// Block device that plans of other users may use. A device that contains data is rejected
+    /// nevertheless.
     #[arg(long, value_name = "DEVICE")]
     allow_device: Vec<PathBuf>,
-    /// NFS export that such plans may use: nfs://host/export, with the port, uid and gid that the
-    /// plans use.
+    /// NFS export that plans of other users may use: nfs://host/export, with the same port, uid and
+    /// gid as in the plans.
     #[arg(long, value_name = "EXPORT")]
     allow_nfs: Vec<String>,
-    /// Bucket or prefix that such plans may use: https://host:port/bucket/prefix. The credentials
-    /// are read from the environment of this process.
+    /// Bucket or prefix that plans of other users may use: https://host:port/bucket/prefix. The
+    /// credentials are read from the environment of this process.
     #[arg(long, value_name = "BUCKET")]
     allow_s3: Vec<String>,
-    /// Command that the events of such plans may run, with exactly these arguments: "ssh bmc-3
-    /// power off". Without it, plans with commands are rejected.
+    /// Command that events in plans of other users may run, with exactly these arguments, such as
+    /// "ssh bmc-3 power off". Plans with any other command are rejected.
     #[arg(long, value_name = "COMMAND")]
     allow_event: Vec<String>,
 }
@@ -41,7 +42,7 @@ impl Allowed {
         self.read_with(&[])
     }
 
-    /// Like [`Self::read`], but adds directories from a file.
+    /// Like [`Self::read`], but also allows directories that a file lists.
     ///
     /// # Errors
     /// The errors of [`Self::read`].

@@ -1,4 +1,4 @@
-//! Runs the targets of a plan in turns and compares the results.
+//! Runs a plan alternately on its targets and compares the results.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,8 +17,8 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::StderrProgress;
 
-/// Runs every target as often as the plan requires, and compares them. `accept` are the accepted
-/// differences.
+/// Runs the plan on every target as often as it requires, and compares the results. `accept` lists
+/// the accepted differences.
 ///
 /// # Errors
 /// The errors of [`run_arms_for`], or the plan has too few runs.
@@ -40,10 +40,10 @@ pub fn run_arms(
     run_arms_for(plan, after, taken, earlier, &show, common, progress, interrupt)
 }
 
-/// Rejects a plan with too few runs per target before the first run.
+/// Rejects a plan that has too few runs per target, before the first run starts.
 ///
 /// # Errors
-/// The plan has too few runs; the error states the required number.
+/// The plan has too few runs. The error contains the required number.
 pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
     let runs = plan.resolve().repeat.runs as usize;
     if runs >= RUNS_MIN {
@@ -52,7 +52,8 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
     let name = plan.source_name();
     let often = if runs == 1 { "once".to_owned() } else { format!("{runs} times") };
     let says = format!(
-        "{name} runs each target {often}, but with fewer than {RUNS_MIN} runs of each no difference is significant"
+        "{name} runs each target {often}, but with fewer than {RUNS_MIN} runs per target no \
+         difference is significant"
     );
     Err(CliError::usage(says)
         .hint(format!(
@@ -60,14 +61,13 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
             runs = {RUNS_MIN}` in the plan"
         ))
         .hint(
-            "`plimsoll compare PLAN --few` runs the plan anyway: these runs are enough for a \
-             verdict on a requirement",
+            "`plimsoll compare PLAN --few` runs the plan anyway: the runs still show whether each \
+             target meets a requirement",
         ))
 }
 
-/// Like [`run_arms`], but with any number of runs, with the factors that are compared, and
-/// optionally as a continuation of an interrupted comparison. `show` prints the comparison and
-/// returns its exit code.
+/// Like [`run_arms`], but accepts any number of runs and a list of compared factors, and can resume
+/// an interrupted comparison. `show` prints the comparison and returns its exit code.
 ///
 /// # Errors
 /// A target is unusable, or a bundle cannot be written.

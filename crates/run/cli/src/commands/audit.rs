@@ -1,4 +1,4 @@
-//! `plimsoll audit`: judges results of other tools, and claims for which there is no file; explains
+//! `plimsoll audit`: judges results of other tools and claims without a result file, and explains
 //! the rules.
 
 mod claim;
@@ -30,8 +30,9 @@ use crate::exit::Exit;
         plimsoll audit --explain holes-read\n  plimsoll audit --rules --claim \
         tail-latency\n\nPlimsoll detects the format from the content; docs/audit.md lists all \
         formats. Exit code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone \
-        (tier T3) cannot show where reads came from, whether a rate can be\nsustained, whether \
-        writes survive a power loss, or the tail latency. `plimsoll observe -- CMD` can show more."
+        (tier T3) does not show whether reads came from a cache, whether a rate can be\nsustained, \
+        whether writes survive a power loss, or the tail latency. `plimsoll observe -- CMD` \
+        can\nshow more."
 )]
 pub struct Options {
     /// Results: files, directories or archives (tar, tar.gz, zip).
@@ -55,19 +56,20 @@ pub struct Options {
     /// Write the rows as CSV to this file.
     #[arg(long, value_name = "FILE", requires = "paths")]
     csv: Option<PathBuf>,
-    /// Claim that the figure should support; by default the claim that fits its operations.
+    /// Kind of claim for which the result is used, such as tail-latency. Default: the kind that
+    /// fits the operations of the result.
     #[arg(long, value_name = "CLAIM", requires = "claimed")]
     claim: Vec<String>,
-    /// Total operations in flight of all clients, if the result does not state them.
+    /// Total number of operations in flight of all clients, if the result does not contain it.
     #[arg(long, visible_alias = "depth", value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     outstanding: Option<u64>,
     /// Rate of the slowest link, such as 5GB/s or 25Gb/s.
     #[arg(long, value_name = "RATE")]
     link: Option<String>,
-    /// Size of the storage system's caches.
+    /// Total size of the storage system's caches.
     #[arg(long, value_name = "SIZE")]
     array_cache: Option<String>,
-    /// Memory of all hosts together.
+    /// Total memory of all hosts.
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     /// Kind of media: hdd, ssd, nvme, hybrid or memory.
@@ -98,7 +100,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     match &options.paths[..] {
         [] => Err(CliError::usage("there is no result to audit")
             .hint("pass the file of a result, or a directory with results")
-            .hint("or state a claim with --iops, --bandwidth, --latency, --size, --depth")),
+            .hint("or describe a claim with --iops, --bandwidth, --latency, --size, --depth")),
         [file] if !options.table && is_run_result(file) => {
             one::carry_out(file, &declared, options, common)
         }

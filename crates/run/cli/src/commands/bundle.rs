@@ -21,14 +21,14 @@ const COLUMNS: usize = 100;
 /// Returns the directory of a bundle from a path or the name of a run.
 ///
 /// # Errors
-/// Neither exists.
+/// There is no such path and no such run.
 pub fn find(name: &str) -> Result<PathBuf, CliError> {
     let path = Path::new(name);
     if path.is_dir() {
         return Ok(path.to_path_buf());
     }
     let places = Places::from_environment()?;
-    // A complete name can be found without the index.
+    // If the name is complete, the index is not needed.
     if !name.contains('/')
         && let Some(catalogued) = catalogued(&places.runs, name)
     {
@@ -54,7 +54,7 @@ pub fn catalogued(runs: &Path, name: &str) -> Option<PathBuf> {
 /// Prints the verdict: as JSON, or as a table with the path of the report.
 ///
 /// # Errors
-/// Stdout that cannot be written.
+/// Stdout cannot be written.
 pub fn show(
     directory: &Path,
     bundle: &Bundle,
@@ -75,10 +75,10 @@ pub fn show(
     print(&text)
 }
 
-/// Returns the contents of `verdict.json`. A quickstart also has the answer about mailboxes.
+/// Returns the contents of `verdict.json`. A quickstart adds the estimated number of mailboxes.
 ///
 /// # Errors
-/// A value that has no JSON form.
+/// A value cannot be converted to JSON.
 pub fn verdict_json(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliError> {
     #[derive(Serialize)]
     struct Answered<'a> {
@@ -92,7 +92,7 @@ pub fn verdict_json(bundle: &Bundle, verdict: &Verdict) -> Result<String, CliErr
     }
 }
 
-/// Prints doubts about the evidence: after the report for users, on stderr for programs.
+/// Prints doubts about the evidence after the report. With --json, prints them on stderr.
 ///
 /// # Errors
 /// Stdout that cannot be written.
@@ -105,7 +105,7 @@ pub fn print_custody(lines: &[String], common: &Globals) -> Result<(), CliError>
     print(&text)
 }
 
-/// Returns the style of text: the width of the terminal, and colour if it is enabled.
+/// Returns the style of text output: the width of the terminal, and whether colour is enabled.
 pub fn style(common: &Globals) -> Style {
     let terminal = std::io::stdout().is_terminal();
     let required = common::colour(common, terminal);

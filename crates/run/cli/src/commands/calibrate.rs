@@ -1,5 +1,5 @@
 //! `plimsoll calibrate`: measures the highest rates that this host can generate. If the rate of a
-//! run is close to such a ceiling, the load generator was the limit, not the storage.
+//! run is close to such a ceiling, the run was limited by the load generator, not by the storage.
 
 use clap::Args;
 use plimsoll_engine::calibrate::QueueFigures;
@@ -15,8 +15,8 @@ use crate::progress::StderrProgress;
 /// Options of `calibrate`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  plimsoll calibrate\n  plimsoll calibrate --json | jq \
-        .score.score\n\nRuns measure these ceilings once per boot and store them in each bundle. \
-        With\nPLIMSOLL_CALIBRATE=never, runs do not measure them.")]
+        .score.score\n\nThe first run after each boot also measures these ceilings, and each \
+        bundle contains them. With\nPLIMSOLL_CALIBRATE=never, runs do not measure them.")]
 pub struct Options {}
 
 /// Measures the host.
@@ -69,15 +69,15 @@ fn describe(ceilings: &Ceilings) -> String {
     row("checksum (CRC-32C)", (bandwidth(found.checksum_bytes_per_s), nothing()));
     let clock = &found.clock;
     let note = format!(
-        "{}, steps of {} ns, at most {} ns from the kernel's clock",
+        "{}, resolution {} ns, differs by at most {} ns from the kernel's clock",
         clock.source, clock.resolution_ns, clock.error_ns_max
     );
     row("reading the clock", (format!("{:.1} ns", clock.cost_ps as f64 / 1e3), note));
-    let note = "1,000: one core of the reference processor".to_owned();
+    let note = "1,000 is the score of one core of the reference processor".to_owned();
     row("single-core score", (format!("{:.0}", ceilings.score.score), note));
     let wide = rows.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
     let wide_figure = rows.iter().map(|(_, figure, _)| figure.len()).max().unwrap_or(0);
-    let mut text = "Highest rates of one processor of this host:\n\n".to_owned();
+    let mut text = "Highest rates that one processor of this host reaches:\n\n".to_owned();
     for (name, figure, note) in rows {
         let line = format!("  {name:<wide$}  {figure:>wide_figure$}  {note}");
         text.push_str(line.trim_end());

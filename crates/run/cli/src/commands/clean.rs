@@ -19,15 +19,15 @@ use crate::places::Places;
 #[command(
     after_help = "Examples:\n  plimsoll clean                  generation maps whose data is \
         gone\n  plimsoll clean /mnt/db1         also the data that killed runs left there\n  \
-        plimsoll clean /mnt/db1 --kept  also the data that runs kept there\n\nRemoves only files \
-        that Plimsoll created, and directories that are empty afterwards. Bundles and the ledger \
+        plimsoll clean /mnt/db1 --kept  also the data that runs kept there\n\nOnly files that \
+        Plimsoll created are removed, and directories that become empty. Bundles and the ledger \
         are never removed."
 )]
 pub struct Options {
-    /// Directories that plans use as targets, or a run's subdirectory in such a directory
-    /// (plimsoll-NAME).
+    /// Target directories of plans, or the subdirectory plimsoll-NAME of one run in a target
+    /// directory.
     paths: Vec<PathBuf>,
-    /// Also remove data that was kept on purpose.
+    /// Also remove data that was kept on purpose (--keep).
     #[arg(long)]
     kept: bool,
     /// Also remove generation maps whose data cannot be checked: the file system is not mounted, or
@@ -36,7 +36,7 @@ pub struct Options {
     unknown: bool,
 }
 
-/// Result, as printed with `--json`.
+/// Result that `--json` prints.
 #[derive(Debug, Default, Serialize)]
 struct CleanReport {
     data_removed: Vec<PathBuf>,
@@ -104,8 +104,8 @@ fn describe(report: &CleanReport) -> String {
     for data in &report.data_found {
         let place = data.display();
         text.push_str(&format!(
-            "{place} contains data of a running or killed run, or data kept on purpose; `plimsoll \
-             clean {place}` removes the data of killed runs\n"
+            "{place} contains data of a running or killed run, or data that was kept on purpose; \
+             `plimsoll clean {place}` removes the data of killed runs\n"
         ));
     }
     if *maps_unknown > 0 {

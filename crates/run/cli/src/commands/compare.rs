@@ -31,26 +31,26 @@ use crate::{error::CliError, exit::Exit, keys::Sign};
         --fail-if-worse 10%\n  plimsoll compare baseline/ new/ --fail-if-worse \
         rate=5%,read_p99=20% --junit gate.xml\n\nA side is an experiment or run from `plimsoll \
         runs`, or a directory with bundles; NAME=SIDE sets its name. If only one directory is \
-        given, the sides are its subdirectories of repeats, or its runs grouped by plan. If a \
-        plan has several targets, all of them are run in turns, in random order. Two sweeps are \
-        compared cell by cell; a directory with several sweeps of one plan is one side. Fleet \
-        runs are compared by the totals of all hosts. Results of other tools (directories, files \
-        or archives) are compared by workload; repeats show how much they vary.\nExit code 3: \
-        conditions differ that were not accepted, so there is no winner.\nWith --fail-if-worse: 1 \
-        if a figure is significantly worse by more than its allowance, 0 if no figure is, 3 if \
-        the runs cannot decide this."
+        given, each of its subdirectories with runs is a side, or all runs of one plan are a side. \
+        If a plan has several targets, its runs alternate between them in random order. Two sweeps \
+        are compared cell by cell; a directory with several sweeps of one plan is one side. For \
+        fleet runs, the totals of all hosts are compared. Results of other tools (directories, \
+        files or archives) are compared workload by workload; repeated results show how much a \
+        figure varies.\nExit code 3: the sides differ in a condition that was not accepted, so \
+        there is no winner.\nExit codes with --fail-if-worse: 1 if a figure is significantly worse \
+        by more than its allowance, 0 if no figure is, 3 if the runs are not sufficient to decide."
 )]
 pub struct Options {
     /// Experiments, runs or directories of bundles; or one plan with several targets. Without
-    /// sides, the flags describe the load, and --path or --target set the sides.
+    /// sides, the load flags describe the load, and each --path or --target is a side.
     #[arg(required_unless_present_any = ["target", "path"], value_name = "SIDE")]
     sides: Vec<String>,
-    /// Accept that this condition differs. Use its name in the comparison: `kernel`, or `plan` for
-    /// all differences of the plans. May be given several times.
+    /// Accept a difference in this condition. Use its name in the printed comparison, such as
+    /// `kernel`; `plan` accepts all differences of the plans. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     accept: Vec<String>,
-    /// Factor whose effect is compared. Use its name in the comparison: `mount-options`. Its
-    /// difference is accepted. May be given several times.
+    /// Condition whose effect is compared, such as `mount-options`. Use its name in the printed
+    /// comparison. Its difference is accepted. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     factor: Vec<String>,
     /// Write the report as an HTML page to this file.

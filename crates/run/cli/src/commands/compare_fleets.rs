@@ -8,7 +8,8 @@ use plimsoll_runner::fleet::{FleetBundle, is_fleet, read};
 
 use crate::error::CliError;
 
-/// Returns fleet bundles sorted by name: the directory itself, or the fleet bundles in it.
+/// Returns the directory itself if it is a fleet bundle, otherwise the fleet bundles in it, sorted
+/// by name.
 fn fleets_in(directory: &Path) -> Vec<PathBuf> {
     if is_fleet(directory) {
         return vec![directory.to_path_buf()];
@@ -20,7 +21,8 @@ fn fleets_in(directory: &Path) -> Vec<PathBuf> {
     fleets
 }
 
-/// Compares sides that are fleet runs or directories of fleet runs; `None` if no side is.
+/// Compares sides that are fleet runs or directories of fleet runs. Returns `None` if no side is a
+/// fleet run.
 ///
 /// # Errors
 /// Only some of the sides are fleet runs, or evidence is unreadable or was changed.

@@ -19,7 +19,7 @@ pub fn is_foreign(path: &str) -> bool {
     path.is_file() || path.is_dir() && !holds_bundles(path, 3)
 }
 
-/// Returns true if the directory contains a bundle within this number of levels.
+/// Returns true if the directory, or a subdirectory at most `depth` levels down, contains a bundle.
 fn holds_bundles(directory: &Path, depth: usize) -> bool {
     let marks = ["run.json", "experiment.json", "all/fleet.json"];
     if marks.iter().any(|mark| directory.join(mark).is_file()) {
@@ -69,7 +69,8 @@ pub fn carry_out(
     Ok(exit_of(&sides))
 }
 
-/// There is no verdict if the sides have no figure in common, or if a result is impossible.
+/// Returns the exit code. It is 3 (no verdict) if the sides have no figure in common, or if a
+/// result is impossible.
 fn exit_of(sides: &Sides) -> Exit {
     let mut pairs = sides.rows.iter().flat_map(|row| &row.pairs).peekable();
     let told = pairs.peek().is_some() && pairs.all(|pair| pair.says != Difference::Impossible);

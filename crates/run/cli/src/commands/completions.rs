@@ -23,7 +23,7 @@ const VARIABLE: &str = "PLIMSOLL_COMPLETE";
 pub struct Options {
     /// The shell.
     shell: Shell,
-    /// Hides the option of all commands: a script for a shell has no JSON form.
+    /// Hides the global option `--json`, because a shell script has no JSON form.
     #[arg(long, hide = true)]
     json: bool,
 }
@@ -31,7 +31,7 @@ pub struct Options {
 /// Prints the script for a shell.
 ///
 /// # Errors
-/// An unknown shell.
+/// The shell is unknown.
 pub fn carry_out(options: &Options) -> Result<Exit, CliError> {
     let name = options.shell.to_string();
     let shells = Shells::builtins();

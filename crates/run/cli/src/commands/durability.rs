@@ -1,4 +1,4 @@
-//! `plimsoll durability`: cuts a target off and checks that each acknowledged write is still there.
+//! `plimsoll durability`: cuts a target off and checks that no acknowledged write is lost.
 
 mod flags;
 mod place;
@@ -31,7 +31,7 @@ use crate::{interrupt, notes};
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if let Some(directory) = &options.serve_witness {
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
-        // If its peer is gone, the witness server cannot report an error to anyone.
+        // Ignored, because the witness server cannot report an error after its peer disconnects.
         let _ = durability::serve_witness(directory, input, output);
         return Ok(Exit::Ok);
     }
@@ -47,14 +47,15 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     Ok(Exit::of_durability(&evidence))
 }
 
-/// Shows a request and waits for Enter. Returns false at the end of the input or after a signal.
+/// Shows a request to the operator and waits for Enter. Returns false at the end of the input or
+/// after a signal.
 fn ask_user(text: &str, stop: &AtomicBool) -> bool {
     notes::tell(&format!("{text} Then press Enter."));
     let (sender, line) = channel();
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = std::io::stdin().lock().read_line(&mut text);
-        // After a signal, the receiver may no longer exist.
+        // After a signal, nobody waits for the answer any more.
         let _ = sender.send(read.is_ok_and(|bytes| bytes > 0));
     });
     loop {

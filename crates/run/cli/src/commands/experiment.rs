@@ -32,7 +32,7 @@ enum ExperimentCommand {
     List,
     /// Show an experiment: the publication that it repeats, its arms and its questions.
     Show(show::Options),
-    /// Run all arms, and compare the results with the published ones.
+    /// Run all arms, and compare their results with the published results.
     Run(Box<run::Options>),
 }
 

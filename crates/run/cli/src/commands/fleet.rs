@@ -32,28 +32,28 @@ pub struct Options {
 enum FleetCommand {
     /// Create keys, certificates, the NATS server's configuration and a file for each host.
     Init(init::Options),
-    /// Add hosts to a fleet: creates a file for each host, and a new list of the server's users.
+    /// Add hosts to a fleet: create a file for each host, and a new user list for the server.
     Add(hosts::Add),
-    /// Remove hosts from a fleet permanently: the server rejects their keys once it uses the new
-    /// list of users.
+    /// Remove hosts from a fleet permanently: the server rejects their keys after it loads the new
+    /// user list.
     Remove(hosts::HostSelection),
-    /// List the agents: host, allowed targets, current run, clock error.
+    /// List the agents with their hosts, allowed targets, current runs and clock errors.
     Status(FleetArgument),
     /// Drain agents: they finish their current run and get no new runs.
     Drain {
         #[command(flatten)]
         of: FleetArgument,
-        /// Names of agents.
+        /// Names of the agents.
         #[arg(required_unless_present = "all")]
         agents: Vec<String>,
-        /// All connected agents.
+        /// Apply to all connected agents.
         #[arg(long, conflicts_with = "agents")]
         all: bool,
-        /// Undo this: send runs to these agents again.
+        /// Stop draining: send runs to these agents again.
         #[arg(long)]
         undo: bool,
     },
-    /// Show for each agent whether it would accept a plan, and the reason if not. Runs nothing.
+    /// Show for each agent whether it would accept a plan, and if not, the reason. Nothing is run.
     Check {
         #[command(flatten)]
         of: FleetArgument,

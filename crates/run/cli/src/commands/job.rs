@@ -1,5 +1,4 @@
-//! A fio job in place of a plan: reads its file and the included files, and converts its streams to
-//! a plan.
+//! Reads a fio job that is used as a plan, including its included files, and converts it to a plan.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,14 +13,14 @@ use crate::notes;
 /// File name extensions of job files.
 const ENDINGS: [&str; 3] = ["fio", "job", "ini"];
 
-/// Returns true if the name is the name of a fio job.
+/// Returns true if the extension of a file name is that of a fio job.
 pub fn is_job(name: &str) -> bool {
     let path = Path::new(name);
     let ending = path.extension().and_then(|ending| ending.to_str());
     path.is_file() && ending.is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
-/// Reads a job, with its includes and environment variables expanded. `-` means stdin.
+/// Reads a job and expands its included files and environment variables. `-` means stdin.
 ///
 /// # Errors
 /// The file cannot be read, or a variable is undefined.
@@ -59,7 +58,7 @@ pub fn report(imported: &FioImport, common: &Globals) {
 /// Converts a job to a plan if all its sections run at the same time.
 ///
 /// # Errors
-/// The job cannot be read. The inner error: its options cannot be converted.
+/// The job cannot be read. The inner error means that its options cannot be converted.
 pub fn plan(job: &Path) -> Result<Result<Plan, PlanErrors>, CliError> {
     let text = read(job)?;
     Ok(import_fio(&text, &name(job)).map(|imported| imported.plan))

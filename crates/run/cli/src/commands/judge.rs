@@ -26,7 +26,7 @@ pub struct Options {
 /// Judges the bundle again, and rewrites its verdict and report.
 ///
 /// # Errors
-/// The directory is not a bundle, or a later version created it, or it was changed.
+/// The directory is not a bundle, a later version of Plimsoll created it, or it was changed.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
     if is_fleet(&directory) {

@@ -13,20 +13,20 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Default image; users must replace the registry.
+/// Default image. Users must replace the registry in its name.
 const IMAGE: &str = concat!("registry.example.com/plimsoll:", env!("CARGO_PKG_VERSION"));
 
 /// Options of `k8s`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  plimsoll k8s --storage-class fast --plan postgres --image \
-    registry.local/plimsoll:1 > job.yaml\n  plimsoll k8s --storage-class fast --storage-class \
-    slow --plan oltp --out jobs/\n  plimsoll k8s --claim db-0 --plan etcd --set \
-    phases.measure=10m\n  plimsoll k8s --storage-class fast --block --plan device.toml\n\nThe \
-    comment at the top of a manifest contains the commands that create the Job, wait for its \
-    result, and show the verdict. Pods meet the restricted pod security standard. The evidence is \
-    stored on an emptyDir or on --evidence-claim, never on the volume under test.")]
+    registry.local/plimsoll:1 > job.yaml\n  plimsoll k8s --storage-class fast --storage-class slow \
+    --plan oltp --out jobs/\n  plimsoll k8s --claim db-0 --plan etcd --set phases.measure=10m\n  \
+    plimsoll k8s --storage-class fast --block --plan device.toml\n\nThe comment at the top of a \
+    manifest contains the commands that create the Job, wait for its result, and show the verdict. \
+    The pods comply with the restricted pod security standard. The evidence is stored on an \
+    emptyDir or on --evidence-claim, never on the volume under test.")]
 pub struct Options {
-    /// Storage class to test; its Job creates a claim. May be given several times.
+    /// Storage class to test. The Job creates a claim of this class. May be given several times.
     #[arg(long, value_name = "NAME", required_unless_present = "claim")]
     storage_class: Vec<String>,
     /// Existing claim to test, instead of a storage class.
@@ -35,25 +35,25 @@ pub struct Options {
     /// The plan: a file or a built-in plan. The volume becomes its target.
     #[arg(long, value_name = "PLAN")]
     plan: String,
-    /// A field of the plan to change, such as `phases.measure=10m`. May be given several times.
+    /// Change a field of the plan, such as `phases.measure=10m`. May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// Test the raw block device of the volume, without a file system.
     #[arg(long)]
     block: bool,
-    /// Size of a claim; by default the space that the plan requires, plus a tenth and 1 GiB.
+    /// Size of a new claim. Default: the space that the plan requires, plus 10 % and 1 GiB.
     #[arg(long, value_name = "SIZE")]
     claim_size: Option<SizeBytes>,
-    /// Image of Plimsoll in your registry (`packaging/container` builds it).
+    /// Plimsoll's container image in your registry (`packaging/container` builds it).
     #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
     image: String,
-    /// Namespace; by default the namespace of kubectl's context.
+    /// Kubernetes namespace. Default: the namespace of kubectl's context.
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
     /// Existing claim on which the evidence is stored.
     #[arg(long, value_name = "NAME")]
     evidence_claim: Option<String>,
-    /// Directory for the manifests, one file per storage class; stdout by default.
+    /// Directory for the manifests, with one file per storage class. Default: stdout.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -86,7 +86,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         let name = claim.job_name();
         if documents.iter().any(|(known, _)| *known == name) {
             return Err(CliError::usage(format!("two Jobs would have the name {name}"))
-                .hint("write the manifests of these storage classes one at a time"));
+                .hint("create the manifests of these storage classes with separate commands"));
         }
         let job = Job {
             claim: &claim,
@@ -141,7 +141,7 @@ fn plan_on_volume(options: &Options) -> Result<Plan, CliError> {
     let workload = table.get("workload").and_then(toml::Value::as_table);
     let names_file = |kind: &str| workload.is_some_and(|workload| workload.contains_key(kind));
     if names_file("fio") || names_file("trace") || plan.text().contains("arrival_file") {
-        let says = format!("{}: the plan uses a file that the Job would not have", options.plan);
+        let says = format!("{}: the plan uses a file that the Job cannot read", options.plan);
         return Err(CliError::usage(says)
             .hint("convert a fio job first: plimsoll plan import JOB --out plan.toml"));
     }

@@ -1,4 +1,4 @@
-//! `plimsoll ledger`: keys, signed statements about the ledger, and checks with these statements.
+//! `plimsoll ledger`: creates keys and signed statements about the ledger, and checks the ledger.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ enum LedgerCommand {
         #[arg(long)]
         password: bool,
     },
-    /// Sign a statement of the ledger's length and last line.
+    /// Sign a statement that contains the ledger's length and last line.
     Sign {
         /// The secret key, from `ledger key` or minisign.
         #[arg(long, value_name = "FILE")]
@@ -50,12 +50,12 @@ enum LedgerCommand {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Check the hash chain, and the ledger against all statements.
+    /// Check the ledger's hash chain, and compare the ledger with all statements.
     Check {
-        /// Public key that must have signed the statements: a file, or its line.
+        /// Public key (a file or the key itself) with which the statements must be signed.
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
-        /// Another statement to check, for example one that somebody else stored.
+        /// Also check this statement, for example one that another person stored.
         #[arg(long, value_name = "FILE")]
         statement: Vec<PathBuf>,
     },

@@ -1,5 +1,5 @@
 //! Flags that describe a load. They mean the same in `run`, `sweep`, `tune` and `compare`. fio's
-//! option names also work; the command then reports what they mean.
+//! option names also work; the command then prints Plimsoll's names for them.
 
 use clap::Args;
 use plimsoll_import::fio_job::{size_bytes, time_ns};
@@ -12,63 +12,63 @@ use crate::error::CliError;
 
 /// Description of a load.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Load (without a plan; only --for and --runs also change a plan)")]
+#[command(next_help_heading = "Load without a plan (--for and --runs also work with a plan)")]
 pub struct LoadFlags {
-    /// Size of a transfer, such as 4KiB; with --bs, the size of a file as in fio. A sweep accepts
-    /// lists and ranges: 4KiB,64KiB or 4KiB..128KiB.
+    /// Size of a transfer, such as 4KiB. Together with --bs, it is the size of a file, as in fio. A
+    /// sweep accepts lists and ranges: 4KiB,64KiB or 4KiB..128KiB.
     #[arg(long, value_name = "SIZE", visible_alias = "sizes")]
     size: Option<String>,
-    /// Share of reads in percent; 100 by default. A sweep accepts lists.
+    /// Share of reads in percent. Default: 100. A sweep accepts lists.
     #[arg(long, value_name = "PERCENT", visible_alias = "rwmixread", value_delimiter = ',')]
     reads: Vec<f64>,
     /// Access pattern: random, sequential, zipf, hot-cold… A sweep accepts lists.
     #[arg(long, value_name = "PATTERN", visible_alias = "patterns", value_delimiter = ',')]
     pattern: Vec<String>,
-    /// Operations in flight per client; 4 by default. A sweep accepts lists.
+    /// Operations in flight per client. Default: 4. A sweep accepts lists.
     #[arg(long, value_name = "N", visible_aliases = ["iodepth", "queue-depths"],
           value_delimiter = ',')]
     depth: Vec<u32>,
-    /// Number of clients; by default one, or one per export.
+    /// Number of clients. Default: one, or one per NFS export.
     #[arg(long, value_name = "N", visible_alias = "numjobs")]
     clients: Option<u32>,
-    /// Number of files per directory or export; 1 by default.
+    /// Number of files per directory or NFS export. Default: 1.
     #[arg(long, value_name = "N", visible_alias = "nrfiles")]
     files: Option<u32>,
-    /// Size of a file; by default 1 GiB, or the whole device. Without --quick, a sweep uses twice
-    /// this host's memory for its files in a directory, but at most a third of the free space.
+    /// Size of a file. Default: 1 GiB, or the whole device. In a sweep without --quick, all files
+    /// together have twice the size of this host's memory, but at most a third of the free space.
     #[arg(long, value_name = "SIZE")]
     file_size: Option<SizeBytes>,
-    /// Duration of each measurement, such as 60s; ten minutes by default.
+    /// Duration of each measurement, such as 60s. Default: ten minutes.
     #[arg(long = "for", value_name = "TIME", visible_alias = "measure")]
     measure: Option<DurationNs>,
-    /// Number of runs of each target.
+    /// Number of runs on each target.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// How writes become durable: none, fsync, fdatasync, dsync or file-sync.
     #[arg(long, value_name = "HOW")]
     sync: Option<String>,
-    /// fio's option for --size; a bare k is 1024.
+    /// fio's name for --size. The suffix k means 1024.
     #[arg(long, value_name = "SIZE")]
     bs: Option<String>,
-    /// fio's option for --pattern and --reads: read, write, rw, randread, randwrite, randrw.
+    /// fio's name for --pattern and --reads together: read, write, rw, randread, randwrite, randrw.
     #[arg(long, value_name = "WORD", visible_alias = "readwrite", conflicts_with = "pattern")]
     rw: Option<String>,
-    /// fio's option for --for; a bare number is in seconds.
+    /// fio's name for --for. A number without a unit is in seconds.
     #[arg(long, value_name = "TIME", conflicts_with = "measure")]
     runtime: Option<String>,
-    /// fio's option for --sync fsync: a sync after every N writes.
+    /// fio's name for --sync fsync, with an fsync after every N writes.
     #[arg(long, value_name = "N", conflicts_with_all = ["sync", "fdatasync"])]
     fsync: Option<u32>,
-    /// fio's option for --sync fdatasync: a sync after every N writes.
+    /// fio's name for --sync fdatasync, with an fdatasync after every N writes.
     #[arg(long, value_name = "N", conflicts_with = "sync")]
     fdatasync: Option<u32>,
 }
 
-/// Plan from flags.
+/// Plan that is built from flags.
 pub struct LoadPlan {
     /// The plan.
     pub plan: Plan,
-    /// What fio's options mean, and the load in one sentence.
+    /// Messages: Plimsoll's names for the given fio options, and a description of the load.
     pub meanings: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl LoadFlags {
     /// Returns the number of operations in flight if the flag was given.
     ///
     /// # Errors
-    /// Several values.
+    /// The flag has several values.
     pub fn one_depth(&self) -> Result<Option<u32>, CliError> {
         one("depth", &self.depth)
     }
@@ -91,7 +91,7 @@ impl LoadFlags {
         self.measure
     }
 
-    /// Returns the changes to a plan: those of the command line, plus --for and --runs.
+    /// Returns the changes to a plan: those in `changes`, and those of --for and --runs.
     ///
     /// # Errors
     /// A flag describes a load, but the plan already does so.
@@ -114,7 +114,7 @@ impl LoadFlags {
         ];
         if let Some((flag, field, value)) = given.into_iter().find(|(_, _, value)| value.is_some())
         {
-            let says = format!("{flag} describes a load, but the plan already does so");
+            let says = format!("{flag} describes a load, but the plan already does this");
             return Err(CliError::usage(says).hint(format!(
                 "change the field of the plan: --set workload.matrix.{field}={}",
                 first(value)
@@ -131,7 +131,7 @@ impl LoadFlags {
     /// Returns the plan of this name with the changes of the command line.
     ///
     /// # Errors
-    /// All errors of the plan, or a flag that describes a load.
+    /// The plan is invalid, or a flag describes a load.
     pub fn named_plan(&self, name: &str, changes: &Changes) -> Result<LoadPlan, CliError> {
         let plan = self.changes_of_plan(changes)?.plan(name)?;
         Ok(LoadPlan { plan, meanings: Vec::new() })
@@ -140,7 +140,7 @@ impl LoadFlags {
     /// Rejects --runs for a command that measures each load once.
     ///
     /// # Errors
-    /// More than one run was requested; the hint states how to repeat.
+    /// More than one run was requested. The hint shows how to repeat the measurement.
     pub fn refuse_runs(&self, command: &str, unit: &str, hint: &str) -> Result<(), CliError> {
         match self.runs {
             Some(runs) if runs > 1 => {
@@ -151,7 +151,7 @@ impl LoadFlags {
         }
     }
 
-    /// Returns the plan of one load.
+    /// Returns the plan for one load.
     ///
     /// # Errors
     /// There is no target, a flag has several values, or a value is invalid.
@@ -190,10 +190,10 @@ impl LoadFlags {
         Ok(LoadPlan { plan: self.applied(&request, changes)?, meanings })
     }
 
-    /// Returns the plan of a sweep from the lists in the flags, or from those of `request`.
+    /// Returns the plan of a sweep. The flags replace the values of `request`.
     ///
     /// # Errors
-    /// Invalid values.
+    /// A value is invalid.
     pub fn sweep_plan(
         &self,
         request: SweepRequest,
@@ -217,7 +217,7 @@ impl LoadFlags {
         Ok(LoadPlan { plan: self.applied(&request, changes)?, meanings })
     }
 
-    /// Returns the flags with this number of runs, unless the flags set a number.
+    /// Returns a copy of the flags in which `runs` is the default for --runs.
     pub fn with_default_runs(&self, runs: u32) -> Self {
         Self { runs: self.runs.or(Some(runs)), ..self.clone() }
     }
@@ -227,7 +227,7 @@ impl LoadFlags {
         self.files
     }
 
-    /// Returns the plan with durability, runs and the changed fields of the command line.
+    /// Returns the plan with the sync method, runs and field changes of the command line.
     fn applied(&self, request: &SweepRequest, changes: &Changes) -> Result<Plan, CliError> {
         let plan = sweep_plan(request).map_err(|errors| plan_error(&errors))?;
         let mut set = Vec::new();
@@ -281,7 +281,7 @@ impl LoadFlags {
         Ok((Some(vec![size]), file_size))
     }
 
-    /// Returns patterns and shares of reads; empty if the flags were not given.
+    /// Returns the patterns and the shares of reads. They are empty if the flags were not given.
     fn mix(&self, meanings: &mut Vec<String>) -> Result<(Vec<String>, Vec<f64>), CliError> {
         let Some(rw) = &self.rw else { return Ok((self.pattern.clone(), self.reads.clone())) };
         let (word, random) = match rw.strip_prefix("rand") {
@@ -297,7 +297,7 @@ impl LoadFlags {
         };
         if let Some(given) = self.reads.iter().find(|given| !reads.contains(given)) {
             return Err(CliError::usage(format!(
-                "--rw {rw} has {} % reads, not {given}",
+                "--rw {rw} means {} % reads, not {given} %",
                 reads[0]
             ))
             .hint("use --rw randrw or --rw rw for a mix"));
@@ -324,7 +324,7 @@ fn one<T: Clone>(flag: &str, values: &[T]) -> Result<Option<T>, CliError> {
     }
 }
 
-/// Parses sizes separated by commas. Each is a size or a range in which the sizes double.
+/// Parses sizes and ranges that are separated by commas. In a range, the sizes double.
 fn sizes(given: &str) -> Result<Vec<SizeBytes>, CliError> {
     let mut all = Vec::new();
     for part in given.split(',') {
@@ -348,7 +348,7 @@ fn not_fio(text: &str, word: &str, such: &str) -> CliError {
 /// Returns the targets on the command line.
 ///
 /// # Errors
-/// There is no target, or there are several targets of a kind of which only one is allowed.
+/// There is no target, or there are more targets than this kind allows.
 pub fn targets(command: &str, changes: &Changes) -> Result<Vec<String>, CliError> {
     if !changes.has_target() {
         let verb = command.trim_start_matches("plimsoll ");

@@ -1,4 +1,4 @@
-//! Selects where a plan runs: on this host, or on the agents of a fleet (`--fleet`).
+//! Selects the hosts that run a plan: this host, or the agents of a fleet (`--fleet`).
 
 use std::sync::atomic::AtomicBool;
 
@@ -26,15 +26,14 @@ const LOCAL: &str = "local:";
 #[group(skip)]
 #[command(next_help_heading = "Many hosts")]
 pub struct LoadHosts {
-    /// Run on the agents of this NATS server (nats://host:4222, tls://host:4222) or fleet.toml. For
-    /// trials, `local:4` starts a private server and four agents on this host.
+    /// Run on the agents of a fleet: its NATS server (nats://host:4222, tls://host:4222) or its
+    /// fleet.toml. For trials, `local:4` starts a private server and four agents on this host.
     #[arg(long, value_name = "SERVER")]
     fleet: Option<String>,
-    /// Number of agents; they are used in the order of their names. By default, all connected
-    /// agents are used.
+    /// Number of agents to use, in the order of their names. Default: all connected agents.
     #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(1..))]
     agents: Option<u32>,
-    /// Run without this host of the fleet. May be given several times.
+    /// Do not use this host of the fleet. May be given several times.
     #[arg(long, value_name = "HOST", requires = "fleet")]
     without: Vec<String>,
 }
@@ -52,7 +51,8 @@ impl LoadHosts {
         self.fleet.is_some()
     }
 
-    /// Shows estimates and checks this host's targets; agents check their targets later.
+    /// Shows estimates and checks the targets on this host. In a fleet, the agents check their
+    /// targets later.
     ///
     /// # Errors
     /// A target cannot be used, or `--dry-run` was combined with a fleet.
@@ -67,20 +67,20 @@ impl LoadHosts {
             return progress.check(before.dry_run, common, |to| preflight::check(plan, before, to));
         }
         if before.dry_run {
-            let hint = "`plimsoll fleet check FLEET PLAN` shows whether the agents would accept it";
+            let hint = "`plimsoll fleet check FLEET PLAN` shows which agents would accept the plan";
             return Err(CliError::usage("--dry-run cannot be used with --fleet").hint(hint));
         }
         Ok(true)
     }
 
-    /// Returns the server of agents that already run, to resume a run.
+    /// Returns the server of agents that are already running, to resume a run.
     ///
     /// # Errors
     /// The fleet is local, or a file or key cannot be read.
     pub fn reached(&self, sign: &Sign) -> Result<(Server, Places), CliError> {
         let named = self.fleet.as_deref().unwrap_or_default();
         if named.starts_with(LOCAL) {
-            let error = CliError::usage("a local fleet stops with the command that started it");
+            let error = CliError::usage("a local fleet ends when the command that started it ends");
             return Err(error.hint("pass the agents' server: --fleet nats://host:4222"));
         }
         reached(named, sign)

@@ -1,4 +1,4 @@
-//! A local fleet for trials: a private server, its agents, and their directories.
+//! A local fleet for trials: a private NATS server, its agents, and their directories.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::keys::{self, Sign};
 use crate::places::Places;
 use crate::progress::StderrProgress;
 
-/// Maximum number of agents on one host.
+/// Maximum number of agents in a local fleet.
 const LOCAL_MAX: u32 = 64;
 
 /// Starts a local fleet.
@@ -72,8 +72,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // If the removal fails, the directory stays in the cache directory under a name that shows
-        // its origin.
+        // If the removal fails, the directory remains in the cache. Its name shows that it was a
+        // fleet.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -46,15 +46,16 @@ enum ModelCommand {
     /// Run a plan on a model, and show the bottleneck.
     Run(run::Options),
     /// Find the smallest number of nodes (or disks) for a mail store, its headroom and the next
-    /// limit.
+    /// bottleneck.
     Size(size::Options),
     /// Serve the modelled system over NFS, with the model's response times.
     Serve(serve::Options),
-    /// Fit the free parameters of a model to a measured table, and predict another table.
+    /// Fit the free parameters of a model to a measured table, and optionally predict another
+    /// table.
     Fit(fit::Options),
     /// Create a model file for a measured system: choose the model's blocks, and fit them.
     New(new::Options),
-    /// Predict cells that are missing in a measured table, with intervals.
+    /// Predict missing cells of a measured table, with an interval for each prediction.
     Predict(predict::Options),
 }
 
@@ -75,7 +76,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     }
 }
 
-/// Parses `path=value` arguments: parameters that differ from the model file.
+/// Parses BLOCK.FIELD=VALUE arguments, which change parameters of the model file.
 fn settings(given: &[String]) -> Result<BTreeMap<String, String>, CliError> {
     let one = |text: &String| match text.split_once('=') {
         Some((path, value)) if path.contains('.') && !value.is_empty() => {

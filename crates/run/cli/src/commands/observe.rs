@@ -27,8 +27,8 @@ pub struct Options {
     /// Target of the command: a directory, file or device. May be given several times.
     #[arg(long, value_name = "PATH", default_value = ".")]
     path: Vec<PathBuf>,
-    /// The result file of the command (fio JSON or another known format). Its figures are judged
-    /// together with the observations.
+    /// Result file that the command writes (fio JSON or another known format). Its figures are
+    /// judged together with the observations.
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
     /// Directory for the bundle, instead of the catalogue.

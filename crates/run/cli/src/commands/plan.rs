@@ -40,7 +40,7 @@ enum PlanCommand {
     },
     /// Create a plan from a built-in plan.
     New(new::Options),
-    /// Check a plan and the space that it requires, and print it with every default filled in.
+    /// Check a plan and the required space, and print the plan with all defaults filled in.
     #[command(after_help = "Examples:\n  plimsoll plan check mine.toml\n  plimsoll plan check \
         exchange-1000-heavy --path /mnt/db --logs /mnt/log")]
     Check {
@@ -59,7 +59,8 @@ enum PlanCommand {
     Import {
         /// The fio job file or the trace; `-` reads a fio job from stdin.
         job: PathBuf,
-        /// Directory for one plan per stage of the job. A new stage starts at each stonewall.
+        /// Write one plan for each stage of the job to this directory. Each stonewall starts a new
+        /// stage.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
@@ -68,7 +69,7 @@ enum PlanCommand {
 /// Runs a subcommand.
 ///
 /// # Errors
-/// All errors of the plan or job.
+/// The plan or job is invalid. The error lists all problems.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
         PlanCommand::List => list::carry_out(common),
@@ -102,7 +103,7 @@ fn check(name: &str, changes: &Changes, common: &Globals) -> Result<Exit, CliErr
 /// Reads a plan: a file or a built-in plan.
 ///
 /// # Errors
-/// All errors of the plan, as one message.
+/// The plan is invalid. The message lists all errors.
 pub fn load(path: &Path) -> Result<Plan, CliError> {
     Changes::default().plan(&path.to_string_lossy())
 }

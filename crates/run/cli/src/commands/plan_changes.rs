@@ -1,4 +1,4 @@
-//! The plan for a command: a file or a built-in plan, as changed by the flags.
+//! Loads a plan from a file or the built-in plans, and applies the changes of the flags.
 
 use std::path::Path;
 
@@ -15,23 +15,23 @@ pub use crate::error::plan_error;
 /// Changes to a plan.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Changes {
-    /// Directory to use, instead of the plan's target. All given directories share the databases.
+    /// Directory to use instead of the plan's target. A mail store can use several directories.
     #[arg(long, value_name = "DIR", visible_alias = "directory")]
     pub path: Vec<String>,
-    /// Directory for the logs of a mail store, instead of the plan's.
+    /// Directory for the logs of a mail store, instead of the plan's log directory.
     #[arg(long, value_name = "DIR")]
     pub logs: Vec<String>,
-    /// Block device to use, instead of the plan's target.
+    /// Block device to use instead of the plan's target.
     #[arg(long, value_name = "DEVICE", value_parser = crate::address::device, conflicts_with_all = ["path", "logs"])]
     pub device: Option<String>,
-    /// NFS export to use, instead of the plan's target: nfs://host/export.
+    /// NFS export to use instead of the plan's target: nfs://host/export.
     #[arg(long, value_name = "EXPORT", value_parser = crate::address::nfs_export, conflicts_with_all = ["path", "logs", "device"])]
     pub nfs: Vec<String>,
-    /// Model to run on, instead of the plan's target.
+    /// Model to use instead of the plan's target.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["path", "logs", "device", "nfs"])]
     pub model: Option<String>,
-    /// A field of the plan to change, such as `phases.measure=10m`; an empty value removes the
-    /// field. May be given several times.
+    /// Change a field of the plan, such as `phases.measure=10m`. An empty value removes the field.
+    /// May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     pub set: Vec<String>,
 }
@@ -45,15 +45,15 @@ impl Changes {
             || self.model.is_some()
     }
 
-    /// Returns the targets for a plan built from flags: one directory, device or model, or several
-    /// exports.
+    /// Returns the targets for a plan that is built from flags: one directory, device or model, or
+    /// one or more NFS exports.
     ///
     /// # Errors
-    /// There are several directories, or directories for logs.
+    /// Several directories or a log directory were given.
     pub fn places(&self) -> Result<Vec<String>, CliError> {
         if !self.logs.is_empty() || self.path.len() > 1 {
             return Err(CliError::usage(
-                "only a mail store can use several directories, or directories for logs",
+                "only a mail store can use several directories or a log directory",
             )
             .hint("use only one --path, or a plan such as exchange-1000-heavy"));
         }
@@ -62,10 +62,10 @@ impl Changes {
         Ok(all.chain(model).collect())
     }
 
-    /// Applies the field changes to a plan built from flags.
+    /// Applies only the field changes (`--set`) to a plan that is built from flags.
     ///
     /// # Errors
-    /// All errors of the plan.
+    /// The plan is invalid. The error lists all problems.
     pub fn set_in(&self, plan: &Plan) -> Result<Plan, CliError> {
         Self { set: self.set.clone(), ..Self::default() }.apply(plan)
     }
@@ -73,7 +73,7 @@ impl Changes {
     /// Applies all changes to a plan.
     ///
     /// # Errors
-    /// All errors of the plan.
+    /// The plan is invalid. The error lists all problems.
     pub fn apply(&self, plan: &Plan) -> Result<Plan, CliError> {
         let changes = self.fields()?;
         with_changes(plan, &changes).map_err(|errors| plan_error(&errors))
@@ -82,7 +82,7 @@ impl Changes {
     /// Converts the options to field changes.
     ///
     /// # Errors
-    /// A change does not contain a field.
+    /// A `--set` argument is not FIELD=VALUE.
     pub fn fields(&self) -> Result<Vec<Change>, CliError> {
         let text = |text: &String| Value::String(text.clone());
         let list = |all: &[String]| Value::Array(all.iter().map(text).collect());
@@ -111,12 +111,12 @@ impl Changes {
     /// Loads a plan from a file or the built-in plans, and applies the changes.
     ///
     /// # Errors
-    /// All errors of the plan, as one message.
+    /// The plan is invalid. The message lists all errors.
     pub fn plan(&self, name: &str) -> Result<Plan, CliError> {
         self.plan_with(name, Vec::new())
     }
 
-    /// Like [`Self::plan`], but applies further changes first.
+    /// Like [`Self::plan`], but applies the changes in `first` before those of the flags.
     ///
     /// # Errors
     /// The errors of [`Self::plan`].
@@ -127,7 +127,7 @@ impl Changes {
         Ok(plan)
     }
 
-    /// Like [`Self::plan`], but returns the plan's errors separately.
+    /// Like [`Self::plan`], but returns the errors of the plan as a separate type.
     ///
     /// # Errors
     /// The plan is unknown, or a change is invalid.
@@ -139,7 +139,7 @@ impl Changes {
 /// Applies changes to a plan.
 ///
 /// # Errors
-/// All errors of the plan.
+/// The plan is invalid. The error lists all problems.
 pub fn with_changes(plan: &Plan, changes: &[Change]) -> Result<Plan, PlanErrors> {
     if changes.is_empty() {
         return Ok(plan.clone());
@@ -170,7 +170,7 @@ fn with_fields(name: &str, changes: &[Change]) -> Result<Result<Plan, PlanErrors
     if name.contains('/') || name.contains('.') || path.exists() {
         return Ok(Plan::load(path, &read_job));
     }
-    let error = CliError::usage(format!("no plan {name}: neither a file nor a built-in plan"));
+    let error = CliError::usage(format!("{name} is neither a plan file nor a built-in plan"));
     let error = match nearest_gallery_plan(name) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error,

@@ -1,4 +1,4 @@
-//! Chooses where several plans run: the arms of an experiment, or the stages of a job.
+//! Selects the hosts that run several plans: the arms of an experiment, or the stages of a job.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,10 +10,10 @@ use crate::error::CliError;
 use crate::keys::Sign;
 use crate::progress::StderrProgress;
 
-/// Name and resolved plan of one of the plans.
+/// Name of a plan, and the resolved plan.
 pub type NamedPlan<'a> = (&'a str, &'a ResolvedPlan);
 
-/// Chooses where all plans run: on this host, or on one fleet.
+/// Selects the hosts that run all plans: this host, or one fleet.
 ///
 /// # Errors
 /// There is no plan, a fleet cannot run one of the plans, there are too few agents, or the server

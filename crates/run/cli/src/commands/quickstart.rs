@@ -14,24 +14,22 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::places::Places;
 
-/// Bounds of the data size: 2 GiB, and 5 % of the free space.
+/// Maximum size of the data: 2 GiB or 5 % of the free space, whichever is smaller.
 const DATA_BYTES_MAX: u64 = 2 << 30;
 const FREE_DIVISOR: u64 = 20;
-/// Duration of the test writes that estimate the storage's speed.
+/// Maximum duration of the test writes that measure the write speed of the storage.
 const WRITE_NS: u64 = 10_000_000_000;
 
-const DEMONSTRATION: &str = "This is a demonstration: about a minute on little data. It shows how \
-    Plimsoll judges, but not what this storage sustains. To measure that, use `plimsoll run` with \
-    your own plan.";
+const DEMONSTRATION: &str = "This is a demonstration: it takes about a minute and uses little \
+    data. It shows how Plimsoll judges, but not how much load this storage sustains. To measure \
+    that load, use `plimsoll run` with your own plan.";
 
 /// Options of `quickstart`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll quickstart\n  plimsoll quickstart --path /mnt/san --keep\n  \
-    plimsoll quickstart --json | jq .verdict"
-)]
+#[command(after_help = "Examples:\n  plimsoll quickstart\n  plimsoll quickstart --path /mnt/san \
+    --keep\n  plimsoll quickstart --json | jq .verdict")]
 pub struct Options {
-    /// Directory on the file system to test; by default this user's cache directory.
+    /// Directory on the file system to test. Default: this user's cache directory.
     #[arg(long, value_name = "DIR")]
     path: Option<PathBuf>,
     #[command(flatten)]
@@ -58,7 +56,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         write_bytes_in_ten_seconds: u64::MAX,
         directory: name.clone(),
     };
-    // Checks the space and the name of the directory before any file is written.
+    // Check the free space and the directory's name before any file is written.
     quickstart(&facts).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
     let limit_bytes = DATA_BYTES_MAX.min(free_bytes / FREE_DIVISOR);
     progress.say(&format!(
@@ -77,7 +75,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     super::run::run_plan(&plan, &options.after, common, &mut progress, &interrupt)
 }
 
-/// Returns the directory of the test. The cache directory is created if it is used.
+/// Returns the directory to test. Without --path, this is the cache directory, which is created if
+/// missing.
 fn directory(options: &Options) -> Result<PathBuf, CliError> {
     let directory = match &options.path {
         Some(path) => path.clone(),

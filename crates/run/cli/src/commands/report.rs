@@ -17,20 +17,23 @@ use crate::exit::Exit;
 
 /// Options of `report`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  plimsoll report RUN --format markdown > result.md\n  \
-    plimsoll report last --format html > result.html\n  plimsoll report SWEEP --format csv > points.csv\n  \
+#[command(
+    after_help = "Examples:\n  plimsoll report RUN --format markdown > result.md\n  plimsoll \
+    report last --format html > result.html\n  plimsoll report SWEEP --format csv > points.csv\n  \
     plimsoll report RUN --export junit > result.xml            for continuous integration\n  \
-    plimsoll report RUN --export fio > result.json             for fio-plot and others\n  \
+    plimsoll report RUN --export fio > result.json             for fio-plot and similar tools\n  \
     plimsoll report RUN --export hdr > latency.hlog            for HdrHistogram's tools\n  \
-    plimsoll report RUN --export prometheus > plimsoll.prom    for node_exporter's textfile collector")]
+    plimsoll report RUN --export prometheus > plimsoll.prom    for node_exporter's textfile \
+    collector"
+)]
 pub struct Options {
-    /// A directory, or a run or experiment from `plimsoll runs`: its number, its name, a prefix of
-    /// its name, or `last`.
+    /// A directory, or a run or experiment in the list of `plimsoll runs`: its number, its name, a
+    /// prefix of its name, or `last`.
     bundle: String,
     /// Format of the report.
     #[arg(long, default_value = "text")]
     format: Format,
-    /// Write the run in the format of another tool, instead of a report.
+    /// Print the run in the format of another tool, instead of a report.
     #[arg(long, value_name = "FORM", conflicts_with_all = ["format", "json"])]
     export: Option<Export>,
 }
@@ -47,7 +50,7 @@ enum Format {
 /// Prints the report.
 ///
 /// # Errors
-/// The directory is not a bundle, or a later version created it, or it was changed.
+/// The directory is not a bundle, a later version of Plimsoll created it, or it was changed.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
     if directory_report::is_experiment(&directory) {
@@ -78,8 +81,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     Ok(loaded.display_exit())
 }
 
-/// Prints the report of several runs: a sweep, comparison, search, published experiment, or
-/// repeats.
+/// Prints the report of several runs: a sweep, comparison, search, published experiment or repeated
+/// runs.
 fn of_experiment(directory: &Path, format: Format, common: &Globals) -> Result<Exit, CliError> {
     let reported = directory_report::build_report(directory)?;
     let text = match format {

@@ -44,8 +44,8 @@ pub struct Options {
     load: LoadFlags,
     #[command(flatten)]
     hosts: LoadHosts,
-    /// Resume a fleet run whose coordinator was killed: follow hosts that are still running,
-    /// collect results from those that have finished.
+    /// Resume a fleet run whose coordinator was killed: wait for hosts that are still running, and
+    /// collect the results of hosts that have finished.
     #[arg(long, value_name = "RUN", requires = "fleet", conflicts_with_all = ["plan", "agents"])]
     resume: Option<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Options for data, evidence and reporting that all running commands share.
+//! Options for data, evidence and reports that all commands that run plans share.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -20,42 +20,42 @@ pub struct RunOptions {
     /// Keep the data after the run, for `plimsoll verify`.
     #[arg(long)]
     pub keep: bool,
-    /// Write each acknowledged durable commit to this file or pipe, for durability tests. `plimsoll
-    /// verify --witness` checks that each of these commits exists.
+    /// Record each acknowledged durable commit in this file or pipe, for durability tests.
+    /// `plimsoll verify --witness` checks that each of these commits exists.
     #[arg(long, value_name = "FILE")]
     pub witness: Option<PathBuf>,
-    /// Block device that may be overwritten (full path): `--destroy /dev/sdx`.
+    /// Allow this block device (full path) to be overwritten: `--destroy /dev/sdx`.
     #[arg(long, value_name = "DEVICE")]
     pub destroy: Vec<PathBuf>,
-    /// Directory for the bundle, instead of the catalogue.
+    /// Store the bundle in this directory instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Also write the verdict with its reasons to this file, in at most 4 KiB: for the termination
-    /// message of a container.
+    /// Also write the verdict and its reasons (at most 4 KiB) to this file, for example for the
+    /// termination message of a container.
     #[arg(long, value_name = "FILE")]
     pub verdict_to: Option<PathBuf>,
     /// Show the planned runs and check every target and server, but run nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Accept a plan that takes more than 30 days of measuring.
+    /// Accept a plan that measures for more than 30 days.
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
     pub sign: Sign,
     #[command(flatten)]
     pub metrics: Metrics,
-    /// Fleet options; only set by commands that support fleets.
+    /// Fleet options. Only commands that support fleets set them.
     #[arg(skip)]
     pub hosts: LoadHosts,
 }
 
 impl RunOptions {
-    /// Returns the information for the checks before the runs of a plan start.
+    /// Returns the input for the checks that are made before the first run of a plan.
     pub fn preflight(&self, plan: &ResolvedPlan) -> Preflight {
         Preflight::runs(plan, self.yes, self.dry_run).with_data(&self.destroy, self.keep)
     }
 
-    /// Returns the configuration of runs with this driver.
+    /// Returns the configuration of runs on these hosts.
     pub fn config<'a>(
         &'a self,
         plan: &'a Plan,

@@ -27,11 +27,11 @@ use crate::exit::Exit;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  plimsoll runs\n  plimsoll runs --verdict fail --since 2026-11-01\n  \
-        plimsoll runs show last\n  plimsoll runs tag 12 before-firmware\n  plimsoll runs export \
-        12 run-12.tar.gz\n  plimsoll runs push --catalogue postgres://ann@db.example/storage\n  \
+        plimsoll runs show last\n  plimsoll runs tag 12 before-firmware\n  plimsoll runs export 12 \
+        run-12.tar.gz\n  plimsoll runs push --catalogue postgres://ann@db.example/storage\n  \
         plimsoll runs --catalogue postgres://ann@db.example/storage\n\nTo select a run, use its \
-        number, its name, a prefix of its name, or `last`. The name of a plan selects\nits latest \
-        run. Every command that requires a bundle accepts these."
+        number, its name, a prefix of its name, or `last`. The name of a\nplan selects its latest \
+        run. Every command that expects a bundle accepts these names."
 )]
 pub struct Options {
     #[command(subcommand)]
@@ -61,7 +61,7 @@ enum RunsCommand {
         run: String,
         /// The new tags. Without tags, the current tags are printed.
         tags: Vec<String>,
-        /// Remove these tags instead.
+        /// Remove the given tags instead of adding them.
         #[arg(long)]
         remove: bool,
     },
@@ -79,8 +79,8 @@ enum RunsCommand {
         /// The archive, a .tar.gz file that must not exist yet.
         to: PathBuf,
     },
-    /// Copy runs and their bundles to the team's catalogue (--catalogue). Without names, all new or
-    /// changed runs are copied.
+    /// Copy runs and their bundles to the team's catalogue (--catalogue). Without names, copies all
+    /// new or changed runs.
     Push {
         /// The runs or experiments.
         runs: Vec<String>,

@@ -34,11 +34,11 @@ use crate::team;
         port\n\nA line of the token file is `view TOKEN NAME` or `run TOKEN NAME`; the log on \
         stderr shows the name.\ndocs/serve.md describes roles and protections.")]
 pub struct Options {
-    /// Address of the page; port 0 picks a free port. Without an address, only this host can
+    /// Address of the page. Port 0 selects a free port. If only a port is given, only this host can
     /// connect.
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:7460", value_parser = crate::address::listen)]
     listen: SocketAddr,
-    /// File of access tokens: each line contains a role, a token and a name.
+    /// File with access tokens. Each line contains a role, a token and a name.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// TLS certificate of the server, followed by intermediate certificates (PEM).
@@ -47,7 +47,8 @@ pub struct Options {
     /// Key of the TLS certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Another name of this host, in addition to its addresses. May be given several times.
+    /// Host name under which browsers may open the page, in addition to its addresses. May be given
+    /// several times.
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
     #[command(flatten)]
@@ -56,11 +57,11 @@ pub struct Options {
     /// server's address.
     #[arg(long, value_name = "FLEET")]
     fleet: Option<String>,
-    /// Allow the page to start runs on the hosts of that fleet. Each agent checks these runs
-    /// against its own list of allowed targets.
+    /// Allow the page to start runs on the hosts of the fleet. Each agent checks the targets of
+    /// these runs against its list of allowed targets.
     #[arg(long, requires = "fleet")]
     allow_fleet: bool,
-    /// Serve on a publicly reachable address without tokens or without TLS.
+    /// Allow a publicly reachable address without tokens or without TLS.
     #[arg(long)]
     insecure: bool,
 }

@@ -1,4 +1,4 @@
-//! Sides of a comparison: how they are found, doubts about them, and output.
+//! Finds the sides of a comparison, and prints the comparison and doubts about the sides.
 
 use plimsoll_judge::compare::{Comparison, Outcome};
 use plimsoll_report::{comparison_document, text};
@@ -10,10 +10,10 @@ use crate::custody::RunSet;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Finds the sides that the command line contains.
+/// Finds the sides that the command line lists.
 ///
 /// # Errors
-/// A missing side.
+/// A side does not exist.
 pub fn find(sides: &[String]) -> Result<Vec<NamedSide>, CliError> {
     let one = |side: &String| {
         let (name, argument) = parse_side(side);
@@ -37,7 +37,7 @@ pub fn print_doubts(sides: &[RunSet], common: &Globals) -> Result<(), CliError> 
     bundle::print_custody(&lines, common)
 }
 
-/// Returns the exit code. It is 0 whether or not the sides differ.
+/// Returns the exit code. A difference between the sides does not affect it.
 pub fn exit_of(compared: &Comparison) -> Exit {
     match compared.outcome {
         Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown => Exit::NoVerdict,

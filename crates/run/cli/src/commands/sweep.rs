@@ -27,33 +27,33 @@ use crate::metrics::Metrics;
 #[command(
     after_help = "Examples:\n  plimsoll sweep matrix.toml --path /mnt/x --set phases.measure=1m\n  \
         plimsoll sweep --path /mnt/x --size 4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep \
-        --nfs nfs://10.0.0.5/e1 --nfs nfs://10.0.0.5/e2 --metadata 5 --depth 4,1 --quick\n\nEach \
-        point is a run with its own bundle, on the same data.\nTo resume, repeat the command."
+        --nfs nfs://10.0.0.5/e1 --nfs nfs://10.0.0.5/e2 --metadata 5 --depth 4,1 --quick\n\nAll \
+        points use the same data. Each is a run with a bundle.\nTo resume, repeat the command."
 )]
 pub struct Options {
     /// The plan: a file or a built-in plan. Without a plan, the flags describe the sweep.
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
-    /// Start again instead of resuming an interrupted sweep of the same plan.
+    /// Start a new sweep instead of resuming an interrupted sweep of the same plan.
     #[arg(long, alias = "anew")]
     restart: bool,
     /// List the points and the duration, and check every target and server, but measure nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Accept a sweep that takes more than 30 days of measuring.
+    /// Accept a sweep that measures for more than 30 days.
     #[arg(long)]
     yes: bool,
-    /// Measure nothing: show the results of the latest sweep of this plan.
+    /// Only show the results of the latest sweep of this plan. Nothing is measured.
     #[arg(long, alias = "told", conflicts_with_all = ["restart", "dry_run"])]
     show_latest: bool,
     /// Keep the data after the last point.
     #[arg(long)]
     keep: bool,
-    /// Block device that may be overwritten (full path).
+    /// Allow this block device (full path) to be overwritten.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment, instead of the catalogue.
+    /// Store the experiment in this directory instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -26,8 +26,8 @@ use crate::metrics::Metrics;
     after_help = "Examples:\n  plimsoll tune exchange-1000-heavy --path /mnt/db\n  plimsoll tune \
         plan.toml --max 64 --json\n  plimsoll tune --path /mnt/x --size 8KiB --reads 70 --for \
         1m\n  plimsoll tune neighbour-backup --path /mnt/db --vary backup\n\nA search varies the \
-        threads of a mail store, the queue depth of a matrix, or the rate of an open\nloop. Each \
-        step is a run with its own bundle."
+        number of threads of a mail store, the queue depth of a matrix workload, or\nthe rate of \
+        an open loop. Each step is a run with its own bundle."
 )]
 pub struct Options {
     /// The plan: a file or a built-in plan. Without a plan, the flags describe the load, and the
@@ -35,8 +35,8 @@ pub struct Options {
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
-    /// Vary only the load of this stream; other streams keep their load. Finds the highest load of
-    /// it with which the plan still meets its requirement. May be given several times.
+    /// Vary only the load of this stream, and find its highest load at which the plan still meets
+    /// its requirement. Other streams keep their load. May be given several times.
     #[arg(long, value_name = "STREAM", conflicts_with = "fleet")]
     vary: Vec<String>,
     /// Smallest load to try: threads, queue depth, or operations per second of an open loop.
@@ -49,22 +49,22 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = STEPS_MAX,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..=STEPS_MAX as u64))]
     steps: usize,
-    /// Create the data again for each step; by default all steps use the same data.
+    /// Create the data again for each step. By default, all steps use the same data.
     #[arg(long)]
     fresh: bool,
     /// Keep the data after the last step.
     #[arg(long)]
     keep: bool,
-    /// Block device that may be overwritten (full path).
+    /// Allow this block device (full path) to be overwritten.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment, instead of the catalogue.
+    /// Store the experiment in this directory instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Show the planned runs and check every target and server, but run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Accept a search that takes more than 30 days of measuring.
+    /// Accept a search that measures for more than 30 days.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -77,12 +77,12 @@ pub struct Options {
     hosts: LoadHosts,
 }
 
-/// Finds the load line.
+/// Measures the load line (rate and latency at each load).
 ///
 /// # Errors
 /// The plan is invalid or has no load to vary, or a target cannot be used.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    let again = "repeat the search, or use `plimsoll run` with --runs for the load that matters";
+    let again = "repeat the search, or repeat one load with `plimsoll run --runs`";
     options.load.refuse_runs("tune", "load", again)?;
     let LoadPlan { plan, meanings } = match &options.plan {
         Some(name) => options.load.named_plan(name, &options.changes)?,

@@ -17,23 +17,24 @@ use crate::progress::StderrProgress;
 /// Options of `verify`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set \
-        that a run left there with --keep\n  plimsoll verify ./bundle            whether a run's \
-        evidence is unchanged\n\nReads only the data at PATH, even if its manifest refers to \
-        other paths. Writes nothing, so PATH may\nbe read-only.\n\nExit code 4: damage was found; \
-        each damaged page, log block and file is listed. Exit code 3: no\ndamage was found, but \
-        the content of some pages is unknown, or the witness has no commit of the\nstore; or \
-        evidence was changed, contradicts itself, or is not confirmed."
+    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set that \
+        a run left there with --keep\n  plimsoll verify ./bundle            whether a run's \
+        evidence is unchanged\n\nThe command reads only the data at PATH, even if its manifest \
+        refers to other paths. It writes\nnothing, so PATH may be read-only.\n\nExit code 4: data \
+        is damaged; each damaged page, log block and file is listed. Exit code 3 for\ndata: no \
+        damage was found, but the content of some pages is unknown, or the witness contains \
+        no\ncommit of the store. Exit code 3 for evidence: it was changed, contradicts itself, or \
+        is not\nconfirmed."
 )]
 pub struct Options {
-    /// A directory of a plan, the directory of a store, a bundle, an experiment, or a run from
-    /// `plimsoll runs`.
+    /// A target directory of a plan, the directory of a mail store, a bundle, an experiment, or a
+    /// run from `plimsoll runs`.
     path: PathBuf,
     /// File that a run wrote with --witness: each commit in this file must exist.
     #[arg(long, value_name = "FILE")]
     witness: Option<PathBuf>,
-    /// Public key that must have signed the evidence: a file, or its line. The signature is on the
-    /// bundle, or on the ledger after the run.
+    /// Public key (a file or the key itself) with which the evidence must be signed: either the
+    /// bundle itself, or the ledger after the run.
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 }
@@ -52,8 +53,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         return evidence(&directory, options, common);
     }
     if options.key.is_some() {
-        let says =
-            format!("{} is not evidence, and only evidence is signed", options.path.display());
+        let says = format!("{} is not evidence; only evidence is signed", options.path.display());
         return Err(CliError::usage(says).hint("repeat the command without --key"));
     }
     let interrupt = interrupt::flag_on_signal()?;
@@ -69,11 +69,13 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     verified.exit
 }
 
-/// Checks a bundle, or an experiment with its bundles.
+/// Checks a bundle, or an experiment and its bundles.
 fn evidence(path: &Path, options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if options.witness.is_some() {
-        let says =
-            format!("{} is evidence, and a witness has commits of a mail store", path.display());
+        let says = format!(
+            "{} is evidence, but --witness is only valid for the directory of a mail store",
+            path.display()
+        );
         return Err(
             CliError::usage(says).hint("specify the directory of the store, or omit --witness")
         );

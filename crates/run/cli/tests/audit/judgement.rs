@@ -45,7 +45,7 @@ fn a_bandwidth_alone_is_judged() {
 
 #[test]
 fn a_capacity_that_the_run_cannot_show_is_refused() {
-    modelled("capacity = \"900TiB\"", "").expect(2).says("cannot be shown on a model");
+    modelled("capacity = \"900TiB\"", "").expect(2).says("cannot be proved on a model");
     let sandbox = Sandbox::new();
     let plan = |capacity: &str, verify: &str| {
         let text = format!(

@@ -28,7 +28,7 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
     // measures.
     for command in ["compare", "run"] {
         let refused = sandbox.run(&[command, path.to_str().unwrap()]).expect(2);
-        refused.says("fewer than 4 runs of each");
+        refused.says("fewer than 4 runs per target");
         refused.says("[repeat] runs = 4");
     }
     assert!(sandbox.bundles().is_empty());

@@ -197,7 +197,7 @@ fn runs_rm_removes_experiments_and_bundles_and_nothing_else() {
     std::fs::create_dir(experiment.join("killed")).unwrap();
     std::fs::write(experiment.join("killed/plan.toml"), "version = 1").unwrap();
     let ran = sandbox.run(&["runs", "rm", experiment.to_str().unwrap()]).expect(5);
-    ran.says("photos: not created by Plimsoll, so it stays");
+    ran.says("photos: not created by Plimsoll, therefore not removed");
     assert_eq!(names(&experiment), ["photos"]);
     assert_eq!(names(&experiment.join("photos")), ["one.jpg"]);
 

@@ -71,7 +71,7 @@ fn each_plan_of_the_gallery_runs_in_small_and_its_bundle_is_in_order() {
             let without = "requirement.first_byte_latency_p99=";
             let refused = sandbox.run(&["run", ready.name, "--path", &data]).expect(2);
             refused.says(says);
-            refused.says(&format!("reads instead: --set {without}"));
+            refused.says(&format!("complete reads: --set {without}"));
             refused.says(&format!("{} is a built-in plan", ready.name));
             sets.push(without);
         }
@@ -416,7 +416,7 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
     sandbox
         .run(&["plan", "check", "job.fio"])
         .expect(2)
-        .says("one after the other: plimsoll run JOB");
+        .says("one after another (plimsoll run JOB)");
 }
 
 #[test]
@@ -515,9 +515,9 @@ fn a_dry_run_prints_its_result_on_stdout() {
     let load = ["run", "--size", "4KiB", "--file-size", "1MiB", "--dry-run", "--path", "/proc"];
     let ran = sandbox.run(&load).expect(2);
     assert!(ran.stdout.is_empty() && ran.stderr.contains("takes "), "{ran:?}");
-    ran.says("/proc has files of the kernel");
+    ran.says("/proc is on a file system of the kernel");
     let limits = ["tune", "oltp", "--path", &data, "--min", "8", "--max", "4"];
-    sandbox.run(&limits).expect(2).says("the smallest load is 8, but the largest is 4");
+    sandbox.run(&limits).expect(2).says("the smallest load (8) is above the largest load (4)");
 }
 
 #[test]

@@ -139,7 +139,8 @@ fn somebody_pastes_a_fio_job_and_sees_the_report_of_its_stages() {
                [random]\nstonewall\nrw=randread\nbs=4k\niodepth=4\nioengine=libaio\n";
     // While the user types, missing values are shown with a hint.
     browser.fill("job", job);
-    browser.until("document.querySelector('.refused')?.innerText.includes('fill in Place')");
+    browser
+        .until("document.querySelector('.refused')?.innerText.includes('fill in the field Place')");
     browser.until("document.querySelector('[data-start]').disabled");
     browser.look("start-fio-refused");
     browser.fill("place", &sandbox.data().display().to_string());

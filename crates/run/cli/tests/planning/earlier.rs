@@ -41,7 +41,7 @@ impl EarlierBundle {
             let ran = self.sandbox.run(&command).expect(code);
             ran.says(verdict);
             // No ledger on this machine can confirm a bundle from another machine.
-            ran.says("no ledger here contains this run");
+            ran.says("no ledger on this host contains this run");
         }
     }
 }
@@ -54,7 +54,7 @@ fn what_passed_by_earlier_rules_and_holds_passes_still() {
     let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
     verified.says("INTACT");
     verified.says(
-        "verdict.json was written by another build of Plimsoll, or was changed; the file and the evidence both result in PASS",
+        "verdict.json was written by another build of Plimsoll, or was changed; its verdict and the verdict from the evidence are the same: PASS",
     );
     earlier.shows("PASS earlier", 0);
     let today = earlier.said();

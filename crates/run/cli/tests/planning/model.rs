@@ -364,7 +364,7 @@ fn a_directory_of_fio_results_makes_a_model() {
     let new = ["model", "new", "--from", "fio", "--quick"];
     let made = sandbox.run(&new).expect(0);
     made.says("FITTED");
-    made.says("or lack a figure that the fit needs: 1");
+    made.says("or lack a required figure: 1");
     assert!(
         made.stderr.contains("not used: buffered.json randread-32: it was buffered"),
         "{}",

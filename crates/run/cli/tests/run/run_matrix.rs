@@ -310,9 +310,9 @@ fn what_cannot_be_run_is_said_before_anything_is_made() {
     let path = plan(&sandbox, &on, "sizes = [\"4KiB\", \"8KiB\"]\nfile_size = \"1MiB\"", "");
     sandbox.run(&["run", &path, "-q"]).expect(2).says("a sweep of 2 points");
     let path = plan(&sandbox, &on, "sizes = \"300B\"\ndirect = \"off\"\nfile_size = \"1MiB\"", "");
-    sandbox.run(&["run", &path, "-q"]).expect(2).says("or of one record");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("or multiples of one record");
     let path = plan(&sandbox, &on, "sizes = \"3000B\"\nfile_size = \"3000000B\"", "");
-    sandbox.run(&["run", &path, "-q"]).expect(2).says("does not allow direct I/O");
+    sandbox.run(&["run", &path, "-q"]).expect(2).says("cannot be used with direct I/O");
     assert!(names(&target).is_empty(), "{:?}", names(&target));
 }
 

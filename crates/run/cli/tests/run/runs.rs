@@ -44,7 +44,7 @@ fn a_run_answers_to_its_number_its_name_the_beginning_of_it_and_last() {
     }
     sandbox.run(&["report", "99"]).expect(2).says("no bundle 99");
     // Both names start with the date.
-    sandbox.run(&["report", &first[..4]]).expect(2).says("as a name it matches");
+    sandbox.run(&["report", &first[..4]]).expect(2).says("but several names begin with it");
     sandbox.run(&["compare", &format!("old={}", number(0)), "new=last", "--json"]).json();
 }
 
@@ -109,7 +109,7 @@ fn a_run_goes_to_another_machine_with_what_was_noted_of_it() {
     let listed = there.run(&["runs", "--json"]).expect(0).json();
     assert_eq!((&listed[0]["run_id"], &listed[0]["note"]), (&json!(first), &json!("the odd one")));
     assert_eq!(listed[0]["position"], Value::Null, "no ledger there holds it");
-    there.run(&["report", "last"]).says("no ledger here contains this run");
+    there.run(&["report", "last"]).says("no ledger on this host contains this run");
     there.run(&["runs", "import", &archive]).expect(2).says("already exists");
     let nothing = there.path("nothing.tar.gz");
     std::fs::write(&nothing, "no archive").unwrap();

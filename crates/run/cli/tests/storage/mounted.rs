@@ -15,7 +15,7 @@ fn a_mounted_device_is_refused_with_its_mount_point() {
         for more in [&["--dry-run"][..], &[], &["--destroy", &fs.device]] {
             let ran = sandbox.run(&[&load, more].concat()).expect(5);
             ran.says(&says);
-            ran.says("unmount it");
+            ran.says("unmount the target");
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::message::{AgentMessage, PhaseStart};
 
-/// The gate of one run.
+/// Gate that the phases of one run must pass.
 #[derive(Debug)]
 pub(super) struct Gate {
     state: Mutex<State>,
@@ -47,12 +47,12 @@ impl Gate {
         self.state().scheduled = Some((number, at_ns));
     }
 
-    /// Lets all phases pass from now on.
+    /// Lets all phases pass without waiting from now on.
     pub(super) fn open(&self) {
         self.state().open = true;
     }
 
-    /// Lets all phases pass, because the coordinator stopped the run.
+    /// Lets all phases pass, because the coordinator has stopped the run.
     pub(super) fn stop(&self, reason: &str) {
         let mut state = self.state();
         state.open = true;
@@ -87,7 +87,7 @@ impl progress::Gate for Gate {
             state.phase_count += 1;
             state.waiting = Some((kind, ready_ns));
             let number = state.phase_count;
-            // Sending fails only if the run is about to stop.
+            // Sending fails only if the run is about to stop, so the error is ignored.
             let _ = self.outbox.send(AgentMessage::Ready { kind, number, run_start_ns, ready_ns });
         }
         let (_, at_ns) = state.scheduled.filter(|(number, _)| *number == state.phase_count)?;

@@ -22,12 +22,12 @@ use crate::broker::Broker;
 use crate::message::{AgentMessage, CoordinatorMessage, HostProgress, RunOutcome};
 use crate::order::Order;
 
-/// Maximum time for which sending a message is retried. Even if it fails, the evidence remains on
-/// this host.
+/// Maximum time for which the agent retries sending a message. If sending fails, the evidence still
+/// remains on this host.
 const SEND_TIMEOUT: Duration = Duration::from_secs(600);
-/// Maximum time for which a subscription is retried if the server responds but rejects it.
+/// Maximum time for which the agent retries a subscription that the server rejects.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Maximum time for which operations are still retried once the agent must stop.
+/// Maximum time for which the agent still retries operations after it was told to stop.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum interval between progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -90,11 +90,11 @@ async fn send_all(
     }
 }
 
-/// Time limit of retries.
+/// Maximum time for which an operation is retried.
 struct RetryPolicy<'a> {
     /// Set when the agent must stop.
     stop: &'a AtomicBool,
-    /// Time at which `stop` was first seen.
+    /// Time at which the agent first noticed that `stop` was set.
     started: Mutex<Option<Instant>>,
 }
 
@@ -129,7 +129,7 @@ async fn execute_plan(
             Ok(go) => break go,
             Err(error) => error,
         };
-        // During an outage of the server, the coordinator also waits.
+        // During an outage of the server, the coordinator also waits, so this time does not count.
         if !broker.is_answering().await {
             refused = Instant::now();
         }
@@ -241,7 +241,7 @@ struct HostRun<'a> {
     broker: &'a Broker,
     order: &'a Order,
     outbox: &'a UnboundedSender<AgentMessage>,
-    /// Directory of the finished bundle.
+    /// Directory of the bundle, once the run has finished.
     directory: Option<PathBuf>,
     failed: Option<String>,
     /// Reason for stopping the run, if the coordinator was silent for too long.
@@ -337,7 +337,7 @@ async fn upload_bundle(
         let bytes = archive::export(&directory, &packed)
             .map_err(|error| error.to_string())
             .and_then(|()| std::fs::read(&packed).map_err(|error| error.to_string()));
-        // A leftover archive would block the next attempt.
+        // An archive that was left here would make the next attempt fail.
         let _ = std::fs::remove_file(&packed);
         bytes
     });

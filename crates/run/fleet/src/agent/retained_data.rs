@@ -13,7 +13,7 @@ use crate::order::Order;
 #[derive(Default)]
 pub(super) struct RetainedData {
     experiment: Option<String>,
-    /// Data of each target: the sides of a comparison use different targets.
+    /// Data of each target. An experiment that compares targets uses several of them.
     slots: Vec<(Vec<Target>, Arc<Mutex<DataSlot>>)>,
     since: Option<Instant>,
 }
@@ -44,7 +44,7 @@ impl RetainedData {
         slot
     }
 
-    /// Restarts the time for which the data waits for the next run.
+    /// Restarts the timeout for the next run that uses the data.
     pub(super) fn restart_timer(&mut self) {
         self.since = Some(Instant::now());
     }

@@ -31,8 +31,8 @@ use crate::server_health::{HealthChange, OUTAGE_TIMEOUT, ServerHealth};
 
 /// Time an agent has to accept or refuse a plan.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time from the moment when the last host is ready to the start of a phase. All hosts must receive
-/// the start time within this time.
+/// Time between the moment when the last host is ready and the start of a phase. All hosts must
+/// receive the start time before it.
 const START_LEAD_NS: u64 = 300_000_000;
 /// Time of silence after which the coordinator declares a host lost, if other hosts wait for it.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 const INTERRUPTED_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of the coordinator's heartbeats to waiting hosts.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
-/// Time to wait for earlier messages when a run is resumed.
+/// Time for which a resumed run waits for messages that were sent before it was resumed.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(5);
 /// If more than this time passes between two checks, the coordinator itself was stalled. Messages
 /// may then still be queued, so no host is declared lost.
@@ -64,11 +64,11 @@ pub(super) struct ActiveRun<'a> {
     last_report: Instant,
     /// Time of the last check for lost hosts.
     last_check: Instant,
-    /// Time and number of the last keepalive message.
+    /// Time and sequence number of the last keepalive message.
     keepalive: (Instant, u64),
     /// True if a silent host counts as lost even if no other host waits for it.
     stops_on_loss: bool,
-    /// For each host: the latest progress, and the number of progress reports in its current phase.
+    /// Latest progress of each host, and the number of its progress reports in the current phase.
     progress: BTreeMap<String, (HostProgress, u32)>,
     /// Time at which the plan was sent, or at which the server responded again after an outage, on
     /// this host's monotonic clock.
@@ -158,7 +158,7 @@ impl<'a> ActiveRun<'a> {
                     }
                     if messages.is_none() || cards.is_none() {
                         // No messages arrive until the subscriptions are created, and creating them
-                        // for many hosts takes time. Silence is therefore counted from here.
+                        // for many hosts takes time. The time of silence therefore starts here.
                         self.hosts.iter_mut().for_each(HostState::reset_silence);
                         let subject = format!("plimsoll.told.{}.>", self.run_id);
                         let again = self.broker.follow_after(subject, self.last_sequence).await;
@@ -247,7 +247,7 @@ impl<'a> ActiveRun<'a> {
         self.progress.insert(name.to_owned(), (live, reports));
     }
 
-    /// Reports hosts that became silent, and silent hosts that sent a message again.
+    /// Reports which hosts have become silent, and which silent hosts have sent a message again.
     fn report_silence(&mut self, report: &mut dyn FnMut(Event)) {
         for host in self.hosts.iter_mut().filter(|host| !host.is_finished()) {
             let is_silent = host.silence() > SILENCE_TIMEOUT;
@@ -257,8 +257,8 @@ impl<'a> ActiveRun<'a> {
             let (name, seconds) = (&host.card.name, SILENCE_TIMEOUT.as_secs());
             report(match is_silent {
                 true => Event::Warning(format!(
-                    "{name} is silent: no message for {seconds} s, {}; until it sends a message \
-                     again, progress and rates exclude it",
+                    "{name} is silent: no message for {seconds} s, {}; progress and rates exclude \
+                     it until it sends a message again",
                     host.last_step()
                 )),
                 false => Event::Note(format!("{name} sends messages again")),
@@ -376,8 +376,8 @@ impl<'a> ActiveRun<'a> {
         let was_busy = self.last_check.elapsed() > STALL_THRESHOLD;
         self.last_check = Instant::now();
         if is_down || was_busy {
-            // The server was unavailable or this process was stalled, so silence does not mean that
-            // hosts are lost.
+            // The server was unavailable or this process was stalled. Silent hosts may therefore
+            // still be running.
             self.hosts.iter_mut().for_each(HostState::reset_silence);
             return;
         }
@@ -414,7 +414,7 @@ impl<'a> ActiveRun<'a> {
         self.events.cause_of_loss(&host.card.name, host.until_lost.heard_ns, offset)
     }
 
-    /// Reports hosts that were lost because an event of the plan stopped them. The other hosts
+    /// Reports hosts that an event of the plan has stopped, as the plan expects. The other hosts
     /// continue.
     fn explain_losses(&mut self, report: &mut dyn FnMut(Event)) {
         for at in 0..self.hosts.len() {
@@ -468,8 +468,8 @@ impl<'a> ActiveRun<'a> {
             };
             let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
             let id = format!("{run_id}-{}-go-{}", host.card.name, first.number);
-            // Sending is retried: a host that receives the start time late starts late, which the
-            // evidence shows, but a host without a start time would block all other hosts.
+            // Sending is retried. A host that receives the start time late starts late, and the
+            // evidence shows this. A host without a start time would block all other hosts.
             let began = Instant::now();
             while broker.publish(subject.clone(), &go, &id).await.is_err()
                 && began.elapsed() < OUTAGE_TIMEOUT
@@ -483,7 +483,7 @@ impl<'a> ActiveRun<'a> {
         self.events.begin(first.kind, at_ns, report);
     }
 
-    /// Stops all hosts. If there are several reasons, the first is stored.
+    /// Stops all hosts. If it is called several times, the first reason is stored.
     pub(super) async fn stop_all(&mut self, reason: String, report: &mut dyn FnMut(Event)) {
         if self.stopped.is_some() {
             return;
@@ -549,7 +549,7 @@ impl<'a> ActiveRun<'a> {
     }
 }
 
-/// Describes the latest step of an agent's event.
+/// Returns the message about the latest step of an agent's event.
 fn describe_event(record: &EventRecord) -> String {
     let name = &record.name;
     match (record.failure(), record.undo_at_ns) {

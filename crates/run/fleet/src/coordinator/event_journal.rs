@@ -1,5 +1,5 @@
-//! Journal of the coordinator's events. Each step is written before it is executed, so that a
-//! resumed run does not repeat commands, and undoes all events that were not undone yet.
+//! Journal of the coordinator's events. Each step is recorded before it is executed. A resumed run
+//! therefore repeats no command, and undoes all events that were not undone yet.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::card::boot_id;
 /// Events of a measured phase whose commands or undos were started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct EventJournal {
-    /// Boot id of the host. The times are on the monotonic clock of this boot.
+    /// Boot id of the host. The times in the journal are on the monotonic clock of this boot.
     boot_id: String,
     /// Start of the measured phase.
     pub(super) start_ns: u64,

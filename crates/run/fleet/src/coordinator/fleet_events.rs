@@ -1,5 +1,6 @@
-//! Events of a fleet run. The coordinator executes the events without a host. Each agent executes
-//! the events assigned to it, and reports them. Some events explain why a host is lost.
+//! Events of a fleet run. The coordinator executes the events that are not assigned to a host. Each
+//! agent executes the events assigned to it, and reports them. Some events explain why a host is
+//! lost.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,18 +29,19 @@ pub(super) struct FleetEvents {
     /// The plan, with only those events that the coordinator executes.
     here: ResolvedPlan,
     thread: Option<EventThread>,
-    /// Operator of the run; moved into the thread when the events start.
+    /// Connection to the run's operator; moved into the thread when the events start.
     operator: Option<Operator>,
     /// Start of the measured phase, on this host's monotonic clock.
     start_ns: Option<u64>,
     /// Latest record of each event that happened. Its times are on the clock of the host that
     /// executed it.
     records: BTreeMap<String, EventRecord>,
-    /// Reason why an event has no record.
+    /// Reason that is stated for events without a record.
     missed: &'static str,
     /// Path of the journal.
     journal: PathBuf,
-    /// True if this host was restarted after its events started. Their times are then unknown.
+    /// True if this host was restarted after its events had started. The times of the events are
+    /// then unknown.
     is_other_boot: bool,
 }
 
@@ -48,7 +50,7 @@ impl FleetEvents {
         let is_here =
             |name: &str| plan.events.iter().any(|event| event.name == name && event.host.is_none());
         let mut here = plan.with_events_on(None);
-        // No stream on this host depends on the times of events on other hosts.
+        // This host runs no streams, so none can depend on an event's time.
         here.events.retain(|event| is_here(&event.name));
         Self {
             events: plan.events.clone(),
@@ -57,21 +59,21 @@ impl FleetEvents {
             operator: Some(operator),
             start_ns: None,
             records: BTreeMap::new(),
-            missed: "the run ended before the measurement",
+            missed: "the run ended before the measurement started",
             journal,
             is_other_boot: false,
         }
     }
 
-    /// Continues the events of a process that was killed, from the process's journal: no event
-    /// happens twice, and events that happened are undone when this is due. After a restart of this
-    /// host, they are undone immediately.
+    /// Continues the events of a killed process from its journal. No event is executed twice.
+    /// Executed events are undone at the planned time, or immediately if this host was restarted.
     pub(super) fn resume(&mut self, report: &mut dyn FnMut(Event)) {
-        self.missed = "`plimsoll run` was killed, so it is unknown whether it happened";
+        self.missed = "`plimsoll run` was killed, so it is unknown whether the event happened";
         let Some(journal) = EventJournal::read(&self.journal) else { return };
         self.is_other_boot = !journal.is_of_this_boot();
         if self.is_other_boot {
-            self.missed = "the host of `plimsoll run` was restarted, so its time is unknown";
+            self.missed = "the host of `plimsoll run` was restarted, so the time of the event is \
+             unknown";
         } else {
             self.start_ns = Some(journal.start_ns);
             let records = journal.records.iter().cloned();
@@ -83,9 +85,9 @@ impl FleetEvents {
         }
     }
 
-    /// Starts the events if this phase, which all hosts start at `at_ns`, is the last common start
-    /// before the measurement. With a mail store, the hosts start the measured phase together; with
-    /// a matrix, they start only the warm-up together.
+    /// Starts the events if this phase is the last that all hosts start together (at `at_ns`). With
+    /// a mail store, this is the measured phase. With a matrix, it is the warm-up before the
+    /// measurement.
     pub(super) fn begin(&mut self, kind: PhaseKind, at_ns: u64, report: &mut dyn FnMut(Event)) {
         let is_matrix = self.here.workload.matrix().is_some();
         match kind {
@@ -124,13 +126,13 @@ impl FleetEvents {
         match EventThread::start_without_streams(here, start_ns, operator, earlier, writer) {
             Ok(thread) => self.thread = Some(thread),
             Err(error) => {
-                self.missed = "its thread could not be started";
+                self.missed = "the thread that executes events could not be started";
                 report(Event::Warning(error.message));
             }
         }
     }
 
-    /// Reports the messages of this host's events, and stores their records.
+    /// Shows the messages of the events that this host executes, and stores the events' records.
     pub(super) fn poll(&mut self, report: &mut dyn FnMut(Event)) {
         let news = self.thread.as_ref().map(EventThread::news).unwrap_or_default();
         self.take_news(news, report);
@@ -160,8 +162,8 @@ impl FleetEvents {
     }
 
     /// Returns the event that stopped a host, if the plan expects this and the time of the host's
-    /// last message matches the event. `heard_ns` and the result of `offset` refer to this host's
-    /// monotonic clock.
+    /// last message matches the event. `heard_ns` is on this host's monotonic clock, and `offset`
+    /// converts other hosts' times to it.
     pub(super) fn cause_of_loss(
         &self,
         host: &str,
@@ -196,7 +198,7 @@ impl FleetEvents {
         Some(self.start_ns?.saturating_add(event.at_ns?))
     }
 
-    /// Makes the thread end the events immediately, because the run stops.
+    /// Makes the thread end the events now, because the run stops.
     pub(super) fn request_stop(&self) {
         self.thread.iter().for_each(EventThread::request_stop);
     }
@@ -390,7 +392,7 @@ mod tests {
         let (records, lines) = resumed(&crate::card::boot_id(), &[]);
         assert_eq!((records[0].at_ns, lines.as_str()), (None, ""));
         assert!(records[0].missed.contains("was not running"), "{records:?}");
-        assert!(records[1].missed.contains("ended before its time"), "{records:?}");
+        assert!(records[1].missed.contains("ended before the event was due"), "{records:?}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) struct HostState {
     pub(super) refused: Option<String>,
     /// True if the host refused the plan because it executes another run.
     pub(super) is_busy: bool,
-    /// True if the silence of the host was reported.
+    /// True if the user was informed that the host is silent.
     pub(super) is_silent: bool,
     pub(super) pending: Option<PendingPhase>,
     pub(super) ended: Option<RunOutcome>,
@@ -84,7 +84,7 @@ impl HostState {
         }
     }
 
-    /// Returns the offset measured before the run.
+    /// Returns the clock offset that was measured before the run.
     pub(super) fn initial_offset(&self) -> Offset {
         self.offsets.first().copied().unwrap_or(Offset { offset_ns: 0, error_ns: 0, at_ns: 0 })
     }
@@ -99,7 +99,7 @@ impl HostState {
         self.pending.is_some()
     }
 
-    /// Returns the time since the last message or heartbeat.
+    /// Returns the time since the host's last message or heartbeat.
     pub(super) fn silence(&self) -> Duration {
         self.last_heard.elapsed()
     }
@@ -162,8 +162,8 @@ impl HostState {
                 self.last_phase = Some(kind);
                 self.pending = Some(PendingPhase { kind, number });
             }
-            // If a lost host reconnects, it did not run together with the other hosts, so its
-            // evidence remains on the host.
+            // If a lost host reconnects, it has not run together with the other hosts. Its evidence
+            // is therefore not collected.
             AgentMessage::Ended(ended) if self.lost.is_none() => {
                 self.pending = None;
                 self.ended = Some(ended);

@@ -40,7 +40,7 @@ pub(super) fn check_overlap(
     Ok(parts)
 }
 
-/// Returns the plan resolved with the settings of a host, and the part of it that the order
+/// Returns the plan, resolved with the settings of a host, and the part of this plan that the order
 /// requests.
 pub(super) fn part_of(
     order: &Order,
@@ -59,7 +59,7 @@ pub(super) fn part_of(
     Ok((own.resolve(), part))
 }
 
-/// Describes the part of a host briefly: its workload and targets.
+/// Returns a short text about the part that a host runs: its workload and targets.
 pub(super) fn describe(part: &ResolvedPlan) -> String {
     let places: Vec<String> = part.targets.iter().flat_map(Target::places).collect();
     let workload = match &part.workload {

@@ -25,7 +25,7 @@ use crate::order::Order;
 
 /// Name of the bucket with the names of drained agents.
 const DRAINED: &str = "plimsoll-drained";
-/// Time limit for an agent's response to the question whether it would accept a plan.
+/// Time limit for an agent to state whether it would accept a plan.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for an agent to remove retained data.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(120);
@@ -37,16 +37,16 @@ pub struct AgentStatus {
     pub card: Card,
     /// Offset of the agent's clock from this host's clock. `None` if the agent does not respond.
     pub clock: Option<Offset>,
-    /// Difference of the agent's time of day from this host's, in nanoseconds. It is positive if
-    /// the agent is ahead.
+    /// The agent's time of day minus this host's time of day, in nanoseconds. It is positive if the
+    /// agent is ahead.
     pub time_of_day_ns: Option<i64>,
     /// True if the agent is excluded from new runs.
     pub is_drained: bool,
-    /// True if the agent has the same build as this program, which is required for a run.
+    /// True if the agent and this program are the same build. A run requires this.
     pub is_own_build: bool,
 }
 
-/// Response of an agent to the question whether it would accept a plan.
+/// An agent's statement whether it would accept a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanAcceptance {
     pub name: String,
@@ -234,8 +234,8 @@ pub fn check_acceptance(
     })
 }
 
-/// Makes the connected agents remove the data that they retain for a next run. Returns the agents
-/// that failed or did not respond, with the reason.
+/// Makes the connected agents remove the data that they retain for the next run. Returns the agents
+/// that failed or did not respond, each with the reason.
 ///
 /// # Errors
 /// The signing key is missing, or the server cannot be reached.
@@ -263,7 +263,7 @@ pub fn release(
         let mut messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         for name in names {
             let subject = format!("plimsoll.order.{name}");
-            // If an agent does not receive the order, it counts as not responding.
+            // An agent that does not receive the order counts as an agent that does not respond.
             let _ = broker.publish(subject, &signed, &format!("{run_id}-{name}")).await;
         }
         let mut answers: BTreeMap<String, String> = BTreeMap::new();

@@ -55,7 +55,7 @@ impl RunRecord {
                  finished; show a finished run with `plimsoll judge`",
             )
         };
-        // The run id becomes part of a path.
+        // The run id becomes part of a path, so it is checked.
         if run_id.is_empty() || run_id.len() > 255 || !run_id.split('.').all(is_name_part) {
             return Err(unknown("not a valid run name".to_owned()));
         }
@@ -68,8 +68,8 @@ impl RunRecord {
 
     /// Deletes the record. Called after the evidence was written or an agent refused the plan.
     pub(super) fn delete(&self, places: &Places) {
-        // If the record cannot be removed, this is harmless: `resume` rejects a run whose evidence
-        // exists.
+        // A record that cannot be removed is harmless, because `resume` rejects a run whose
+        // evidence exists.
         let _ = fs::remove_file(record_path(places, &self.order.run_id));
         let _ = fs::remove_file(journal_path(places, &self.order.run_id));
     }

@@ -18,7 +18,7 @@ const SELECTION_TIMEOUT: Duration = Duration::from_secs(20);
 /// seconds to connect.
 const HOSTS_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Requirements on the agents of a run.
+/// Requirements that the agents of a run must meet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AgentSelection {
     /// Number of agents. `None` selects all agents that match.
@@ -27,8 +27,8 @@ pub(super) struct AgentSelection {
     pub(super) names: Vec<String>,
     /// Labels that each selected agent must have.
     pub(super) labels: Vec<String>,
-    /// Hosts of the fleet, all of which are required for a run on all agents; empty if they are not
-    /// known.
+    /// Names of the fleet's hosts; empty if they are not known. A run on all agents requires all
+    /// these hosts.
     pub(super) hosts: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl AgentSelection {
     }
 }
 
-/// Reads the cards of all agents. Returns early once enough free agents match.
+/// Reads the cards of all agents. Returns early once enough matching agents are free.
 pub(super) async fn read_cards(
     broker: &Broker,
     selection: &AgentSelection,
@@ -110,8 +110,8 @@ pub(super) async fn read_cards(
     Ok(found)
 }
 
-/// Checks that the hosts of the fleet are connected and free: a smaller fleet would generate a
-/// different load.
+/// Checks that all hosts of the fleet are connected and free. With fewer hosts, the fleet would
+/// generate a different load.
 pub(super) fn check_complete(
     cards: &BTreeMap<String, Card>,
     server: &Server,
@@ -163,7 +163,7 @@ pub(super) fn pick(
     if free.len() < number {
         let which = selection.describe();
         let message = format!(
-            "not enough free agents: {number}{which} required, and {} of {there} are free",
+            "not enough free agents: {number}{which} required, but {} of {there} are free",
             free.len()
         );
         let error = RunnerError::environment(message).hint("start `plimsoll agent` on each host");
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(of(Some(1), &[], &["rack=2"]).unwrap(), ["b"]);
         assert_eq!(of(None, &["c", "a"], &[]).unwrap(), ["a", "c"]);
         let error = of(Some(3), &[], &["rack=2"]).unwrap_err();
-        assert!(error.contains("3 with rack=2 required, and 2 of 3"), "{error}");
+        assert!(error.contains("3 with rack=2 required, but 2 of 3"), "{error}");
         assert!(of(None, &["d"], &[]).unwrap_err().contains("1 (d) required"));
         assert!(of(None, &[], &["rack=3"]).is_err());
     }

@@ -1,8 +1,8 @@
-//! Reads counters of the storage system over the time in which all hosts measured.
+//! Reads counters of the storage system, and computes their increase while all hosts measured.
 //!
-//! The counters include the load of all hosts, so a single host cannot use them. The coordinator
-//! polls the counters and stores the readings with their times. Once the common window is known, it
-//! computes the increase of each counter.
+//! The counters include the load of all hosts, so a single host cannot evaluate them. The
+//! coordinator polls the counters, and stores each reading with its time. Once the common window is
+//! known, it computes the increase of each counter.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +34,7 @@ struct EndpointPoller {
 #[derive(Debug, Default)]
 struct Readings {
     all: Vec<Reading>,
-    /// Error of the last poll that failed.
+    /// Error of the most recent failed poll.
     problem: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl SystemWatch {
         (!pollers.is_empty()).then_some(Self { pollers })
     }
 
-    /// Polls all endpoints once, now.
+    /// Polls all endpoints once.
     pub(super) fn poll(&self) {
         for poller in &self.pollers {
             poll(&poller.endpoint, &poller.readings);
@@ -94,7 +94,7 @@ impl EndpointPoller {
 
 impl Drop for EndpointPoller {
     fn drop(&mut self) {
-        // The thread ends after its current request, so nothing waits for it.
+        // The thread ends by itself after its current request, so it is not joined.
         self.stop = None;
         drop(self.thread.take());
     }
@@ -116,7 +116,7 @@ fn poll(endpoint: &Endpoint, readings: &Mutex<Readings>) {
     let at_ns = asked_ns + clock::monotonic_ns().saturating_sub(asked_ns) / 2;
     let mut readings = readings.lock().unwrap_or_else(PoisonError::into_inner);
     match answer {
-        // A concurrent poll may already have stored a later reading.
+        // Another poll that ran at the same time may already have stored a later reading.
         Ok(values) if readings.all.last().is_none_or(|last| last.at_ns < at_ns) => {
             readings.all.push(Reading { at_ns, values });
         }
@@ -137,7 +137,8 @@ impl Readings {
             return system.unknown.push(format!("the metrics of {url}: {why}"));
         };
         let over = &self.all[before..=after];
-        // In the first and in the last gap between readings, the increase is interpolated linearly.
+        // At both ends of the time window, the counter is interpolated linearly between two
+        // readings.
         let gap_ns = |pair: &[Reading]| pair[1].at_ns - pair[0].at_ns;
         let gaps = over.windows(2).map(gap_ns);
         system.gap_ns_max = system.gap_ns_max.max(gaps.max().unwrap_or(0));

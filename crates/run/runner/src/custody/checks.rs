@@ -71,8 +71,8 @@ pub(super) fn check_ledger_entry(
         first.filter(|first| first.derived != files.hashes())
     {
         return Err(format!(
-            "line {line} of the ledger has hashes of another verdict.json or report.html than the \
-             evidence results in"
+            "the hashes in line {line} of the ledger do not match the verdict.json and \
+             report.html that result from the evidence"
         ));
     }
     let on_disk = fs::read(directory.join("verdict.json")).map(|bytes| sha256_hex(&bytes));
@@ -88,7 +88,7 @@ pub(super) fn check_ledger_entry(
 }
 
 /// Returns the verdict that was recorded in the ledger when a run of this build ended. `None` if
-/// the run ended without a verdict, because the first verdict in the ledger is then from a later
+/// the run ended without a verdict: in this case, the first verdict in the ledger is from a later
 /// judgement.
 pub(super) fn entry_of_run<'a>(
     bundle: &Bundle,

@@ -75,7 +75,7 @@ pub struct SealedRun {
 }
 
 /// Seals a run's bundle, signs it if a key is configured, and judges the copy that it reads back
-/// from disk. A later judgement of the bundle results in the same verdict.
+/// from disk. A later judgement of the bundle therefore reaches the same verdict.
 ///
 /// # Errors
 /// A file cannot be written or read back.

@@ -32,7 +32,7 @@ pub struct Reader {
     places: Option<Places>,
     chain: Result<Arc<Vec<Link>>, EvidenceError>,
     witnesses: Vec<ClaimedPosition>,
-    /// Signed statements about the ledger, which the reader checks.
+    /// Signed statements about the ledger. The reader checks the ledger against them.
     statements: Vec<Statement>,
     /// Public key that must have signed the evidence.
     key: Option<String>,
@@ -73,7 +73,7 @@ impl Reader {
             };
         };
         let ledger = Ledger::at(places.ledger());
-        // The cached ledger may belong to another user.
+        // The cached ledger may be another user's ledger.
         let kept = kept.filter(|kept| kept.path() == ledger.path());
         let read = match kept {
             Some(kept) => kept.read().map(|(chain, _)| chain),
@@ -285,7 +285,7 @@ impl Reader {
         self.chain.as_deref().map(Vec::as_slice)
     }
 
-    /// Checks the signature of a seal. `by`: public key that is stated in the evidence.
+    /// Checks the signature of a seal. `by`: the public key in the evidence.
     fn check_signature(
         &self,
         directory: &Path,
@@ -376,7 +376,10 @@ impl Reader {
         let gives = verdict.verdict.label();
         let stated =
             stated_verdict(directory).map_or(String::new(), |stated| match stated == gives {
-                true => format!("; the file and the evidence both result in {gives}"),
+                true => format!(
+                    "; its verdict and the verdict from the evidence are the same: \
+                 {gives}"
+                ),
                 false => format!("; it states {stated}, but the evidence results in {gives}"),
             });
         for (name, standing) in [("verdict.json", custody.verdict), ("report.html", custody.report)]

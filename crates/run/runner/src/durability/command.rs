@@ -7,10 +7,10 @@ use plimsoll_engine::durability::WitnessFiles;
 use crate::error::RunnerError;
 use crate::events::command;
 
-/// Name of the file in the witness to which the end of each command's output is written.
+/// Name of the witness's file that contains the last part of each command's output.
 const LOG: &str = "commands.log";
 
-/// Runs a command with the shell, and appends the end of its output to a file of the witness.
+/// Runs a command with the shell, and appends the last part of its output to a file of the witness.
 ///
 /// # Errors
 /// Fails if the command cannot start, fails, or exceeds the time limit.

@@ -1,4 +1,5 @@
-//! Phase of a run: the durability test of a plan's `[durability]`, after the load.
+//! Executes the durability test of a plan's `[durability]` table, as a phase of the run after the
+//! load.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -20,8 +21,9 @@ use crate::prompt::Operator;
 use crate::run_id::RunId;
 use crate::run_request::RunRequest;
 
-/// Returns the place on which a durability test of this target runs. If the target has several
-/// directories or exports, this is the first one. `None` if the target does not store data.
+/// Returns the directory, device, export or bucket that a durability test of this target uses. If
+/// the target has several directories or exports, the test uses the first one. `None` if the target
+/// does not store data.
 #[must_use]
 pub fn target_place(kind: &TargetKind) -> Option<TargetPlace> {
     match kind {
@@ -54,8 +56,8 @@ fn with_ids(url: &str, uid: u32, gid: u32) -> String {
 }
 
 impl DurabilityRequest {
-    /// Returns the request for the phase of a plan. `seed` determines the addresses of the writes
-    /// and the times of the cuts.
+    /// Returns the request for a plan's durability test. `seed` determines the addresses of the
+    /// writes and the times of the cuts.
     #[must_use]
     pub fn of_phase(
         phase: &DurabilityPhase,
@@ -92,7 +94,7 @@ impl DurabilityRequest {
     }
 }
 
-/// Returns the request for the phase of a run; `None` if its plan has none.
+/// Returns the request for a run's durability test; `None` if the plan has no such test.
 fn request_of_run(request: &RunRequest<'_>, run_id: &str) -> Option<DurabilityRequest> {
     let config = &request.config;
     let phase = config.resolved.durability.as_ref()?;
@@ -112,8 +114,8 @@ fn request_of_run(request: &RunRequest<'_>, run_id: &str) -> Option<DurabilityRe
     Some(durability)
 }
 
-/// Checks the phase of a plan that makes this number of runs, without creating its witness. Another
-/// host is not contacted.
+/// Checks the durability test of a plan that makes this number of runs. Creates no witness and
+/// contacts no other host.
 ///
 /// # Errors
 /// The plan has several runs, or its witness is on the target or cannot be created.
@@ -147,7 +149,7 @@ fn only_once() -> RunnerError {
     )
 }
 
-/// Checks, before the load, that the phase of a run can be executed after it.
+/// Checks before the load that the run's durability test can be executed after the load.
 ///
 /// # Errors
 /// The run is one of several, the witness is on the target, or the witness cannot be reached.
@@ -166,7 +168,7 @@ pub(crate) fn check_phase(request: &RunRequest<'_>) -> Result<(), RunnerError> {
     }
 }
 
-/// Executes the phase of a run. `None` if its plan has none.
+/// Executes a run's durability test. Returns `None` if the plan has no such test.
 pub(crate) fn run_phase(
     request: &RunRequest<'_>,
     run_id: &str,

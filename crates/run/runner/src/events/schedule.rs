@@ -27,14 +27,14 @@ enum State {
     /// The event waits until the operator confirms its prompt, on the terminal or by removing the
     /// file.
     Asked(PromptFile),
-    /// Its command runs.
+    /// The event's command is running.
     Running(JoinHandle<CommandRecord>),
     /// The event happened at this time on the driver's clock. If it has an undo, it waits until the
     /// undo is due.
     Happened(u64),
-    /// Its undo runs.
+    /// The event's undo is running.
     Undoing(JoinHandle<CommandRecord>),
-    /// Nothing remains to be done.
+    /// The event and its undo have finished.
     Done(u64),
     /// The event did not happen, because it was due while a killed process had not yet been
     /// resumed.
@@ -268,10 +268,10 @@ impl Scheduled {
     fn end(&mut self, steps: &mut StepReporter) {
         match std::mem::replace(&mut self.state, State::Waiting) {
             State::Waiting => {
-                "the measurement ended before its time".clone_into(&mut self.record.missed)
+                "the measurement ended before the event was due".clone_into(&mut self.record.missed)
             }
             State::Asked(..) => {
-                "no operator confirmed its prompt".clone_into(&mut self.record.missed)
+                "no operator confirmed the event's prompt".clone_into(&mut self.record.missed)
             }
             State::Running(thread) => self.note_command(thread, steps),
             State::Undoing(thread) => return self.note_undo(thread, steps),

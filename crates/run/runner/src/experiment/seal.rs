@@ -211,8 +211,8 @@ fn check_runs(record: &Record, runs: &[LoadedBundle]) -> Result<DoubtsAndRemarks
             {last} exists"
         ));
     }
-    // Versions before rules version 17 gave the number of an interrupted run to its repetition too,
-    // and listed only the repetition.
+    // Before rules version 17, an interrupted run and its repetition had the same number, and only
+    // the repetition was listed.
     let listed = record.runs.iter().filter(|one| here(&one.run_id)).count();
     if in_order && numbers.len() < listed {
         return Err("two runs have the same number".to_owned());

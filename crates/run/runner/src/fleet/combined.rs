@@ -39,7 +39,8 @@ pub fn scale_requirement(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
     plan
 }
 
-/// Multiplies the rates of windows. Limits that are a share of the earlier rate do not change.
+/// Multiplies the rates that are required in windows. A limit that is a percentage of the earlier
+/// rate does not change.
 fn scale_windows(required: &mut Requirement, times: f64) {
     for WindowLimits { limits, .. } in &mut required.windows {
         for bound in [&mut limits.iops, &mut limits.bandwidth].into_iter().flatten() {
@@ -88,7 +89,8 @@ pub(super) fn combine(
     let (plan_text, resolved) = plan;
     let plan_sha256 = resolved.sha256_hex().unwrap_or_default();
     let count = u32::try_from(fleet.counted().count()).unwrap_or(u32::MAX);
-    // If hosts ran at different times, they have sums, but no common measurement window.
+    // If hosts ran at different times, their values are added, but they have no common measurement
+    // window.
     let merged = merged.filter(|_| fleet.window.is_some_and(|window| !window.cut));
     let run = combine_runs(fleet, plan_sha256, hosts, merged.is_some());
     let merged = merged.cloned().unwrap_or_default();

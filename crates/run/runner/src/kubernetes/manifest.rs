@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 pub const DIRECTORY: &str = "/data";
 /// Device of the volume in the container.
 pub const DEVICE: &str = "/dev/plimsoll";
-/// User and group of the container: any but root.
+/// User and group id in the container. Any id other than root's could be used.
 const USER: u32 = 65_532;
 /// Maximum length of a Job's name. The labels of its pods may have at most 63 characters.
 const NAME_MAX: usize = 52;
-/// Slowest rate of data creation for which a Job waits, and the additional time that every Job has.
+/// Lowest rate of data creation that a Job's time limit allows for, and the time that is added to
+/// every limit.
 const CREATE_BYTES_PER_S: u64 = 20_000_000;
 const SPARE_S: u64 = 3_600;
 
@@ -43,7 +44,7 @@ pub struct Job<'a> {
     pub claim: &'a Claim,
     /// Plan on the volume.
     pub plan: &'a Plan,
-    /// Use the volume as a block device.
+    /// True if the volume is used as a block device.
     pub block: bool,
     /// Image of Plimsoll.
     pub image: &'a str,

@@ -30,7 +30,8 @@ const SAMPLE_NS: u64 = 1_000_000_000;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of polls during which child processes may still exit after the command.
 const SETTLE_POLLS: u32 = 25;
-/// Delay before a signal from the terminal is forwarded. The command has usually received it too.
+/// Delay before a signal from the terminal is forwarded. The terminal has usually sent it to the
+/// command, too.
 const TERMINAL_DELAY_NS: u64 = 2_000_000_000;
 
 pub(super) struct RunningCommand {
@@ -125,7 +126,7 @@ impl RunningCommand {
         let parsed = parsed.map(|file| result::read(file, writes)).transpose()?;
         let result = observation.result.as_deref().zip(parsed.as_ref());
         let result = result.map(|(file, parsed)| result::describe(file, parsed, times));
-        // A result that states no times may describe any part of the command, so all I/O of the
+        // A result without times may describe any part of the command's runtime, so all I/O of the
         // command counts.
         let timed = parsed.as_ref().is_some_and(|parsed| parsed.run.started_unix_ns > 0);
         let measured_ns = result.as_ref().and_then(|result| result.measured_ns);
@@ -162,8 +163,8 @@ fn start(command: &[String]) -> Result<Child, RunnerError> {
     })
 }
 
-/// Waits for child processes of the command that outlived it. Processes that still do not end are
-/// reported.
+/// Waits for child processes that are still running after the command has ended. Processes that
+/// still do not end are reported.
 fn settle(processes: &mut CommandWatch) {
     for _ in 0..SETTLE_POLLS {
         processes.look();
@@ -174,7 +175,7 @@ fn settle(processes: &mut CommandWatch) {
     }
 }
 
-/// Ends the observation and adds the command and the state of its files.
+/// Ends the observation and adds data about the command and its files.
 fn finish(mut observer: Observer, command: observed::Command, times: CommandTimes) -> Observed {
     let is_data = |file: &&OpenedFile| {
         let result = command.result.as_ref();

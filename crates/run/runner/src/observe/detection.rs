@@ -27,7 +27,7 @@ pub struct DetectedResult {
     audit: Audit,
 }
 
-/// Finds new result files of known formats among the words of the command line.
+/// Returns the words of the command line that are names of new result files in a known format.
 pub fn find_results(
     command: &[String],
     since: SystemTime,

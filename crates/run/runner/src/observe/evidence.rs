@@ -36,7 +36,7 @@ pub(super) fn combine(plan: &Plan, record: &CommandRecord) -> Bundle {
     };
     let tool_observed = std::mem::replace(&mut evidence.observed, record.observed.clone());
     let observed = &mut evidence.observed;
-    // These facts are known only to the tool, because Plimsoll did not generate the load.
+    // Plimsoll did not generate the load, so only the tool knows these facts.
     observed.generator = tool_observed.generator;
     observed.issuers = tool_observed.issuers;
     observed.workload = tool_observed.workload;

@@ -55,7 +55,8 @@ pub(super) fn probe_targets(
     first.map_or(Ok(()), Err)
 }
 
-/// Types of proc and sysfs (`statfs`), which report that root may write to their directories.
+/// File system types of proc and sysfs (from `statfs`). These claim that root may write to their
+/// directories.
 const KERNEL_SYSTEMS: [i64; 2] = [0x9fa0, 0x6265_6572];
 
 fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, RunnerError> {
@@ -68,9 +69,11 @@ fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, Ru
         }
         _ if !path.is_dir() => Err(missing_directory(target_path, several)),
         _ if statfs(path).is_ok_and(|system| KERNEL_SYSTEMS.contains(&system.f_type)) => {
-            let says =
-                format!("{target_path} has files of the kernel, and none can be created there");
-            Err(RunnerError::usage(says).hint("use a directory on the storage"))
+            let says = format!(
+                "{target_path} is on a file system of the kernel, where no files can be \
+                 created"
+            );
+            Err(RunnerError::usage(says).hint("use a directory on the storage under test"))
         }
         _ => {
             access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
@@ -98,11 +101,11 @@ fn probe_device(
         false => "",
     };
     let size = SizeBytes(size_bytes).about();
-    Ok(format!("exists, can be used as the plan requires, and has a size of {size}{overwritten}"))
+    Ok(format!("exists, is usable for this plan, and has a size of {size}{overwritten}"))
 }
 
-/// Mounts an export in the same way as the run, and compares its free space with the plan's data on
-/// it.
+/// Mounts an export in the same way as the run, and compares its free space with the size of the
+/// plan's data.
 fn probe_export(
     plan: &ResolvedPlan,
     target: &Target,
@@ -130,7 +133,7 @@ fn probe_bucket(
     target: &Target,
     [url, endpoint, region]: [&str; 3],
 ) -> Result<String, RunnerError> {
-    // If the object store does not exist, this connection attempt reports it without further delay.
+    // If nothing answers at the address, this connection attempt fails early and reports it.
     probe_server(endpoint, if endpoint.starts_with("https:") { 443 } else { 80 })?;
     let (name, outage_max_ns) = (plan.name.as_str(), BUCKET_NS_MAX);
     S3DataSet::probe(&S3DataSetRequest { name, url, endpoint, region, outage_max_ns })

@@ -20,7 +20,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 /// Listener that sends events.
 pub(super) struct EventSender<'a> {
     pub(super) events: &'a Sender<Event>,
-    /// Plan of the runs, if it is the same for all runs.
+    /// Plan of the runs; `None` if the runs have different plans.
     pub(super) plan: Option<&'a ResolvedPlan>,
     /// Decides when phases begin.
     pub(super) gate: Option<&'a dyn Gate>,

@@ -18,22 +18,24 @@ use serde::Serialize;
 use super::goal::RunGoal;
 use super::{NAME, model_limits};
 
-/// Maximum length of a plan's name, which becomes part of a directory name.
+/// Maximum length of a plan's name. The name becomes part of a directory name.
 const NAME_LENGTH_MAX: usize = 160;
 /// Maximum number of points of a sweep; the command line accepts more.
 const POINTS_MAX: usize = 1_000;
 /// Result of checking a plan.
 #[derive(Debug, Default, Serialize)]
 pub struct PlanCheck {
-    /// Text of the plan. For a fio job: texts of the plans that were generated from it.
+    /// Text of the plan. If the user submitted a fio job, the texts of the plans that were
+    /// generated from it.
     pub text: String,
     pub problems: Vec<PlanError>,
     /// Reason why this server may not start the plan; `None` if it may.
     pub refused: Option<String>,
-    /// True if the plan is refused because it cannot run, not because the server forbids it.
+    /// True if the plan is refused because no server could run it. False if only this server
+    /// forbids it.
     #[serde(skip)]
     pub cannot_run: bool,
-    /// Expected time, bytes written and required space, one sentence per line.
+    /// Expected time, bytes written and required space. Each line is one sentence.
     pub takes: Vec<String>,
     /// Parts of a fio job that Plimsoll ignores or interprets differently from fio.
     pub notes: Vec<String>,
@@ -46,7 +48,7 @@ pub struct PlanCheck {
     /// Work to start.
     #[serde(skip)]
     pub work: Option<Work>,
-    /// Time limit on this host; `None` for no limit.
+    /// Maximum run time on this host; `None` for no limit.
     #[serde(skip)]
     pub time_max: Option<Duration>,
     /// Hosts of the fleet that run the plan; empty if this host runs it.
@@ -62,7 +64,8 @@ pub struct StageText {
     pub text: String,
 }
 
-/// Checks the text of a plan. Writes nothing, and opens no path outside the allowed targets.
+/// Checks the text of a plan. The check writes nothing, and opens no path outside the allowed
+/// targets.
 pub fn check(text: &str, goal: RunGoal, allow: &Allow) -> PlanCheck {
     let check = PlanCheck { text: text.to_owned(), ..PlanCheck::default() };
     match Plan::parse(text, NAME) {
@@ -135,8 +138,8 @@ fn check_plan(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     check_name(plan)?;
     if goal == RunGoal::LoadLine && point_count(plan).is_some() {
         return Err(
-            "each point of a sweep has a different load line: set a single value instead of each \
-             list"
+            "each point of a sweep has a different load line: replace each list in the plan by a \
+             single value"
                 .to_owned(),
         );
     }
@@ -149,7 +152,7 @@ fn check_plan(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the reason why this server may not start a plan.
+/// Returns the reason why this server, in contrast to others, may not start a plan.
 fn check_allowed(plan: &ResolvedPlan, goal: RunGoal, allow: &Allow) -> Result<(), String> {
     if let Some(points) = point_count(plan).filter(|points| *points > POINTS_MAX) {
         return Err(format!(
@@ -169,7 +172,7 @@ pub(super) fn time_max(plan: &ResolvedPlan) -> Option<Duration> {
     all.then_some(model_limits::TIME_MAX)
 }
 
-/// Describes the expected cost.
+/// Returns sentences about the expected cost.
 fn estimate(
     plan: &ResolvedPlan,
     goal: RunGoal,
@@ -215,7 +218,7 @@ pub(super) fn message_with_hints(error: &RunnerError) -> String {
     format!("{}{hints}", error.message)
 }
 
-/// Collects the messages that arrive while the cost is estimated.
+/// Collects the messages that are sent while the cost is estimated.
 #[derive(Debug, Default)]
 pub(super) struct Messages(pub(super) Vec<String>);
 

@@ -1,4 +1,4 @@
-//! Goal of a run: to execute the plan as written, or to find its load line.
+//! Goal of a run: either execute the plan as written, or find its load line.
 
 use crate::response::Problem;
 
@@ -7,9 +7,9 @@ const LOAD_LINE: &str = "load-line";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunGoal {
-    /// The runs that the plan requests.
+    /// Execute the runs that the plan requests.
     Runs,
-    /// A search for the plan's load line.
+    /// Search for the plan's load line.
     LoadLine,
 }
 

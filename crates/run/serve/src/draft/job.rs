@@ -1,4 +1,4 @@
-//! Generates plans from the stages of a fio job in a form, and checks all of these plans.
+//! Generates plans from the stages of a fio job in a form, and checks these plans.
 
 use plimsoll_import::fio_job::{FioImport, NO_PLACE, import_fio, import_stages};
 use plimsoll_plan::{Change, Plan, PlanErrors, ResolvedPlan, TargetKind, overlay};
@@ -76,7 +76,8 @@ fn sanitize_name(name: &str) -> String {
     if name.is_empty() { NAME.to_owned() } else { name }
 }
 
-/// Returns the stages of a job on the given target, each with the options that were not converted.
+/// Returns the stages of a job on the given target. Each stage includes the options that were not
+/// converted.
 fn import(
     name: &str,
     text: &str,
@@ -114,10 +115,12 @@ fn require_target(stage: &StagePlan, is_one_of_several: bool) -> Result<(), Stri
     match relative {
         None => Ok(()),
         Some(".") => Err(format!(
-            "{of}the job has no target: add `directory=` with an absolute path, or fill in Place"
+            "{of}the job has no target: add `directory=` with an absolute path, or fill in the \
+             field Place"
         )),
         Some(path) => Err(format!(
-            "{of}{path} is not an absolute path: set `directory=` to a path that begins with /, or fill in Place"
+            "{of}{path} is not an absolute path: set `directory=` to a path that begins with /, \
+             or fill in the field Place"
         )),
     }
 }
@@ -129,7 +132,8 @@ fn paths(plan: &ResolvedPlan) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Checks the stages of a job. They run one after the other, and each must use an allowed target.
+/// Checks the stages of a job. The stages run one after the other, and each must use an allowed
+/// target.
 fn check_stages(
     check: PlanCheck,
     job: String,

@@ -9,7 +9,7 @@ use plimsoll_runner::search;
 use super::goal::RunGoal;
 use crate::sizing::{self, DATA_BYTES_MAX, RATE_PER_S_MAX};
 
-/// Real time after which the server stops a run on models.
+/// Real time (not virtual time) after which the server stops a run on models.
 pub const TIME_MAX: Duration = Duration::from_secs(15 * 60);
 /// Maximum number of databases over all concurrent runs. The histograms need about 1.5 MB per
 /// database.
@@ -18,17 +18,17 @@ const DATABASES_MAX: u64 = 256;
 const OUTSTANDING_MAX: u64 = 1 << 16;
 /// Maximum number of files.
 const FILES_MAX: u64 = 100_000;
-/// Maximum page cache of a mail store, which has a table entry for each page.
+/// Maximum page cache of a mail store. Each page in the cache requires a table entry.
 const CACHE_BYTES_MAX: u64 = 64 << 30;
 /// Maximum length of an interval, because a run checks for a stop request only once per interval.
 const INTERVAL_NS_MAX: u64 = 15 * 1_000_000_000;
-/// Maximum number of rows of the series, which is the number of classes multiplied by the number of
+/// Maximum number of rows of the series. This number is the product of the numbers of classes and
 /// intervals.
 const ROWS_MAX: u64 = 2_000_000;
 /// Approximate number of classes of operations for each database or stream.
 const CLASSES_OF_ONE: u64 = 8;
 
-/// Returns the notice that is shown before a run on a model starts.
+/// Returns the notice that users see before a run on a model starts.
 pub fn notice() -> String {
     let minutes = TIME_MAX.as_secs() / 60;
     format!(
@@ -42,7 +42,7 @@ pub fn is_model(target: &Target) -> bool {
 }
 
 /// Rejects a plan on a model if the model is not a shipped one, if the changes to it exceed the
-/// limits of the Models page, or if the run would use too much of this host.
+/// limits of the Models page, or if the run would use too much memory or processor time.
 ///
 /// # Errors
 /// A sentence that states the exceeded limit.
@@ -65,7 +65,7 @@ pub fn check(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the plan with the largest load that a search would use.
+/// Returns the plan, changed to the largest load that a search would use.
 fn largest(plan: &ResolvedPlan, goal: RunGoal) -> Result<ResolvedPlan, String> {
     let is_auto = plan.workload.mailbox().is_some_and(|store| store.threads_auto);
     if goal == RunGoal::Runs && !is_auto {
@@ -118,7 +118,7 @@ fn within(plan: &ResolvedPlan) -> Result<(), String> {
     check_at_most("rows of its series", all(rows), ROWS_MAX, &count)
 }
 
-/// Returns the data of a workload. A model has no directories whose space must be checked.
+/// Returns the number of data bytes of a workload.
 fn data_bytes(workload: &Workload) -> u64 {
     match workload {
         Workload::Mailbox(store) => {

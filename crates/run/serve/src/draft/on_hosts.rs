@@ -62,8 +62,8 @@ fn startable_hosts(
         );
     }
     check_name(plan)?;
-    // Commands and requests are checked here, because the coordinator would execute them on this
-    // host.
+    // The plan's commands and requests are checked here, because the coordinator on this host would
+    // execute them.
     Allow::default().check_all_but_targets(plan)?;
     runner.check(plan).map_err(|error| message_with_hints(&error))?;
     let hosts = fleet.pick(hosts)?;
@@ -71,8 +71,8 @@ fn startable_hosts(
     let mut names = placement.names;
     names.sort();
     if placement.agents.is_some() || !placement.labels.is_empty() {
-        return Err("the hosts are selected on this page: remove fleet.agents and fleet.labels \
-            from the plan"
+        return Err("remove fleet.agents and fleet.labels from the plan, because the hosts are \
+         selected on this page"
             .to_owned());
     }
     match names.is_empty() || names == hosts {

@@ -15,9 +15,9 @@ use super::{CHARTS_EVERY, DRAWN_EVERY, Drawing, publish};
 use crate::events::Frames;
 use crate::response::Problem;
 
-/// Maximum number of listed processes.
+/// Maximum number of processes in the list.
 const LISTED_MAX: usize = 32;
-/// Timeout for the response of a process while a list is created.
+/// Timeout for the response of a process when the list of processes is created.
 const LIST_TIMEOUT: Duration = Duration::from_millis(300);
 /// Timeout for a process that did not respond to the last request.
 const SILENT_TIMEOUT: Duration = Duration::from_millis(20);
@@ -138,8 +138,8 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Polls a process. `None` if it has ended. If the process does not respond, returns its last
-/// state, marked as outdated.
+/// Polls a process. Returns `None` if the process has ended, and its last state, marked as
+/// outdated, if it does not respond.
 fn poll(
     places: &Places,
     last_states: &Mutex<LastStates>,
@@ -151,8 +151,9 @@ fn poll(
         Ok(state) => {
             let mut states = lock(last_states);
             let last = states.entry(process).or_default();
-            // Charts are fetched less often than the other data, so the last charts are kept. They
-            // are replaced if the start time differs, because the process id may have been reused.
+            // Charts are fetched less often than the other data, so the last charts are kept. If
+            // the start time differs, another process may have the same id, so the charts are
+            // replaced.
             let charts = match with_charts || last.started_unix_ns != state.started_unix_ns {
                 true => state.charts.clone(),
                 false => std::mem::take(&mut last.charts),
@@ -192,8 +193,8 @@ impl Poller {
         loop {
             std::thread::sleep(Duration::min(DRAWN_EVERY, CHARTS_EVERY));
             {
-                // New viewers also acquire this lock, so they either find this stream or start
-                // another one.
+                // New viewers also acquire this lock. They therefore either find this stream or
+                // start another stream.
                 let mut streams = lock(&self.streams);
                 if self.sender.receiver_count() == 0 || !known.is_under_way {
                     // Another stream is not removed: it may belong to a later process with the same

@@ -15,7 +15,7 @@ use plimsoll_runner::prompt;
 
 use crate::request::quoted;
 
-/// Maximum number of kinds of operations that have a separate line.
+/// Maximum number of kinds of operations for which a chart has separate lines.
 const LINES_MAX: usize = 4;
 
 /// Renders status and tables as HTML, with the prompts of this user's runs.
@@ -136,13 +136,13 @@ pub fn status_and_tables(
     Ok((drawn("live_now.html")?, drawn("live_more.html")?))
 }
 
-/// Returns the prompts on this host that wait for an operator.
+/// Returns the prompts on this host that wait for confirmation.
 pub fn prompts(places: &Places) -> Vec<Value> {
     let all = prompt::all(places).into_iter();
     all.map(|one| context! { run => one.run_id, text => one.text }).collect()
 }
 
-/// Describes the sources of reads in a sentence; `None` if there are no reads or no device is
+/// Returns a sentence about the sources of reads; `None` if there are no reads or no device is
 /// visible.
 fn reads_at_devices(state: &State) -> Option<String> {
     let (name, most) = state.devices.iter().max_by_key(|(_, device)| device.read_bytes)?;
@@ -158,7 +158,7 @@ fn reads_at_devices(state: &State) -> Option<String> {
         ),
         _ => format!(
             "In this phase {name} read {shown} of the bytes that the load read: the device's \
-             blocks are larger than the requests, or other processes also read from it."
+             blocks are larger than the requests, or other processes also read from this device."
         ),
     })
 }
@@ -199,7 +199,7 @@ pub fn charts(state: &State) -> String {
     all.into_iter().flatten().map(|plot| plot.figure()).collect()
 }
 
-/// Returns lines of sampled values, averaged over each column.
+/// Returns a chart's lines for sampled values. The samples in each column are averaged.
 fn means(id: &str, title: &str, series: &Series, unit: Unit, parts: f64) -> Option<Plot> {
     let value =
         |sums: &Sums| (sums.count > 0).then(|| sums.sum_ns as f64 / sums.count as f64 / parts);
@@ -216,7 +216,7 @@ fn kinds(series: &Series) -> Vec<&str> {
     kinds.into_iter().take(LINES_MAX).map(|(kind, _)| kind).collect()
 }
 
-/// Returns lines over time, one for each kind of operation.
+/// Returns a chart's lines over time, one for each kind of operation.
 fn lines(series: &Series, value: impl Fn(&Sums) -> Option<f64>) -> Vec<Mark> {
     let columns = &series.columns;
     let line = |(colour, kind): (usize, &str)| {
@@ -265,8 +265,8 @@ fn latency(state: &State) -> Option<Plot> {
     )
 }
 
-/// Returns the chart of bytes requested by the load and bytes transferred by devices. Caches
-/// explain the difference.
+/// Returns the chart of the bytes that the load requested and the bytes that devices transferred.
+/// The difference is due to caches.
 fn bytes_moved(state: &State) -> Option<Plot> {
     let moved = &state.charts.moved;
     let width_s = moved.width_ns as f64 / 1e9;
@@ -286,9 +286,9 @@ fn hosts(state: &State) -> Option<Plot> {
     stacked("live-hosts", "Rate by host", &state.charts.hosts)
 }
 
-/// Returns the chart of sources or destinations of the load's bytes, for targets that do not report
-/// them. The bytes are divided between the underlying device that transferred the most bytes and
-/// the layers above it.
+/// Returns the chart of the sources or destinations of the load's bytes, for targets that do not
+/// report these. The chart shows how many bytes the busiest underlying device transferred; the
+/// remaining bytes were served by the layers above it.
 fn device_and_cache_split(state: &State, way: &str) -> Option<Plot> {
     let (reported, title, above) = match way {
         "read" => (&state.charts.read_of, "Where reads came from", "caches above it"),
@@ -321,7 +321,7 @@ fn device_and_cache_split(state: &State, way: &str) -> Option<Plot> {
     stacked_of(&id, title, &split, Axis::linear("bytes", Unit::Bandwidth))
 }
 
-/// Returns a chart with the counts of each kind stacked, in the order of the names.
+/// Returns a chart in which the counts of all kinds are stacked, in the order of their names.
 fn stacked(id: &str, title: &str, series: &Series) -> Option<Plot> {
     stacked_of(id, title, series, Axis::linear("I/Os", Unit::Rate))
 }

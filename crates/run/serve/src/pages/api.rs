@@ -37,7 +37,7 @@ pub fn runs(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     answer(&site.catalogue.with(|catalogue| catalogue.runs(&filter))?)
 }
 
-/// Returns the verdict of a run, or the combined result of an experiment.
+/// Returns the verdict of a run, or an experiment's combined result.
 ///
 /// # Errors
 /// The run is missing, or its evidence is not reliable.
@@ -101,8 +101,8 @@ fn metrics_of(runs: &[Entry]) -> String {
     for run in runs {
         let verdict = run.verdict.as_deref().unwrap_or("none").to_lowercase();
         *verdicts.entry(verdict).or_default() += 1;
-        // Modelled rates are omitted, because they are not measurements. Unverified rates are
-        // omitted, because anyone may have written them.
+        // Rates from models are omitted, because they are not measurements. Unverified rates are
+        // omitted, because anybody could have written them.
         let is_unverified = run.verdict.as_deref() == Some(UNVERIFIED);
         if run.has_bundle() && !run.is_modelled() && !is_unverified {
             latest.insert(run.name.as_str(), run);

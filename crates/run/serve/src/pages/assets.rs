@@ -1,4 +1,4 @@
-//! Style sheet and script: those of the reports, with additions for these pages.
+//! Style sheet and script of the pages. They consist of those of the reports, and additions.
 
 use plimsoll_report::html;
 
@@ -17,7 +17,7 @@ pub fn style(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Asset("text/css; charset=utf-8", format!("{}\n{CSS}", html::css())))
 }
 
-/// Returns the script. Every page is also complete without the script.
+/// Returns the script. The pages contain all information without the script, too.
 ///
 /// # Errors
 /// None.

@@ -19,7 +19,7 @@ const NAME: &str = "pasted";
 /// Shows the form in which a result can be pasted.
 ///
 /// # Errors
-/// Template errors only.
+/// Only errors in the template.
 pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     form(site, request, "", context! {})
 }
@@ -27,7 +27,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
 /// Judges the pasted text.
 ///
 /// # Errors
-/// Only errors of the template. The page itself shows why a text is not a valid result.
+/// Only errors in the template. If a text is not a valid result, the page itself shows the reason.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let text = request.field("result").unwrap_or_default();
     let judged = declared(|name| request.field(name)).and_then(|declared| {
@@ -64,7 +64,7 @@ fn form(
     site.page("audit.html", "Audit", "audit", request, values)
 }
 
-/// Parses the facts about the system under test in the form.
+/// Parses the form's fields about the system under test.
 ///
 /// # Errors
 /// A value is invalid.
@@ -95,7 +95,7 @@ pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<DeclaredS
     })
 }
 
-/// Returns the reports on the pasted text, the most important first.
+/// Returns the reports on the pasted text, starting with the most important report.
 fn bodies(pasted: &AuditedText, declared: &DeclaredSystem) -> Result<Vec<Value>, Problem> {
     let documents: Vec<Document> = match pasted {
         AuditedText::Run(judged) => match (&judged.bundles[..], &judged.verdicts[..]) {

@@ -68,7 +68,7 @@ fn lines(read: &[RunSet]) -> Vec<String> {
     lines
 }
 
-/// Shows the comparison, or a selection of runs to compare.
+/// Shows the comparison, or a form for selecting the runs to compare.
 ///
 /// # Errors
 /// The errors of [`compared`].

@@ -1,5 +1,5 @@
-//! The current run of this server, or of another process of this user: as a page, as a stream of
-//! events, and as JSON.
+//! Shows the current run of this server, or of another process of this user, as a page, as a stream
+//! of events, and as JSON.
 
 use axum::http::StatusCode;
 use minijinja::context;
@@ -85,7 +85,7 @@ pub fn others(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&site.live.others.all())
 }
 
-/// Requests a stop.
+/// Requests that the run of this server stops.
 ///
 /// # Errors
 /// No run of this server is in progress.
@@ -98,7 +98,7 @@ pub fn stop(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
 /// operator.
 ///
 /// # Errors
-/// No run waits for its operator, or several runs wait and none is specified.
+/// No run waits for its operator, or several runs wait and the request names none of them.
 pub fn mark(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     mark_json(site, request)?;
     Ok(PageResponse::Redirect("/live".to_owned()))
@@ -107,7 +107,7 @@ pub fn mark(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
 /// Confirms a prompt, like [`mark`], and returns JSON.
 ///
 /// # Errors
-/// No run waits for its operator, or several runs wait and none is specified.
+/// No run waits for its operator, or several runs wait and the request names none of them.
 pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let places = &site.live.places;
     let named = request.field("run").or_else(|| request.given("run"));
@@ -116,7 +116,8 @@ pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     let (Some(one), None) = (requested.next(), requested.next()) else {
         let says = match waiting.len() {
             0 => "no run waits for an operator".to_owned(),
-            _ => "specify which of the waiting runs is meant".to_owned(),
+            _ => "several runs wait for their operator, so the request must name one of them"
+                .to_owned(),
         };
         return Err(Problem::new(StatusCode::CONFLICT, says).hint("reload the page of the run"));
     };
@@ -145,7 +146,7 @@ pub fn events(site: &Site, request: &PageRequest) -> Result<PageResponse, Proble
     Ok(PageResponse::Events(Box::new(site.live.watch(process(request)?)?)))
 }
 
-/// Requests a stop.
+/// Requests that the run of this server stops.
 ///
 /// # Errors
 /// No run of this server is in progress.

@@ -10,7 +10,7 @@ use crate::site::Site;
 /// Shows the login form.
 ///
 /// # Errors
-/// Template errors only.
+/// Only errors in the template.
 pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     site.page("login.html", "Log in", "", request, context! {})
 }
@@ -41,7 +41,7 @@ pub fn log_out(site: &Site, request: &PageRequest) -> Result<PageResponse, Probl
     ))
 }
 
-/// Session cookie, hidden from scripts.
+/// Returns the session cookie, which scripts cannot read.
 fn cookie(site: &Site, session: &str) -> String {
     let secure = if site.access.is_secure { "; Secure" } else { "" };
     format!("{COOKIE_NAME}={session}; Path=/; HttpOnly; SameSite=Strict{secure}")

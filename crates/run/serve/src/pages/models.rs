@@ -58,7 +58,7 @@ pub fn list_json(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&all()?.into_iter().map(one).collect::<Vec<_>>())
 }
 
-/// Runs a model with the form's values and returns JSON.
+/// Runs a model with the values of the form, and returns the result as JSON.
 ///
 /// # Errors
 /// The model is unknown, a value is out of range, or another model is running.
@@ -70,13 +70,13 @@ fn all() -> Result<Vec<Spec>, Problem> {
     shipped().iter().map(|model| sizing::load_spec(model.name)).collect()
 }
 
-/// Only one model runs at a time. No model runs while a run of this server is in progress, because
-/// the model would compete with it for the processors.
+/// Only one model runs at a time. While a run of this server is in progress, no model may run,
+/// because both would compete for the processors.
 fn run_model(site: &Site, request: &PageRequest) -> Result<Modelled, Problem> {
     let question =
         sizing::question(request.part("id"), &|name| request.field(name).map(str::to_owned))?;
     if site.live.with(|state| state.is_under_way).unwrap_or(false) {
-        let says = "a run is in progress, and a model would compete with it for the processors";
+        let says = "a run is in progress, and a model would take processor time from it";
         return Err(
             Problem::new(StatusCode::CONFLICT, says).hint("try again after it has finished")
         );

@@ -1,4 +1,4 @@
-//! The Overview page: runs in progress, latest verdicts, and the trend of each plan.
+//! The Overview page shows runs in progress, the latest verdicts, and the trend of each plan.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ const POINTS_MAX: usize = 40;
 /// # Errors
 /// The catalogue cannot be read.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
-    // Only the state of a running run can change without a change in the catalogue, so the other
-    // parts are cached.
+    // The state of a running run is the only part that can change while the catalogue does not. All
+    // other parts are cached.
     let open = Filter { limit: Some(TREND_RUNS_MAX), is_open: true, ..Filter::default() };
     let mut open = site.catalogue.with(|catalogue| catalogue.runs(&open))?;
     open.reverse();
@@ -56,7 +56,7 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     site.page("overview.html", "Overview", "overview", request, values)
 }
 
-/// Returns the first of these runs as rows.
+/// Returns rows for the first of these runs.
 fn rows(runs: &[&Entry]) -> Vec<Value> {
     Row::folded(runs).into_iter().take(LATEST).map(|row| Value::from(Serde(row))).collect()
 }
@@ -65,8 +65,8 @@ fn rows(runs: &[&Entry]) -> Vec<Value> {
 type Subject<'a> = (&'a str, &'a str);
 
 /// Returns the trends of plans that ran more than once on a target, with the latest run first.
-/// Omits the points of a sweep, the steps of a search and the stages of a job, because they have
-/// different plans with the same name.
+/// Points of a sweep, steps of a search and stages of a job are omitted, because their plans differ
+/// although they have the same name.
 fn trends(runs: &[&Entry]) -> Vec<Value> {
     let varies = |run: &&&Entry| {
         let kind = run.experiment.as_deref().map_or("", experiment_kind);

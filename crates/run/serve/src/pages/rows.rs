@@ -14,7 +14,7 @@ pub const VERDICTS: [&str; 6] =
     ["pass", "fail", "invalid", "inconclusive", "measured", "unverified"];
 /// Default number of listed runs.
 pub const LISTED: u32 = 50;
-/// And at most.
+/// Maximum number of listed runs.
 pub const LISTED_MAX: u32 = 2_000;
 
 /// Maximum number of targets that the row of an experiment shows.
@@ -24,7 +24,7 @@ const TARGETS_MAX: usize = 3;
 #[derive(Debug, Serialize)]
 pub struct Row {
     run_id: String,
-    /// The name, encoded for a path.
+    /// The name of the run, encoded for use in a path.
     path: String,
     /// True if the bundle of the run exists on this host.
     is_there: bool,
@@ -40,7 +40,7 @@ pub struct Row {
     write: String,
     measured: String,
     remarks: String,
-    /// If the row is an experiment: the runs of the experiment.
+    /// Runs of the experiment, if the row is an experiment.
     points: Vec<PointRow>,
 }
 
@@ -122,7 +122,7 @@ impl Row {
             let ends =
                 known.iter().copied().reduce(f64::min).zip(known.iter().copied().reduce(f64::max));
             ends.map_or("n/a".to_owned(), |(low, high)| {
-                // A number and its unit must not be separated by a line break.
+                // There must be no line break between a number and its unit.
                 let show = |end| unit.show(end, Letters::Unicode).replace(' ', "\u{a0}");
                 let [low, high] = [low, high].map(show);
                 if low == high { low } else { format!("{low} to {high}") }
@@ -170,8 +170,8 @@ impl Row {
     }
 }
 
-/// Returns the display class of a verdict. Results that were not measured do not have the colours
-/// of measured results.
+/// Returns the display class of a verdict. Results that were not measured are not shown in the
+/// colours of measured results.
 pub fn tone(run: &Entry) -> &'static str {
     match run.verdict_label().as_str() {
         "PASS" => "good",

@@ -1,4 +1,5 @@
-//! The page of a run or experiment: the report, the tags and note, and the evidence as a download.
+//! The page of a run or experiment shows its report, tags and note, and offers its evidence as a
+//! download.
 
 use std::sync::PoisonError;
 
@@ -68,7 +69,8 @@ pub fn evidence(site: &Site, request: &PageRequest) -> Result<PageResponse, Prob
     let exported = export(&directory, &packed).map_err(Problem::from);
     let bytes = exported
         .and_then(|()| std::fs::read(&packed).map_err(|error| failed("read the archive", error)));
-    // If the directory cannot be removed, this affects only the next export, which reports it.
+    // A directory that cannot be removed affects only the next export, which then reports the
+    // error.
     let _ = std::fs::remove_dir_all(&place);
     Ok(PageResponse::File("application/gzip", name, bytes?))
 }

@@ -14,7 +14,7 @@ use crate::site::Site;
 /// The filter is invalid, or the catalogue cannot be read.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let (mut filter, shown) = filter(request)?;
-    // More runs than rows are read, because an experiment with many runs is only one row.
+    // An experiment with many runs is only one row, so more runs than rows are read.
     filter.limit = Some(LISTED_MAX.saturating_add(1));
     let mut runs = site.catalogue.with(|catalogue| catalogue.runs(&filter))?;
     runs.reverse();

@@ -40,7 +40,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
             "kind" => Some(kind.clone()),
             "name" if gallery_plan(&kind).is_none() => Some(format!("my-{kind}")),
             "plan" => copied.clone(),
-            // No target is preset for a job, because the job states its target.
+            // A job states its own target, so the form has no initial target.
             "place" if kind == "fio" && chosen.is_none() => None,
             "place_kind" => first_place.as_ref().map(|(kind, _)| kind.clone()),
             "place" => first_place.as_ref().map(|(_, place)| place.clone()),
@@ -49,7 +49,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
         .filter(|value| !value.is_empty())
     };
     let checked = match kind.as_str() {
-        // Nothing has been pasted yet.
+        // No text has been pasted yet.
         "fio" => PlanCheck::default(),
         _ => check_given(site, request, &given)?,
     };
@@ -79,7 +79,7 @@ pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
 /// Checks the submitted form, or the TOML in the body.
 ///
 /// # Errors
-/// The form is unknown, or the changes are invalid.
+/// The form is unknown, or its changes to the plan are invalid.
 pub fn check(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&check_request(site, request)?)
 }
@@ -140,7 +140,7 @@ fn begin(site: &Site, request: &PageRequest, checked: &mut PlanCheck) -> Result<
             });
         }
     };
-    // A running model uses processors and memory, and would disturb the run.
+    // A running model uses processors and memory, so it would disturb a run.
     let _alone = match site.modelling_lock.try_lock() {
         Ok(alone) => alone,
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
@@ -174,7 +174,8 @@ fn fields_of(kind: &str) -> Result<Vec<Field>, Problem> {
     draft::fields(kind).ok_or_else(|| Problem::not_found("there is no such form"))
 }
 
-/// Returns the possible values of a field if there are only a few; otherwise an empty list.
+/// Returns the possible values of a field; an empty list if the field accepts other values than a
+/// few words.
 fn options(written: &str) -> Vec<String> {
     let written = written.strip_suffix(", or a list of them").unwrap_or(written);
     let one = |word: &str| match word {

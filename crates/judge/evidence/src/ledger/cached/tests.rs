@@ -37,8 +37,8 @@ impl Case {
         fs::write(self.ledger.path(), bytes).unwrap();
     }
 
-    /// Reads the ledger twice, because the first read must not cache an error. Returns the number
-    /// of lines.
+    /// Reads the ledger twice, because the first read must not cache an error. Returns the ledger's
+    /// number of lines.
     #[track_caller]
     fn lines(&self) -> usize {
         let fresh = self.ledger.read_links().unwrap();
@@ -63,7 +63,8 @@ impl Case {
         }
     }
 
-    /// Returns true if the links are the same in memory: no line was parsed again.
+    /// Returns true if both results share the same memory, which shows that no line was parsed
+    /// again.
     fn is_shared_with(&self, earlier: &Arc<Vec<Link>>) -> bool {
         Arc::ptr_eq(earlier, &self.kept.read().unwrap().0)
     }
@@ -161,7 +162,7 @@ fn reports_a_torn_line_until_it_is_moved_away() {
     assert!(case.is_shared_with(&three), "the whole lines are known");
     case.enter("d");
     assert_eq!(case.lines(), 4);
-    // A cached line was torn.
+    // Part of a cached line is missing.
     let text = case.bytes();
     case.write(&text[..text.len() - 9]);
     case.is_broken_at(4);

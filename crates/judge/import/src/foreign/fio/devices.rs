@@ -1,11 +1,11 @@
 //! fio's device statistics (`disk_util`).
 //!
-//! Since fio 3.36 they contain the number of transferred sectors. Earlier versions report only the
-//! number of requests. Large operations are split into several requests, and the page cache merges
-//! small operations into large requests, so the number of bytes does not follow from requests. With
-//! O_DIRECT, it is significant if there are fewer requests than operations: each operation that
-//! reaches the device is a request, or was merged into another request. The counters may miss the
-//! end of a short run.
+//! Since fio 3.36, the statistics contain the number of transferred sectors. Earlier versions state
+//! only the number of requests. Large operations are split into several requests, and the page
+//! cache merges small operations into large requests. The number of bytes therefore does not follow
+//! from the number of requests. With O_DIRECT, fewer requests than operations are significant,
+//! because each operation that reaches the device is a request or was merged into another request.
+//! The counters may miss the end of a short run.
 
 use serde_json::Value;
 
@@ -16,19 +16,19 @@ use plimsoll_evidence::observed::DeviceTotals;
 use super::{NS_PER_MS, engine_of, number, text_at};
 
 const SECTOR_BYTES: u64 = 512;
-/// Factor that allows for requests of the file system itself.
+/// Tolerance factor for requests that the file system itself issues.
 const REQUESTS_SLACK: f64 = 1.05;
 
 /// Minimum run time. In shorter runs the counters may miss most of the run.
 const COUNTED_NS_MIN: u64 = 2_000_000_000;
 
-/// Imports the first device, which contains the files. Its underlying devices follow in the list.
-/// For a stacked device, the sum of its members is used if it is larger, because some drivers have
-/// no counters.
+/// Imports the first device, which contains the files. The underlying devices follow in the list.
+/// For a stacked device, the sum over its members is used if it is larger, because some drivers do
+/// not count requests.
 pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let disks = root.get("disk_util").and_then(Value::as_array);
     let Some(disk) = disks.and_then(|disks| disks.first()) else { return };
-    // The remaining engines do not use the kernel's block layer.
+    // All other engines do not use the kernel's block layer.
     let through_blocks = |job: &Value| super::is_local(&engine_of(root, job));
     if !jobs.iter().all(through_blocks) {
         return;
@@ -51,8 +51,8 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     };
     let (read, write) = (side(true), side(false));
     let (Some(read_bytes), Some(written_bytes)) = (read.bytes, write.bytes) else {
-        let why = "this version of fio counts requests of the device, which may be only parts of \
-             operations";
+        let why = "this version of fio counts the device's requests, each of which may be only a \
+         part of an operation";
         let remedy = "fio 3.36 or later, or `plimsoll observe`";
         bundle.observed.unknown.push(ObservationGap::of_storage("moved", why.into(), remedy));
         return;
@@ -73,7 +73,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
 /// Device I/O in one direction.
 struct Side {
     requests: u64,
-    /// Bytes; `None` if unknown.
+    /// Transferred bytes, or `None` if they are unknown.
     bytes: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ impl Side {
         if disk.get(format!("{word}_sectors")).is_some() {
             return Self { requests, bytes: Some(all("sectors").saturating_mul(SECTOR_BYTES)) };
         }
-        // Some versions call the aggregate of merged writes `aggr_write_merge`.
+        // In some versions, the name of the aggregate of merged writes is `aggr_write_merge`.
         let merges = all("merges").max(at(&format!("aggr_{word}_merge")));
         let seen = all("ios") + merges;
         let of = |of: fn(&plimsoll_evidence::run::ClassTotals) -> u64| {
@@ -95,7 +95,7 @@ impl Side {
         };
         let (operations, bytes) = (of(|class| class.count), of(|class| class.size_bytes));
         let bytes = match operations {
-            // If other processes used the device, there is no comparison.
+            // If other processes used the device, the counters are not compared.
             0 => Some(0),
             _ if !countable => None,
             _ if seen as f64 > operations as f64 * REQUESTS_SLACK => None,

@@ -1,4 +1,4 @@
-//! Jobs of a result: operations, latencies, errors and run times.
+//! Imports the jobs of a result with their operations, latencies, errors and run times.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use plimsoll_evidence::tool_result::{Figure, Kind, Part, Stage};
 use super::super::class;
 use super::{ASYNCHRONOUS, NS_PER_MS, SYNCHRONOUS, engine_of, number, option, text_at};
 
-/// Options that may leave the queue partly empty.
+/// Options because of which a job may have fewer operations in flight than its depth.
 const LOWERS_DEPTH: [&str; 9] = [
     "iodepth_low",
     "iodepth_batch",
@@ -26,9 +26,9 @@ const LOWERS_DEPTH: [&str; 9] = [
 ];
 
 /// Options because of which rate × latency differs from the number of operations in flight. fio
-/// counts a flush in addition to its write, measures verification reads separately, and resets its
-/// counters after a ramp while operations are in flight. The audit's rule ([`crate::fio::json`])
-/// has an allowance for each of these effects.
+/// counts a flush in addition to its write, and measures verification reads separately. It also
+/// resets its counters after a ramp while operations are in flight. The audit's rule
+/// ([`crate::fio::json`]) has a tolerance for each of these effects.
 const MIXES_COUNTS: [&str; 8] = [
     "fsync",
     "fdatasync",
@@ -40,12 +40,12 @@ const MIXES_COUNTS: [&str; 8] = [
     "ramp_size",
 ];
 
-/// Minimum number of operations per slot in flight. In a job with fewer operations, its start and
-/// end dominate.
+/// Minimum number of operations for each slot of the queue. In a job with fewer operations, the
+/// start and the end of the job dominate its figures.
 const ROUNDS_MIN: u64 = 10;
 
-/// Returns the run time of a job, which is the longest time of its directions. `job_runtime` is the
-/// sum over the clones of a group.
+/// Returns the run time of a job, which is the longest run time of its directions. `job_runtime`
+/// cannot be used, because it is the sum over the clones of a group.
 pub(super) fn runtime_ms(job: &Value) -> u64 {
     let sides = ["read", "write", "trim"].iter().filter_map(|side| job.get(side));
     sides.map(|side| number(side, "runtime")).fold(0.0, f64::max) as u64
@@ -55,8 +55,8 @@ fn first(figures: &[Figure]) -> f64 {
     figures.first().map_or(0.0, |figure| figure.value)
 }
 
-/// Imports a job as the classes of a separate instance. `part` contains the figures of the job, as
-/// the audit reads them.
+/// Imports a job as operation classes of a separate instance. `part` contains the figures of the
+/// job that the audit read.
 pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usize, part: &Part) {
     let (job, instance) = (&jobs[index], index as u32);
     let name = format!("job{index}");
@@ -95,7 +95,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
         }
         let verified = if word == "read" { verified(root, job, part) } else { 0 };
         let classes = without_checks(totals, verified);
-        // A distribution is of no use if it includes operations that are not in the class.
+        // A distribution is not used if it includes operations that are not in the class.
         if verified > 0 {
             bundle.latency.remove(&format!("{name}.read"));
         }
@@ -109,7 +109,7 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
     if let Some(outstanding) = outstanding(root, jobs, job).filter(lasts) {
         counters.insert(bundle_key::outstanding(instance), outstanding);
     }
-    // Milliseconds since 1970; fio 3.36 and later.
+    // The time is in milliseconds since 1970. fio prints it since version 3.36.
     if let Some(start_ms) = job.get("job_start").and_then(Value::as_u64) {
         let start_ns = start_ms.saturating_mul(NS_PER_MS);
         let issuer = Issuer { name, start_ns, end_ns: start_ns.saturating_add(length_ns) };
@@ -117,8 +117,8 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
     }
 }
 
-/// Returns the number of reads that verify writes: the reads that exceed the mix, and at most one
-/// for each write. A job may end before it verifies all writes.
+/// Returns the number of reads that verify writes. These are the reads that exceed the share in the
+/// mix, but at most one for each write. A job may end before it has verified all writes.
 fn verified(root: &Value, job: &Value, part: &Part) -> u64 {
     if option(root, job, "verify").is_none_or(|kind| kind == "0" || kind == "null") {
         return 0;
@@ -159,7 +159,8 @@ fn without_checks(reads: ClassTotals, checks: u64) -> Vec<ClassTotals> {
     [rest, checking].into_iter().filter(|class| class.count > 0).collect()
 }
 
-/// Imports the end of a job. With `continue_on_error` it continues and counts the failures.
+/// Imports the end of a job. With `continue_on_error`, a job continues after an error and counts
+/// the failures.
 pub(super) fn take_error(bundle: &mut Bundle, job: &Value) {
     let name = text_at(job, "jobname");
     let failed = number(job, "total_err") as u64;
@@ -176,8 +177,8 @@ pub(super) fn take_error(bundle: &mut Bundle, job: &Value) {
     }
 }
 
-/// Returns the number of operations that a job has in flight; `None` if its options do not
-/// determine the number.
+/// Returns the number of operations that a job has in flight, or `None` if the options do not
+/// determine it.
 fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     let has = |name: &&str| option(root, job, name).is_some();
     if LOWERS_DEPTH.iter().chain(&MIXES_COUNTS).any(has) {
@@ -191,7 +192,7 @@ fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     let depth = if SYNCHRONOUS.contains(&engine.as_str()) {
         1
     } else if engine == "io_uring" {
-        // fio rounds the depth up to a power of two, and prints it.
+        // fio rounds the depth up to a power of two, and prints the result.
         let stated = whole("iodepth")?;
         let ring = stated.checked_next_power_of_two()?;
         (number(job, "latency_depth") as u64).clamp(stated, ring)
@@ -200,7 +201,7 @@ fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     } else {
         return None;
     };
-    // fio lists the clones of a job one by one or, with `group_reporting`, together.
+    // fio lists each clone of a job or, with `group_reporting`, one entry for all clones.
     let clones = whole("numjobs")?;
     let same = |other: &&Value| text_at(other, "jobname") == text_at(job, "jobname");
     let listed = jobs.iter().filter(same).count() as u64;
@@ -211,8 +212,8 @@ fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     }
 }
 
-/// Reads the bins of `json+`. They are those of `lat_ns` if present, otherwise of `clat_ns`, which
-/// excludes the submission.
+/// Reads the bins of `json+`. It uses the bins of `lat_ns` or, if these are absent, the bins of
+/// `clat_ns`, which excludes the submission.
 fn histogram(side: &Value) -> Option<hdrhistogram::Histogram<u64>> {
     let bins = ["lat_ns", "clat_ns"].iter().find_map(|name| side.get(name)?.get("bins"));
     let mut histogram = latency::histogram();

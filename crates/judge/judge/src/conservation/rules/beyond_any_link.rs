@@ -6,8 +6,8 @@ use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Stage, ToolR
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{bandwidth, moved, rate, size, usable, whose};
 
-/// Tolerance for the rounding of a declared rate. The framing overhead of a link is larger than
-/// this tolerance.
+/// Tolerance for the rounding of a declared link rate. It is smaller than the framing overhead of
+/// any link.
 const LINK_SLACK: f64 = 0.01;
 /// Maximum rate of a single transfer. It is eight times the rate of a PCIe 6.0 link with 16 lanes,
 /// and twice the rate of all memory channels of a server.
@@ -18,11 +18,11 @@ pub const RULE: Rule = Rule {
     asks: "is the bandwidth higher than the link allows, or is an operation faster than any \
         possible link?",
     explains: "The rule compares reads and writes separately with the declared rate of the \
-        slowest link (`--link`; links are full duplex). The speed of an operation is its size \
-        divided by its latency. The fastest read must not be faster than the declared link, and \
-        no operation may be faster than 1 TB/s, which is twice the bandwidth of a server's \
-        memory. If an operation is faster, it was answered on this side of the link, it moved no \
-        data, or a figure is misprinted.",
+     slowest link (`--link`; links are full duplex). The speed of an operation is its size divided \
+     by its latency. The fastest read must not be faster than the declared link, and no operation \
+     may be faster than 1 TB/s, which is twice the bandwidth of a server's memory. If an operation \
+     is faster, its data did not cross the link, it moved no data at all, or a figure is \
+     misprinted.",
     needs: "a bandwidth and the link's rate (`--link`), or the size and the latency of an operation",
     check,
 };
@@ -33,12 +33,11 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
         totals(&mut outcome, reported, link);
     }
     for (part, operation) in reported.operations().filter(|(_, o)| o.kind.moves_data()) {
-        // fio's terse lines contain rates but no amounts.
+        // The terse output of fio contains the rates of operations, but not the numbers of bytes.
         let quotient = || bandwidth(part, operation)?.0.over(rate(part, operation)?.0);
         let Some(size) = size(operation).or_else(quotient) else { continue };
-        // The latency of only the submission or only the completion is not the latency of the
-        // operation. If a file is cached, the submission moves the data, and the completion takes
-        // no time.
+        // An operation's latency includes its submission and its completion. If a file is cached,
+        // the submission moves the data, and the completion takes no time.
         let submits = operation.latencies.iter().any(|l| l.stage == Stage::Submission);
         let whole = |stage: Stage| match stage {
             Stage::Submission => false,
@@ -72,8 +71,8 @@ fn totals(outcome: &mut RuleResult, reported: &ToolResult, link: f64) {
     }
 }
 
-/// Judges one sum. If its kind is not known, the sum may consist of reads and writes, which use
-/// both directions.
+/// Checks one sum. If the kind of its operations is unknown, it may contain both reads and writes,
+/// which use both directions of the link.
 fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
     let ways = if *kind == Kind::All { 2.0 } else { 1.0 };
     let carries = link * ways;
@@ -83,11 +82,11 @@ fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
         _ => "went",
     };
     let amount = format::bytes_per_s(sum.value);
-    let request = "the counters of the link's and the storage's ports, and the name of the cache \
-        that answered on this side of the link";
+    let request = "the port counters of the link and of the storage, and the name of any cache \
+     between the load and the link";
     if sum.least > carries * (1.0 + LINK_SLACK) {
         let says = format!(
-            "{amount} {word} over a link that transfers at most {}{}: this is {} as much",
+            "{amount} {word} over a link that transfers at most {}{}: this is {} the maximum",
             format::bytes_per_s(carries),
             if ways > 1.0 { " in both directions together" } else { "" },
             format::times(sum.value / carries)
@@ -97,7 +96,7 @@ fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
     (sum.least > link * (1.0 + LINK_SLACK)).then(|| {
         let says = format!(
             "{amount} {word} over a link that transfers at most {} in each direction: this is {} \
-             as much, which is possible only if at least {} went in the other direction",
+             the maximum, which is possible only if at least {} went in the other direction",
             format::bytes_per_s(link),
             format::times(sum.value / link),
             format::percent(1.0 - link / sum.value)
@@ -115,7 +114,7 @@ fn one(
 ) -> Option<Finding> {
     let speed = size.least / latency.most * 1e9;
     let says = |limit: &str| {
-        // A printed zero is less than the last digit.
+        // A latency that is printed as zero is smaller than the unit of its last digit.
         let is_zero = latency.value <= 0.0;
         let (under, above, time) = match is_zero {
             true => ("less than ", "more than ", latency.most),
@@ -144,8 +143,8 @@ fn one(
             format::bytes_per_s(link)
         );
         Finding::new(Severity::Doubtful, says(&limit)).with_fields(fields).with_request(
-            "the source of the answers on this side of the link: a page cache, holes or a \
-             client's cache",
+            "the source of the data, such as the page cache, holes in the file or a client's \
+             cache",
         )
     })
 }

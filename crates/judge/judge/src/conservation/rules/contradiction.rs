@@ -1,4 +1,4 @@
-//! Checks that no figure contradicts another on whether any work was done.
+//! Checks that no figure shows work while another figure shows that no work was done.
 
 use plimsoll_evidence::tool_result::{Figure, Operation, Part, ToolResult};
 
@@ -8,11 +8,11 @@ use super::{usable, whose};
 pub const RULE: Rule = Rule {
     id: "contradiction",
     asks: "is one figure zero although another figure shows that work was done?",
-    explains: "The rule fails if there are data operations but no bytes, bytes but no operations, \
-        a rate but neither of them, or a rate over no time: one of the two figures was not counted. It also fails for \
-        negative amounts. A zero that means `not counted` would later appear as a bandwidth or a \
-        share of zero.",
-    needs: "two figures on the amount of work",
+    explains: "The rule fails if a result has data operations but no bytes, bytes but no \
+     operations, a rate without operations and bytes, or a rate for a run time of zero. One of the \
+     figures was then not counted. It also fails for negative amounts. A zero that means `not \
+     counted` would later appear as a bandwidth or a share of zero.",
+    needs: "two figures for the amount of work",
     check,
 };
 
@@ -29,7 +29,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         ]
         .into_iter()
         .filter(|(word, _)| operation.kind.moves_data() || word.starts_with("operations"))
-        // Without a time there is no rate.
+        // If the run time is zero or unknown, a rate of zero is no contradiction.
         .filter(|(word, figure)| {
             !(is_timeless && word.ends_with("second") && figure.is_some_and(|f| f.value == 0.0))
         })
@@ -39,7 +39,8 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             continue;
         }
         let rate = amounts.iter().find(|(word, f)| word.ends_with("second") && f.least > 0.0);
-        // A shorter time than the last digit is printed as zero, but a rate needs a time.
+        // A time that is shorter than the unit of the last digit is printed as zero. No rate can be
+        // computed from a time of zero.
         if let Some(((word, rate), window)) =
             rate.zip(window(part, operation)).filter(|_| is_timeless)
         {
@@ -65,7 +66,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             );
             Finding::new(Severity::Impossible, says)
                 .with_fields([&none.field, &some.field])
-                .with_request("which of the two figures was counted")
+                .with_request("which of the two figures the tool really counted")
         }));
     }
     outcome

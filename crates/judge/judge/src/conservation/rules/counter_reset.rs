@@ -1,15 +1,15 @@
 //! Operations that were in flight when a tool reset its counters in the middle of a run.
 //!
 //! fio resets its counters at the end of a ramp and at each step of a latency search. Operations in
-//! flight at that moment are included in the bytes, but not in the number of operations. Their
-//! latencies start before the interval that is used to compute the rates.
+//! flight at that moment are included in the bytes, but not in the number of operations. These
+//! operations started before the interval from which the rates are computed.
 
 use plimsoll_evidence::tool_result::{CounterReset, Kind, Operation, Part};
 
 use super::super::Span;
 use super::{first, usable};
 
-/// Minimum number of operations in flight at which a reset has an effect.
+/// A reset has an effect only if at least this number of operations is in flight.
 const WHOLE: f64 = 0.5;
 
 /// Returns the minimum and maximum number of operations in flight at a reset. Both are zero if the
@@ -29,7 +29,8 @@ pub fn in_flight(part: &Part, operation: &Operation) -> Span {
     Span { value: least.min(depth), least: least.min(depth), most: most.min(depth) }
 }
 
-/// Returns the range of bytes over size, minus the number of operations.
+/// Divides the bytes by the size of an operation, subtracts the number of operations, and returns
+/// the range of the result.
 fn uncounted(operation: &Operation) -> Option<(f64, f64)> {
     let size = operation.size_bytes.as_ref().filter(|size| usable(size) && size.least > 0.0)?;
     if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
@@ -39,9 +40,9 @@ fn uncounted(operation: &Operation) -> Option<(f64, f64)> {
     Some((bytes.least / size.most - count.most, bytes.most / size.least - count.least))
 }
 
-/// True if a job that otherwise only writes has reads, and the format does not contain the job's
+/// Returns true if a write-only job contains reads, and the format does not contain the job's
 /// options. These are verification reads. Some of them may have run between the writes (fio's
-/// `verify_backlog`), at times that their own run time does not include.
+/// `verify_backlog`). The run time of the reads does not include these.
 pub fn may_verify_meanwhile(part: &Part, operation: &Operation) -> bool {
     let writes_only = part.setting.read_percent.as_ref().is_some_and(|p| p.value <= 0.0);
     let hidden = part.setting.counter_reset == CounterReset::Unknown;

@@ -7,16 +7,16 @@ use plimsoll_evidence::tool_result::{
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{moved, rate, size, usable};
 
-/// Limits that no drive of a class exceeds. They are above the values in the best data sheets of
+/// Limits that no drive of a class exceeds. They are higher than the best values in data sheets of
 /// 2026.
 struct Limits {
     word: &'static str,
-    /// Random operations per second, of 512 bytes or more.
+    /// Maximum number of random operations per second. Each operation transfers 512 bytes or more.
     reads_per_s: f64,
     writes_per_s: f64,
-    /// Bytes per second in either direction.
+    /// Maximum bytes per second in one direction.
     bytes_per_s: f64,
-    /// Minimum of the median latency of random reads from the media, ns.
+    /// Smallest possible median latency of random reads from the media, ns.
     read_ns: f64,
 }
 
@@ -40,7 +40,7 @@ const SSD: Limits = Limits {
     read_ns: 15_000.0,
 };
 /// Four lanes of PCIe 6.0 (9650: 5.5 million reads and 0.9 million writes a second, 28 GB/s).
-/// Writes of 3D XPoint reach 2 million a second.
+/// Drives with 3D XPoint reach 2 million writes a second.
 const NVME: Limits = Limits {
     word: "NVMe drive",
     reads_per_s: 10e6,
@@ -53,12 +53,12 @@ pub const RULE: Rule = Rule {
     id: "device-floor",
     asks: "can drives of this kind and number reach these figures?",
     explains: "Each class of drives has limits for random reads per second, random writes per \
-        second, bandwidth, and the median time of a random read. They are 1,000, 1,500, 0.6 GB/s \
-        and 1 ms for a disk; 1.2 million, 0.7 million, 4.6 GB/s and 15 us for an SSD with SAS or \
-        SATA; 10 million, 2.5 million, 31.5 GB/s and 5 us for an NVMe drive. If a figure exceeds \
-        a limit, a cache answered, operations were not performed, or the figure is misprinted. \
-        Declare the kind and number of drives with `--media` and `--drives`, unless the name of \
-        the device shows them. A volume of an array does not count as a single drive.",
+     second, bandwidth, and the median time of a random read. They are 1,000, 1,500, 0.6 GB/s and \
+     1 ms for a disk; 1.2 million, 0.7 million, 4.6 GB/s and 15 us for an SSD with SAS or SATA; 10 \
+     million, 2.5 million, 31.5 GB/s and 5 us for an NVMe drive. If a figure exceeds a limit, a \
+     cache served the operations, operations were not performed, or the figure is misprinted. \
+     Declare the kind and number of drives with `--media` and `--drives`, unless the name of the \
+     device shows them. A volume of an array does not count as a single drive.",
     needs: "the kind and number of drives (`--media`, `--drives`)",
     check,
 };
@@ -126,8 +126,8 @@ fn amounts(
     let bandwidths: Vec<_> = all.iter().filter_map(|(part, o)| moved(part, o)).collect();
     // The rates apply to small transfers. Larger transfers are limited by the bandwidth.
     let small = all.iter().all(|(_, o)| size(o).is_none_or(|size| size.value <= 65_536.0));
-    // If the kind of operations is unknown, all may be of the faster kind, and they may use both
-    // directions of a link.
+    // If the kind of the operations is unknown, the code assumes the faster kind for all of them,
+    // and traffic in both directions of the link.
     let (per_drive, bytes_per_s, word) = match kind {
         Kind::Read => (limits.reads_per_s, limits.bytes_per_s, "reads"),
         Kind::Write => (limits.writes_per_s, limits.bytes_per_s, "writes"),

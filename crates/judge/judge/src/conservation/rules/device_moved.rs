@@ -5,7 +5,8 @@ use plimsoll_evidence::tool_result::{DeviceCounts, Figure, Kind, Part, Pattern, 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{first, usable, window};
 
-/// Minimum share of the bytes that the device must have moved, as in `bytes-balance`.
+/// The device must have moved at least this share of the bytes. The rule `bytes-balance` uses the
+/// same share.
 const SHARE_MIN: f64 = 0.8;
 /// Maximum size of a request in Linux's block layer, with a margin (`max_sectors_kb` is 32,767 at
 /// most).
@@ -13,24 +14,24 @@ const REQUEST_BYTES_MAX: f64 = 32.0 * 1024.0 * 1024.0;
 /// Maximum size of a request for random reads through the page cache: four times the default
 /// read-ahead.
 const RANDOM_BYTES_MAX: f64 = 512.0 * 1024.0;
-/// Minimum run time: in a shorter run, sampled counters may miss most of the run.
+/// Minimum run time of a checked run. Sampled counters may miss most of a shorter run.
 const WINDOW_NS_MIN: f64 = 2e9;
 
 pub const RULE: Rule = Rule {
     id: "device-moved",
     asks: "did the device move the bytes that the tool reports?",
     explains: "A tool that prints the device's counters shows the source of its reads. If the \
-        device moved less than 80 % of the bytes, the rest came from elsewhere: the page cache, a \
-        host's cache, or holes of a file. If the tool prints sectors, these give the number of \
-        bytes. If it prints requests, these give only a maximum, because the page cache combines \
-        small reads: a request is at most 32 MiB, or 512 KiB for random reads. With O_DIRECT, \
-        each operation that reaches the device is a request or part of a request. If the requests \
-        could have moved at least the reported bytes, the outcome is unknown. It is also unknown \
-        for a run of less than two seconds, because the counters may miss the end of the run. The \
-        rule checks writes only with O_DIRECT, because the page cache may write other data later. \
-        An engine that completes operations without performing them moves no bytes, and \
-        `/dev/zero`, `/dev/null` and targets in memory are no storage.",
-    needs: "the device's counters, the amount that was read, and a run of two seconds or more",
+     device moved less than 80 % of the bytes, the other bytes have a different source: the page \
+     cache, a host's cache, or holes of a file. If the tool prints sectors, the number of bytes is \
+     exact. If it prints requests, only a maximum is known, because the page cache combines small \
+     reads: a request is at most 32 MiB, or 512 KiB for random reads. With O_DIRECT, each \
+     operation that reaches the device becomes one request or a part of one. If the requests could \
+     have moved at least the reported bytes, the outcome is unknown. It is also unknown for a run \
+     of less than two seconds, because the counters may miss the end of the run. The rule checks \
+     writes only with O_DIRECT, because the page cache may write other data later. An engine that \
+     completes operations without performing them moves no bytes, and `/dev/zero`, `/dev/null` and \
+     targets in memory are not storage.",
+    needs: "the device's counters, the number of bytes read, and a run of two seconds or more",
     check,
 };
 
@@ -57,7 +58,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Reads or writes of all parts.
+/// All reads, or all writes, of a result, summed over its parts.
 struct RequestTotals {
     kind: Kind,
     bytes: f64,
@@ -146,7 +147,8 @@ impl RequestTotals {
     }
 }
 
-/// Returns the sum over devices and the field of the first; `None` if any device lacks the counter.
+/// Returns the sum of a counter over all devices, and the name of the first device's field. `None`
+/// if a device lacks the counter.
 fn total(
     devices: &[&DeviceCounts],
     of: impl Fn(&DeviceCounts) -> Option<&Figure>,
@@ -202,8 +204,8 @@ mod tests {
             let outcome = check(&result, &DeclaredFacts::default());
             (outcome.checked, outcome.findings.len())
         };
-        // 270 GB of random reads: 400,000 requests of 512 KiB are at most 210 GB, but 500,000
-        // requests could be all of the data.
+        // 270 GB of random reads: 400,000 requests of 512 KiB move at most 210 GB, but 500,000
+        // requests could move all of it.
         assert_eq!(random(400_000.0), (1, 1));
         assert_eq!(random(500_000.0), (0, 0));
     }

@@ -9,11 +9,12 @@ pub const RULE: Rule = Rule {
     id: "fits-memory",
     asks: "is the data that was read larger than the memory in which it could have been cached?",
     explains: "If the data fits into the memory of the hosts that read it, or into the caches of \
-        the storage, it can be read from there after its first use: the rate then does not \
-        describe the media. The size of this memory comes from the result, or from the options \
-        `--memory` and `--array-cache`. If I/O bypassed the page cache, the hosts' memory does \
-        not count. MLPerf Storage requires five times the memory.",
-    needs: "the size of the data, and memory as stated or declared (`--memory`, `--array-cache`)",
+     the storage, all reads after the first pass can come from there. The rate then does not \
+     describe the media. The size of this memory comes from the result, or from the options \
+     `--memory` and `--array-cache`. If I/O bypassed the page cache, the hosts' memory does not \
+     count. MLPerf Storage requires five times the memory.",
+    needs: "the size of the data, and the size of the memory (stated in the result, or declared \
+     with `--memory` and `--array-cache`)",
     check,
 };
 
@@ -36,8 +37,8 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns true if a part contains reads. Operations of unknown kinds also count as reads, such as
-/// the samples of a training.
+/// Returns true if a part contains reads. Operations of unknown kind, such as the samples of a
+/// training run, also count as reads.
 fn reads(part: &Part) -> bool {
     part.operations.iter().any(|o| matches!(o.kind, Kind::Read | Kind::All | Kind::Other(_)))
 }
@@ -45,7 +46,7 @@ fn reads(part: &Part) -> bool {
 fn within(data: &Figure, room: &Figure, whose: &str) -> Option<Finding> {
     (data.most <= room.least).then(|| {
         let says = format!(
-            "{} of data were read, but the {whose} is {}: all reads may have been answered from \
+            "{} of data were read, but the {whose} is {}: all reads may have been served from \
              there",
             format::bytes(data.value),
             format::bytes(room.value)

@@ -8,12 +8,13 @@ use super::super::format::ValueFormatter;
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{first, per_s, usable, whose, window};
 
-/// Share by which an interval may exceed the total, because intervals end a little later than
-/// stated.
+/// Tolerance: the operations of an interval may exceed the total by this share, because intervals
+/// end a little later than stated.
 const SLACK: f64 = 0.1;
-/// Usual time between two samples of a tool (fio's `bwavgtime`). A shorter time gives more samples.
+/// Usual time between two samples of a tool (fio's `bwavgtime`). A shorter time yields more
+/// samples.
 const SAMPLE_S: f64 = 0.5;
-/// Number of intervals at the ends of a run that may have no sample.
+/// Number of intervals at the start and the end of a run that may lack a sample.
 const SAMPLES_MISSING: f64 = 2.0;
 
 pub const RULE: Rule = Rule {
@@ -21,12 +22,13 @@ pub const RULE: Rule = Rule {
     asks: "does one interval contain, or do all intervals together contain, more operations than \
         the whole run?",
     explains: "The operations of an interval are a part of the operations of the run. If the rate \
-        of an interval multiplied by its length exceeds the total of the run, a counter wrapped \
-        around or was reset. If the sum over all intervals exceeds the total, the intervals \
-        belong to a different run, or one of the two was scaled. Also, the smallest sample of the \
-        rate, multiplied by the total time of the samples, cannot exceed the total. The tolerance \
-        is 10 %, because intervals may end late.",
-    needs: "the number of operations, and their rate in intervals or the smallest sample of it",
+     of an interval multiplied by its length exceeds the total of the run, a counter wrapped \
+     around or was reset. If the sum over all intervals exceeds the total, the intervals belong to \
+     a different run, or one of the two figures was scaled. Also, the smallest sample of the rate, \
+     multiplied by the total time of the samples, cannot exceed the total. The tolerance is 10 %, \
+     because intervals may end late.",
+    needs: "the number of operations, and either their rate in intervals or the smallest sample \
+     of the rate",
     check,
 };
 
@@ -44,7 +46,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     }
     for part in &reported.parts {
         for series in part.series.iter().filter(|s| s.quantity == Quantity::RatePerS) {
-            // The total excludes intervals of a warm-up.
+            // The total of the run does not include the intervals of a warm-up.
             let Some(interval_s) =
                 series.interval_s.filter(|_| !series.partial || series.understates)
             else {
@@ -68,7 +70,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                     .with_fields([&series.field, &total.field])
                     .with_request("the tool's version, and a run without this interval")
             }));
-            // The lengths of the intervals of other tools vary.
+            // The intervals of other tools vary in length.
             if !(series.partial && series.understates) || done > total.most {
                 continue;
             }

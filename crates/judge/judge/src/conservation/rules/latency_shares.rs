@@ -5,10 +5,10 @@ use plimsoll_evidence::tool_result::{Bin, Figure, Kind, Latency, Operation, Part
 use super::super::{Finding, RuleResult, Severity, Span, format};
 use super::{first, usable};
 
-/// Maximum deviation from 1 of the sum of the shares. A larger deviation means that a part of the
+/// Maximum deviation of the sum of the shares from 1. A larger deviation means that a part of the
 /// distribution is missing, or that the tool counted operations of a warm-up.
 const SUM_SLACK: f64 = 0.02;
-/// Rounding of a share. The tool prints a share that is not zero as 0.01 % or more.
+/// Rounding error of a share. The tool prints every nonzero share as 0.01 % or more.
 const SHARE_SLACK: f64 = 0.0001;
 /// Share by which the mean may exceed its bounds. The numbers of operations in each direction may
 /// be slightly off.
@@ -60,7 +60,7 @@ fn finding(
         .with_request("the tool's own output")
 }
 
-/// Completion latencies of all operations of a part together.
+/// Completion latencies of a part, for all kinds of operations together.
 struct CompletionFigures<'r> {
     min: Option<Span>,
     mean: Option<Span>,
@@ -69,7 +69,7 @@ struct CompletionFigures<'r> {
 }
 
 impl<'r> CompletionFigures<'r> {
-    /// Returns `None` if a kind of operation has no completion latency.
+    /// Returns `None` if the result lacks the completion latency of a kind of operation.
     fn of(part: &'r Part) -> Option<Self> {
         let measured = part.operations.iter().filter(|operation| operation.kind != Kind::Sync);
         let latencies: Option<Vec<(&Operation, &Latency)>> = measured
@@ -100,7 +100,8 @@ impl<'r> CompletionFigures<'r> {
             let sum = Span::sum(terms.map(|(mean, count)| Span::from(*mean).scaled(*count)))?;
             sum.over(Span::exact(counts.iter().flatten().sum()))
         });
-        // Without counts, the mean is between the means of the directions.
+        // If the numbers of operations are unknown, the mean is between the means of reads and
+        // writes.
         let ends = extreme(&mean, f64::min).zip(extreme(&mean, f64::max));
         let between = ends.map(|(low, high)| Span { most: high.most, ..low });
         Some(Self {

@@ -1,4 +1,4 @@
-//! Checks that no operation took longer than its run.
+//! Checks that no operation took longer than the run that includes it.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Latency, Operation, Part, Stage, ToolResult};
 
@@ -9,12 +9,12 @@ pub const RULE: Rule = Rule {
     id: "latency-within-run",
     asks: "did an operation take longer than the run in which it is counted?",
     explains: "An operation that starts and ends within a run cannot take longer than the run. If \
-        an operation took longer, it ended after the interval that was used to compute the rates: \
-        its bytes are counted, but not all of its time. The whole load took at least as long as \
-        this operation, so the bandwidth is at most the bytes divided by the time of this \
-        operation. A warm-up before the run is added to its length. If the result does not state \
-        the warm-up, and operations may have been in flight at its end, the outcome is unknown. \
-        Flushes are not checked without a run time of their own.",
+     an operation took longer, it ended after the interval that was used to compute the rates: its \
+     bytes are counted, but not all of its time. The whole load took at least as long as this \
+     operation, so the bandwidth is at most the bytes divided by the time of this operation. A \
+     warm-up before the run is added to its length. If the result does not state the warm-up, and \
+     operations may have been in flight at its end, the outcome is unknown. Flushes are checked \
+     only if they have a separate run time.",
     needs: "a latency and the length of the run",
     check,
 };
@@ -30,8 +30,8 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         if counter_reset::may_verify_meanwhile(part, operation) {
             continue;
         }
-        // A generator that stops issuing at the end of the run still counts the requests that end
-        // later.
+        // Some load generators stop issuing requests at the end of the run, but still count
+        // requests that complete later.
         let whole = operation.latencies.iter().filter(|l| l.stage != Stage::Request);
         let longest = whole.filter_map(longest);
         if let Some((figure, word)) = longest.max_by(|a, b| a.0.least.total_cmp(&b.0.least)) {
@@ -101,7 +101,8 @@ fn compare_with_run(
         fields.extend(of);
     }
     Some(Finding::new(Severity::Impossible, says).with_fields(fields).with_request(
-        "the end time of the last counted operation, and the amounts up to the end of the run",
+        "the end time of the last counted operation, and the operations and bytes counted up to \
+         the end of the run",
     ))
 }
 

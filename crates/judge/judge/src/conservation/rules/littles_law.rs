@@ -8,17 +8,20 @@ use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, for
 use super::{counter_reset, rate, usable};
 
 /// Minimum share of the stated depth that rate and latency must explain. If the share is lower, the
-/// latency omits most of the time. Even if a generator spends time on each operation that the
-/// latency does not include, the share is 0.5 or more. (Measured with buffered reads of one thread,
-/// where fio itself uses half of each cycle.)
+/// latency omits most of the time. A generator also spends time on each operation that the latency
+/// does not include, but the share is still 0.5 or more. (The lowest measured share is that of
+/// buffered reads with one thread: fio itself uses half of each cycle.)
 const SHARE_MIN: f64 = 0.5;
-/// Share by which the ends of the run may raise the mean number in flight. If threads start and
-/// stop at different times, their rates are computed with the longest of their run times.
+/// Tolerance for the start and the end of a run, which may increase the mean number in flight by
+/// this share. Threads start and stop at different times, but their rates are computed with the
+/// longest of their run times.
 const ENDS: f64 = 0.01;
-/// Minimum number of operations per slot at which the effects of start and end are small.
+/// The effects of the start and the end of a run are small if each slot runs at least this number
+/// of operations.
 const ROUNDS_MIN: f64 = 10.0;
-/// Minimum time without operations that counts as missing load. On a busy host or with a CPU limit,
-/// a generator may not run for 100 ms at a time, which can be most of a short run.
+/// A time without operations counts as missing load if it is at least this long. On a busy host or
+/// with a CPU limit, a generator may not run for 100 ms at a time, which can be most of a short
+/// run.
 const IDLE_S_MIN: f64 = 0.5;
 
 pub const RULE: Rule = Rule {
@@ -61,8 +64,8 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
             }
         }
     }
-    // A declared depth applies to the whole result. It is used only if the result does not state a
-    // depth.
+    // A depth that the user declares applies to the whole result. It is used only if the result
+    // itself states no depth.
     if let Some(most) = declared.outstanding.filter(|_| !stated) {
         let most = Figure::exact(most, "--outstanding");
         if let Some(flight) = Flight::of(reported.parts.iter().filter(|part| !part.is_total)) {
@@ -112,12 +115,12 @@ struct Flight {
     began_before: bool,
     /// Mean number of flushes in progress.
     flushing: f64,
-    /// True if flushes are part of the load but have no figure.
+    /// True if flushes are part of the load but the result has no figures for them.
     flushes_unknown: bool,
-    /// Operations of all parts, if they are counted.
+    /// Number of operations of all parts. `None` if the result does not count them.
     count: Option<f64>,
-    /// Share of the run in which completed operations were replaced. At the end of the run, the
-    /// tool only waits for the last operations.
+    /// Share of the run in which a new operation replaced each completed one. At the end of the
+    /// run, the tool only waits for the last operations.
     issuing_share: f64,
     /// Longest run time of the operations, if it is known.
     window_s: Option<f64>,
@@ -152,8 +155,9 @@ impl Flight {
         for part in parts {
             flight.take_flushes(part);
             let divided = part.operations.iter().any(|o| o.kind.moves_data() && mean(o).is_some());
-            // A flush waits for other operations, so it does not use a slot of the queue. If reads
-            // and writes have separate figures, the figures for all operations include them.
+            // A flush waits for other operations, so it does not use a slot of the queue. If the
+            // result has separate figures for reads and writes, the figures for all operations
+            // already include these.
             let counts = |o: &&Operation| o.kind != Kind::Sync && !(divided && o.kind == Kind::All);
             for operation in part.operations.iter().filter(counts) {
                 let Some((latency, mean)) = mean(operation) else { continue };
@@ -192,8 +196,7 @@ impl Flight {
         (!flight.says.is_empty()).then_some(flight)
     }
 
-    /// Adds the time spent in flushes. A thread that flushes after its writes has no other
-    /// operation in flight during the flush.
+    /// Adds the time spent in flushes. While a thread flushes, it has no other operation in flight.
     fn take_flushes(&mut self, part: &Part) {
         let flushes: Vec<f64> = part
             .operations
@@ -233,7 +236,7 @@ impl Flight {
             let fields = self.fields.iter().cloned().chain([each.field.clone()]);
             Finding::new(Severity::Doubtful, says)
                 .with_fields(fields)
-                .with_request("the number of issuers, and the depth of each")
+                .with_request("the number of issuers, and the depth of each issuer")
         })
     }
 
@@ -249,7 +252,7 @@ impl Flight {
         let fields = self.fields.iter().cloned().chain([most.field.clone()]);
         if self.mean.is_above(allowed) {
             let says = format!(
-                "{sum} at most: this is {} as many",
+                "{sum} at most: this is {} the depth",
                 format::times(self.mean.value / most.value)
             );
             return Some(
@@ -262,19 +265,19 @@ impl Flight {
         let busy = self.mean.plus(Span::exact(self.flushing));
         let least = SHARE_MIN * self.issuing_share;
         let short = Span::from(most).scaled(least).is_above(busy) && !self.flushes_unknown;
-        // With few operations per slot, start and end effects dominate: the load was never
-        // constant.
+        // If each slot ran only a few operations, the start and the end of the run dominate, and
+        // the load was never constant.
         let few = self.count.is_some_and(|count| count < most.value * ROUNDS_MIN);
         let idle_share = 1.0 - busy.value / most.value;
         let brief = self.window_s.is_some_and(|window_s| window_s * idle_share < IDLE_S_MIN);
         (kept && self.whole && short && !few && !brief).then(|| {
             let says = format!(
-                "{sum} all the time: the latency omits {} of the time, or a part of the load was \
+                "{sum} at all times: the latency omits {} of the time, or a part of the load was \
                  missing",
                 format::percent(1.0 - self.mean.value / most.value)
             );
             Finding::new(Severity::Doubtful, says).with_fields(fields).with_request(
-                "the rate over time, and which part of the operations' time the latency omits",
+                "the rate over time, and the part of each operation that the latency omits",
             )
         })
     }

@@ -11,10 +11,10 @@ const SHOWN_MAX: usize = 5;
 pub const RULE: Rule = Rule {
     id: "lost-parts",
     asks: "does the result contain as many ranks, hosts and jobs as it states?",
-    explains: "If a result states a number of ranks, hosts, jobs or rows, it should contain this \
-        number of them. Missing parts ended early or were left out. Sums are then too small, and \
-        means include only the parts that finished.",
-    needs: "a stated number of ranks, hosts or jobs, and the parts themselves",
+    explains: "A result that states a number of ranks, hosts, jobs or rows should contain exactly \
+     as many. Missing parts ended early or were left out of the result. Sums are then too small, \
+     and means include only the parts that finished.",
+    needs: "a stated number of ranks, hosts or jobs, and the figures of each",
     check,
 };
 

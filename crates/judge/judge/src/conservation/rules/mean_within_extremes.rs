@@ -5,28 +5,29 @@ use plimsoll_evidence::tool_result::{Figure, Latency, Operation, Part, Stage, To
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{first, latency_shares, usable, whose};
 
-/// Minimum number of operations at which bounds from percentiles are checked. Each percentile may
-/// be off by one rank, because conventions differ between tools.
+/// Minimum number of operations for the bounds that follow from percentiles. Tools define ranks
+/// differently, so each percentile may be off by one rank.
 const COUNT_MIN: f64 = 20.0;
-/// Share by which a mean may exceed its bounds, because tools sum rounded bins.
+/// Tolerance of the bounds of a mean. Tools compute the mean from rounded bins, so it may exceed
+/// its bounds by this share.
 const SLACK: f64 = 0.005;
-/// Tolerance for sums of the stages' means. Some engines measure the stages at slightly different
-/// moments.
+/// Tolerance for sums of the stages' means. Some engines take the timestamps of adjacent stages at
+/// slightly different moments.
 const STAGES_SLACK: f64 = 0.02;
 
 pub const RULE: Rule = Rule {
     id: "mean-within-extremes",
     asks: "can the mean, extremes, deviation and percentiles describe the same latencies?",
     explains: "A mean is between the minimum and the maximum. If n values are not negative, none \
-        of them is greater than n times their mean. A share 1 - q of the values is p(q) or more, \
-        so the mean is at least (1 - q) × p(q) (A. Markov); all percentiles together give a lower \
-        and an upper bound of the mean. The deviation limits the distance of a percentile from \
-        the mean (F. Cantelli, 1928: σ × √(q / (1 - q))). The deviation itself is at most √((max \
-        - mean) × (mean - min)) (R. Bhatia, C. Davis, 2000). The mean total latency is the sum of \
-        the means of its stages. fio also prints the shares of the completion latencies in fixed \
-        ranges: the extremes must be in the lowest and the highest range, and the shares bound the \
-        mean. Percentiles may be off by the width of their bins and by one \
-        rank.",
+     of them is greater than n times their mean. A share 1 - q of the values is at least p(q), so \
+     the mean is at least (1 - q) × p(q) (A. Markov). All percentiles together yield a lower and \
+     an upper bound of the mean. The deviation limits the distance of a percentile from the mean \
+     (F. Cantelli, 1928: σ × √(q / (1 - q))). The deviation itself is at most √((max - mean) × \
+     (mean - min)) (R. Bhatia, C. Davis, 2000). The mean total latency is the sum of the means of \
+     its stages. fio also prints which share of the completion latencies is in each of several \
+     fixed ranges. The minimum must be in the lowest range with operations, the maximum in the \
+     highest, and the shares bound the mean. Percentiles may be off by the width of their bins and \
+     by one rank.",
     needs: "two or more of mean, minimum, maximum, deviation and percentiles of one latency",
     check,
 };
@@ -57,7 +58,7 @@ fn stage(stage: Stage) -> &'static str {
     }
 }
 
-/// Figures stated for one latency.
+/// Figures that the result states for one latency.
 struct LatencyFigures<'r> {
     min: Option<&'r Figure>,
     mean: Option<&'r Figure>,
@@ -80,8 +81,7 @@ impl<'r> LatencyFigures<'r> {
             .collect();
         percentiles.sort_by(|a, b| a.0.total_cmp(&b.0));
         let count = latency.count.as_ref().or_else(|| {
-            // If the figure is for all operations, the number of latencies is the number of
-            // operations.
+            // If the figure applies to all operations, there are as many latencies as operations.
             first(&operation.count).filter(|_| !latency.sampled)
         });
         Self {
@@ -94,7 +94,7 @@ impl<'r> LatencyFigures<'r> {
         }
     }
 
-    /// Returns by how much one rank can change a bound of the mean.
+    /// Returns the largest change of a mean's bound if a percentile is off by one rank.
     fn rank_ns(&self) -> Option<f64> {
         let count = self.count.filter(|count| *count >= COUNT_MIN)?;
         let top = self.max.or(self.percentiles.last().map(|(_, figure)| *figure))?;
@@ -102,7 +102,7 @@ impl<'r> LatencyFigures<'r> {
     }
 }
 
-/// Inequality: `less` must not exceed `more`.
+/// Inequality between two figures: `less` must not exceed `more`.
 struct Bound<'r> {
     less_says: String,
     less: Span,
@@ -255,7 +255,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
         let (low, high) = (quantile - 1.0 / count, quantile + 1.0 / count);
         let word = format::quantile(*quantile);
         if low > 0.0 {
-            // At least a share of 1 - q is at or above the percentile.
+            // At least a share 1 - q of the values is equal to the percentile or above it.
             let factor = (high.min(1.0 - 1.0 / count) / (1.0 - high).max(1.0 / count)).sqrt();
             bounds.push(Bound {
                 less_says: word.clone(),

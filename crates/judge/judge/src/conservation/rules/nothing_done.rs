@@ -10,7 +10,7 @@ pub const RULE: Rule = Rule {
     explains: "If the operations, bytes and rates of a result are all zero, the tool ran but did \
         no work: the target could not be opened, or the load was never issued. Zero is not a \
         measured rate.",
-    needs: "a number of operations, an amount or a rate",
+    needs: "a number of operations, a number of bytes or a rate",
     check,
 };
 
@@ -21,16 +21,20 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let Some(first) = stated.first() else { return outcome };
     if stated.iter().all(|figure| figure.value <= 0.0) {
         outcome.check(Some(
-            Finding::new(Severity::Doubtful, "nothing was done: every rate and amount is zero")
-                .with_fields([&first.field])
-                .with_request("the tool's own log, and a run that did some work"),
+            Finding::new(
+                Severity::Doubtful,
+                "the tool did no work: all its operations, bytes and \
+             rates are zero",
+            )
+            .with_fields([&first.field])
+            .with_request("the tool's own log, and a run that did some work"),
         ));
     }
     outcome
 }
 
-/// Returns the figures that count work. If there is also a rate, the bytes are not used, because
-/// they may be the planned bytes.
+/// Returns the figures that show whether work was done. If the result has a rate, its bytes are not
+/// used, because they may be the planned bytes.
 fn figures_of(operation: &Operation) -> impl Iterator<Item = &Figure> {
     let rates = || operation.rate_per_s.iter().chain(&operation.bandwidth_per_s);
     let bytes = operation.bytes.iter().filter(move |_| rates().next().is_none());

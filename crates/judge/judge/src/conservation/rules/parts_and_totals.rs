@@ -11,9 +11,9 @@ pub const RULE: Rule = Rule {
     id: "parts-and-totals",
     asks: "is each total the sum, mean or extreme of its parts?",
     explains: "The rule recomputes each total over ranks, hosts, jobs, phases or repeats from the \
-        printed parts. A mean, or another figure for several parts, is between the smallest and \
-        the largest figure of the parts. The tolerance is the rounding of all figures, plus the \
-        deviations that the tool's own source code causes.",
+     printed parts. A mean of several parts is between the smallest and the largest figure of the \
+     parts. The tolerance is the rounding of all figures, plus the known deviations in the tool's \
+     own source code.",
     needs: "a total and its parts",
     check,
 };
@@ -36,7 +36,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     for population in &reported.populations {
         for claim in population.claims.iter().filter(|claim| usable(&claim.total)) {
             let Some(made) = of_values(&population.values, claim.formula) else { continue };
-            // The values are doubles, and the sum of doubles depends on their order.
+            // The values are doubles, so their sum depends slightly on the order of addition.
             let made = made.widened(claim.slack.max(DOUBLES));
             let fits = made.meets(Span::from(&claim.total));
             outcome.check((!fits).then(|| of_population(population, claim, made)));
@@ -45,7 +45,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Share by which a sum of doubles may change with their order.
+/// Tolerance for a sum of doubles, which depends slightly on the order of addition.
 const DOUBLES: f64 = 1e-9;
 
 fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
@@ -70,7 +70,8 @@ fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
             let (least, most) = (extreme(f64::min)?, extreme(f64::max)?);
             Some(Span { value: f64::midpoint(least, most), least, most })
         }
-        // In every convention, the percentile is between the values of the neighbouring ranks.
+        // Tools define percentiles differently. In every definition, the percentile is between the
+        // values of the two neighbouring ranks.
         Formula::Percentile(quantile) => {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
@@ -103,7 +104,7 @@ fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding 
     );
     Finding::new(Severity::Impossible, says)
         .with_fields([&claim.total.field, &population.field])
-        .with_request("the tool's formula for the total, and the values that it includes")
+        .with_request("the tool's formula for the total, and the values that the total includes")
 }
 
 fn noun(formula: Formula) -> &'static str {
@@ -150,8 +151,8 @@ fn extreme(a: Span, b: Span, of: fn(f64, f64) -> f64) -> Span {
     Span { value: of(a.value, b.value), least: of(a.least, b.least), most: of(a.most, b.most) }
 }
 
-/// Returns the span from the standard deviation of the population to that of a sample: tools print
-/// either of the two.
+/// Returns a span that contains two standard deviations: that of the population and that of a
+/// sample. Tools print one of the two.
 fn deviation(parts: &[Figure]) -> Option<Span> {
     let count = parts.len() as f64;
     let mean = parts.iter().map(|part| part.value).sum::<f64>() / count;
@@ -194,7 +195,7 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
     let parts = combined.of.iter().take(8).map(|figure| figure.field.clone());
     Finding::new(Severity::Impossible, says)
         .with_fields([combined.total.field.clone()].into_iter().chain(parts))
-        .with_request("the tool's formula for the total, and the parts that it includes")
+        .with_request("the tool's formula for the total, and the parts that the total includes")
 }
 
 #[cfg(test)]

@@ -5,19 +5,19 @@ use plimsoll_evidence::tool_result::{Aggregate, Formula, ToolResult};
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::usable;
 
-/// Minimum spread of the parts' percentiles. If the spread is smaller, all ways of merging give
-/// about the same figure.
+/// Minimum spread of the parts' percentiles. If the spread is smaller, a correct and a wrong way of
+/// merging yield about the same figure.
 const SPREAD_MIN: f64 = 0.02;
 
 pub const RULE: Rule = Rule {
     id: "percentiles-averaged",
     asks: "was a percentile of several parts computed as the mean of the parts' percentiles?",
     explains: "The percentile of all operations is not the mean of the parts' percentiles: for \
-        example, one slow rank in ten determines the p99 of all operations, but adds only a tenth \
-        of its p99 to the mean. Histograms can be merged, but percentiles cannot: the percentile \
-        of all operations is between the smallest and the largest percentile of the parts. If the \
-        parts differ by more than 2 % and the total equals their mean, the total was averaged. If \
-        the total is outside the range of the parts, it is not a percentile of these operations.",
+     example, one slow rank in ten determines the p99 of all operations, but adds only a tenth of \
+     its p99 to the mean. Histograms can be merged, but percentiles cannot: the percentile of all \
+     operations is between the smallest and the largest percentile of the parts. If the parts \
+     differ by more than 2 % and the total equals their mean, the total was averaged. If the total \
+     is outside the range of the parts, it cannot be a percentile of their operations.",
     needs: "a percentile of all operations, and the percentiles of the parts",
     check,
 };

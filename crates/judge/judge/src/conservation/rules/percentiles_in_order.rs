@@ -1,4 +1,5 @@
-//! Checks that percentiles rise with their rank, and that they agree with the histogram.
+//! Checks that no percentile is lower than a percentile of lower rank, and that all agree with the
+//! histogram.
 
 use plimsoll_evidence::tool_result::{Bin, Figure, Latency, ToolResult};
 
@@ -11,10 +12,10 @@ const COUNT_SLACK: f64 = 0.001;
 
 pub const RULE: Rule = Rule {
     id: "percentiles-in-order",
-    asks: "do percentiles rise with their rank, and agree with the histogram?",
-    explains: "The latency of a higher percentile is never lower. If the result also contains a \
-        histogram, each percentile must be in the bin that contains its rank, and the sum of the \
-        bins must be the number of operations. Percentiles may be off by the width of their bins.",
+    asks: "do percentiles rise with their rank and agree with the histogram?",
+    explains: "A higher percentile never has a lower latency. If the result also contains a \
+     histogram, each percentile must be in the bin that contains its rank, and the sum of the bins \
+     must be the number of operations. Percentiles may be off by the width of their bins.",
     needs: "two percentiles, or a histogram",
     check,
 };

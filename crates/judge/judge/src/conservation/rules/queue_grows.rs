@@ -4,7 +4,7 @@ use plimsoll_evidence::tool_result::{Part, Quantity, Series, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 
-/// Minimum number of points that distinguish a trend from chance.
+/// Minimum number of points. With fewer points, chance may look like a trend.
 const POINTS_MIN: usize = 20;
 /// Minimum ratio of the latency in the last quarter to that in the first quarter.
 const GROWTH_MIN: f64 = 2.0;
@@ -15,12 +15,12 @@ pub const RULE: Rule = Rule {
     id: "queue-grows",
     asks: "did the waiting time of operations grow during the run?",
     explains: "If operations arrive faster than they complete, the queue and all latencies grow \
-        during the whole run. The mean latency is then half of the last latency, and a run twice \
-        as long would have twice the mean. The rule fails if latency and time have a rank \
-        correlation of 0.8 or more (C. Spearman, 1904) and the latency in the last quarter of the \
-        run is at least twice that in the first. This cannot happen in a closed loop with a fixed \
-        number of operations in flight.",
-    needs: "latencies in the order of time, of a load that is not a closed loop",
+     during the whole run. The mean latency is then half of the last latency. A run of twice the \
+     length would have twice the mean latency. The rule fails if latency and time have a rank \
+     correlation of 0.8 or more (C. Spearman, 1904) and the latency in the last quarter of the run \
+     is at least twice the latency in the first quarter. This cannot happen in a closed loop with \
+     a fixed number of operations in flight.",
+    needs: "latencies in chronological order, from a load that is not a closed loop",
     check,
 };
 
@@ -65,7 +65,7 @@ fn finding(part: &Part, series: &Series) -> Option<Finding> {
     )
 }
 
-/// Returns Spearman's rank correlation of the values with their order.
+/// Returns Spearman's rank correlation of the values with their position in time.
 fn rank_correlation(values: &[f64]) -> f64 {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));

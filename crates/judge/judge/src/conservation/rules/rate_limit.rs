@@ -5,17 +5,17 @@ use plimsoll_evidence::tool_result::{Kind, Operation, Part, ToolResult};
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{bandwidth, rate, size, usable, window};
 
-/// Share by which tools may exceed a limit that they enforce.
+/// Tolerance: a tool may exceed its own limit by this share.
 const OVERSHOOT: f64 = 0.05;
 
 pub const RULE: Rule = Rule {
     id: "rate-limit",
     asks: "does a rate exceed the limit in the tool's options?",
     explains: "Tools exceed a limit on rate or bandwidth by at most 5 %, and issue the first \
-        operation of each thread at once. Verification reads of a job that only writes have no \
-        limit. If the result is higher, \
-        it was measured with options that differ from the printed options. A result that equals \
-        its limit shows the requested rate, not the maximum of the storage.",
+     operation of each thread without a delay. Verification reads of a job that only writes have \
+     no limit. If the result is higher, it was measured with options that differ from the printed \
+     options. A result that equals its limit shows the requested rate, not the maximum of the \
+     storage.",
     needs: "a limit on the rate, and the rate",
     check,
 };
@@ -58,7 +58,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns true for reads of a job that only writes.
+/// Returns true if the operations are reads of a write-only job, which verify its writes.
 fn verifies(part: &Part, operation: &Operation) -> bool {
     let writes_only = part.setting.read_percent.as_ref().is_some_and(|p| p.value <= 0.0);
     operation.kind == Kind::Read && writes_only

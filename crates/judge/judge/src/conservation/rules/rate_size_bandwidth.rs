@@ -10,14 +10,14 @@ use super::{counter_reset, first, per_s, usable, whose, window};
 pub const RULE: Rule = Rule {
     id: "rate-size-bandwidth",
     asks: "do rate, size, bandwidth, amounts and time agree?",
-    explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount \
-        divided by the run time. A figure that is printed twice must have the same value. The \
-        tolerance is the rounding of the printed digits, plus the operations in flight when the \
-        tool reset its counters (for example at the end of a warm-up), because the tool counts \
-        their bytes but not the operations. If the two sides differ by the ratio of two units \
-        that are often confused (8, 1.024, 1.048576, 1000), the finding names these units. The \
-        finding first lists those figures of a failed equation that are in no correct equation.",
-    needs: "a rate, a size and a bandwidth, or an amount and the run time",
+    explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is the number of \
+     operations or bytes divided by the run time. A figure that is printed twice must have the \
+     same value. The tolerance is the rounding of the printed digits, plus the operations in \
+     flight when the tool reset its counters (for example at the end of a warm-up), because the \
+     tool counts their bytes but not the operations. If the two sides differ by the ratio of two \
+     units that are often confused (8, 1.024, 1.048576, 1000), the finding names these units. The \
+     finding lists first those figures of a failed equation that occur in no correct equation.",
+    needs: "a rate, a size and a bandwidth, or the run time and a number of operations or bytes",
     check,
 };
 
@@ -97,7 +97,7 @@ fn restated<'r>(
 
 fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &'r Operation) {
     let Some(size) = operation.size_bytes.as_ref().filter(|size| usable(size)) else { return };
-    // Transfers that ended early moved less than their size.
+    // A transfer that ended early moved fewer bytes than its size.
     if operation.short.as_ref().is_some_and(|short| short.most > 0.0) {
         return;
     }

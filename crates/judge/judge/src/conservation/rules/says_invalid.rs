@@ -11,7 +11,7 @@ pub const RULE: Rule = Rule {
     explains: "Tools may print an error code, failed operations, an early end of the run, or an \
         invalid phase next to a score that looks normal. The rule repeats a warning of the tool, \
         but a warning does not affect the outcome.",
-    needs: "an error count, or an error message of the tool",
+    needs: "a number of errors, or an error message of the tool",
     check,
 };
 
@@ -21,7 +21,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         outcome.check(Some(
             Finding::new(Severity::Doubtful, complaint.says.clone())
                 .with_fields([&complaint.field])
-                .with_request("the cause of the failure, and a run without it"),
+                .with_request("the cause of the failure, and a run without this failure"),
         ));
     }
     for part in &reported.parts {

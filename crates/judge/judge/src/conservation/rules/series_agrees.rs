@@ -1,4 +1,4 @@
-//! Checks that the mean of the intervals is the printed mean.
+//! Checks that the mean of the logged intervals agrees with the printed mean.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ const INTERVALS_MIN: usize = 5;
 pub const RULE: Rule = Rule {
     id: "series-agrees",
     asks: "is the mean of the intervals equal to the printed mean?",
-    explains: "The rate of a run is the mean over its intervals. If the printed rate is higher \
-        than every interval, it was never reached. If it differs from the mean by more than 10 %, \
-        it belongs to a different run or to other operations, or was scaled. If the tool's own \
-        log may be too low, the rule fails only if the printed figure is below the log.",
-    needs: "a rate or bandwidth, and interval values for nine tenths of the run",
+    explains: "The rate of a run is the mean rate of its intervals. If the printed rate is higher \
+     than the rate of every interval, it was never reached. If it differs from their mean by more \
+     than 10 %, it belongs to a different run or to other operations, or was scaled. If the tool's \
+     log may understate the rate, the rule fails only if the printed figure is lower than the log.",
+    needs: "a rate or bandwidth, and its value in intervals that add up to nine tenths of the run",
     check,
 };
 
@@ -90,7 +90,7 @@ fn compare_with_intervals(
     };
     let fields = [stated.field.clone(), intervals.field.clone()];
     let word = quantity.word();
-    // A log that may be too low does not contradict a higher figure.
+    // If the log may understate the rate, it does not contradict a higher figure.
     if intervals.understates && stated.value >= mean {
         return None;
     }

@@ -5,20 +5,22 @@ use plimsoll_evidence::tool_result::{Part, Series, ToolResult};
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::usable;
 
-/// Maximum share of the run by which a log may end early or late.
+/// A log may end before or after the end of the run by at most this share of the run.
 const MISSED_MAX: f64 = 0.1;
-/// Maximum number of intervals by which a log may end early or late; used for long intervals.
+/// A log may end before or after the end of the run by at most this number of intervals. This limit
+/// applies to long intervals.
 const INTERVALS_MAX: f64 = 2.5;
-/// Maximum time in seconds by which a log may end early or late; used for short runs.
+/// A log may end before or after the end of the run by at most this time in seconds. This limit
+/// applies to short runs.
 const SECONDS_MAX: f64 = 1.5;
 
 pub const RULE: Rule = Rule {
     id: "series-covers-run",
     asks: "does the log of a result include the whole run that the figures describe?",
     explains: "If a log ends before the end of the run, the log was cut off, or the run did \
-        nothing at its end. If a log continues after the run, it contains operations that the \
-        figures should not include. A difference of a tenth of the run, two intervals or 1.5 s is \
-        allowed.",
+     nothing at its end. If a log continues after the run, it contains operations that the figures \
+     should not include. The two ends may differ by a tenth of the run, two intervals or 1.5 s, \
+     whichever is longest.",
     needs: "an interval log and the length of the run",
     check,
 };
@@ -67,7 +69,7 @@ fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> O
         );
         Finding::new(Severity::Doubtful, says)
             .with_fields(fields)
-            .with_request("the counts at the end of the run")
+            .with_request("the counters at the end of the run")
     })
 }
 

@@ -6,17 +6,17 @@ use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 
 /// Minimum number of intervals that a series must have to show a stall.
 const INTERVALS_MIN: usize = 10;
-/// Minimum share of empty intervals at which the mean no longer describes the run.
+/// If at least this share of the intervals is empty, the mean no longer describes the run.
 const EMPTY_SHARE: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
     id: "load-stalls",
     asks: "did the load stop during the run?",
     explains: "An interval without operations is an outage or a pause of the generator. The mean \
-        latency does not include it, because no operation ended in it. If at least a tenth of the \
-        intervals are empty, rate and latency describe different times. An empty first or last \
-        interval alone does not count as an outage. Gaps do not count either if the tool itself \
-        may leave gaps in its log.",
+     latency does not include this time, because no operation completed in it. If at least a tenth \
+     of the intervals are empty, rate and latency describe different times. An empty first or last \
+     interval alone does not count as an outage. Gaps do not count either if the tool itself may \
+     leave gaps in its log.",
     needs: "the rate in ten or more intervals",
     check,
 };
@@ -30,7 +30,8 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 .iter()
                 .filter(|s| s.quantity == quantity && s.interval_s.is_some())
                 .collect();
-            // Several logs belong to clones of a job: one clone may pause while the others work.
+            // Several logs belong to clones of one job. One clone may pause while the other clones
+            // work.
             if let [only] = all[..] { Some(only) } else { None }
         };
         let series = of(Quantity::RatePerS).or_else(|| of(Quantity::BandwidthPerS));

@@ -6,9 +6,9 @@ use plimsoll_evidence::tool_result::{Quantity, Series, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 
-/// Rounds of the steady-state window (SNIA SSS PTS 2.0.2, 2.1.24).
+/// Number of rounds in the steady-state window (SNIA SSS PTS 2.0.2, 2.1.24).
 const ROUNDS: usize = 5;
-/// Minimum number of intervals for the mean of a round.
+/// Each round needs at least this number of intervals for its mean.
 const INTERVALS_MIN: usize = 4;
 /// Maximum excursion: the difference between the highest and lowest round, divided by their mean
 /// (SNIA SSS PTS 2.0.2, 2.1.24).
@@ -21,19 +21,19 @@ pub const RULE: Rule = Rule {
     id: "not-steady",
     asks: "was the rate steady through the run?",
     explains: "The rule divides the run into five rounds. The means of the rounds may differ by \
-        at most 20 % of the mean of the run, and the line through them may rise or fall by at \
-        most 10 % of it (SNIA SSS PTS 2.0.2, 2.1.24). Outside these limits, the run was still \
-        filling or emptying a cache, or was disturbed, so its mean depends on its length. SNIA's \
-        rounds take an hour. If a run with rounds of a minute passes, it was steady, but its rate \
-        may still change later.",
+     at most 20 % of the mean of the run, and the line fitted to them may rise or fall by at most \
+     10 % of the mean (SNIA SSS PTS 2.0.2, 2.1.24). If they exceed these limits, the run was still \
+     filling or emptying a cache, or was disturbed, so its mean depends on its length. SNIA's \
+     rounds take an hour. A run with rounds of a minute that passes was steady, but its rate may \
+     still change later.",
     needs: "the rate in twenty or more intervals",
     check,
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
-    // Jobs with the same name ran at the same time. The load of the run is their sum; a single job
-    // may stall.
+    // Jobs with the same name ran at the same time. The load of the run is the sum of these jobs; a
+    // single job may stall.
     let mut together: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();
     for part in &reported.parts {
         together.entry(&part.name).or_default().extend(&part.series);
@@ -57,7 +57,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns the mean value for each fifth of the time.
+/// Returns the mean of the series in each fifth of its time.
 fn rounds(logs: &[&Series]) -> Option<([f64; ROUNDS], String)> {
     let end = logs.iter().flat_map(|log| &log.points).map(|p| p.at_s).fold(0.0, f64::max);
     let longest = logs.iter().map(|log| log.points.len()).max()?;
@@ -118,8 +118,8 @@ fn finding(name: &str, rounds: &[f64; ROUNDS], quantity: Quantity, field: &str) 
         format::percent(rise.abs())
     );
     Some(Finding::new(Severity::Doubtful, says).with_fields([field]).with_request(
-        "a run that continues until five rounds agree, and the amount of data written before the \
-         run",
+        "a run that continues until five rounds agree, and the amount of data that was written \
+         before this run",
     ))
 }
 

@@ -7,24 +7,25 @@ use plimsoll_evidence::tool_result::{Kind, Operation, Part, Population, ToolResu
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{rate, usable, window};
 
-/// Minimum number of parts of the same kind at which the median counts as the usual value.
+/// If there are at least this number of parts of the same kind, their median counts as the usual
+/// value.
 const PARTS_MIN: usize = 4;
 /// Maximum time of the slowest part, in multiples of the median. On healthy shared file systems,
 /// ranks differ by up to a third (IO500 submissions).
 const TIME_MAX: f64 = 1.5;
 /// Minimum rate of the slowest part, as a fraction of the median.
 const RATE_MIN: f64 = 0.5;
-/// Minimum share of the total time in which all parts must have run at the same time.
+/// All parts must have run at the same time for at least this share of the total time.
 const OVERLAP_MIN: f64 = 0.8;
 
 pub const RULE: Rule = Rule {
     id: "stragglers",
-    asks: "did all ranks, hosts and jobs work at the same time and at about the same speed?",
+    asks: "did all ranks, hosts and jobs run at the same time and at about the same speed?",
     explains: "The rule compares parts of a result that do the same work with their median. A \
-        part is a straggler if it took more than 1.5 times the median time, or had less than half \
-        the median rate. The rates of parts that ran at different times do not add up: there was \
-        no time at which the system reached their sum.",
-    needs: "four or more parts that do the same work, with their times or rates",
+     part is a straggler if it took more than 1.5 times the median time, or had less than half the \
+     median rate. The rates of parts that ran at different times must not be summed: the system \
+     never reached this sum at any time.",
+    needs: "the times or rates of four or more parts that do the same work",
     check,
 };
 
@@ -59,7 +60,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns a finding if one of many values is much slower than the median.
+/// Returns a finding if at least one of many parts is much slower than the median.
 fn of_many(population: &Population) -> Option<Finding> {
     let usual = median(&population.values);
     let by_time = population.unit == Unit::Ns;
@@ -85,11 +86,9 @@ fn of_many(population: &Population) -> Option<Finding> {
         format_value(usual),
         format::times(if by_time { worst / usual } else { usual / worst.max(f64::MIN_POSITIVE) })
     );
-    Some(
-        Finding::new(Severity::Doubtful, says).with_fields([&population.field]).with_request(
-            "the cause of the stragglers' delay, and the rate while all of them worked",
-        ),
-    )
+    Some(Finding::new(Severity::Doubtful, says).with_fields([&population.field]).with_request(
+        "the cause of the stragglers' delay, and the rate while all ranks, hosts or jobs ran",
+    ))
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -126,7 +125,7 @@ fn times(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
         let field = window(part, operation).map(|w| w.field.clone());
         Finding::new(Severity::Doubtful, says)
             .with_fields(field)
-            .with_request("the cause of the slow parts' delay, and the rate while all of them ran")
+            .with_request("the cause of the slow parts' delay, and the rate while all parts ran")
     }));
 }
 
@@ -152,7 +151,7 @@ fn rates(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
         );
         Finding::new(Severity::Doubtful, says)
             .with_fields(fields.clone())
-            .with_request("the cause of the slow parts' delay, and the rate while all of them ran")
+            .with_request("the cause of the slow parts' delay, and the rate while all parts ran")
     }));
 }
 
@@ -180,15 +179,15 @@ fn together(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let share = ((first_end - last_start) / (last - first)).max(0.0);
     outcome.check((last > first && share < OVERLAP_MIN).then(|| {
         let says = format!(
-            "{} parts ran within {}, but all of them ran at the same time for only {} of this \
-             time: their rates do not add up",
+            "{} parts ran during a total of {}, but all of them ran at the same time for only {} \
+             of this time: their rates must not be summed",
             parts.len(),
             format::time((last - first) * 1e9),
             format::percent(share)
         );
         Finding::new(Severity::Doubtful, says)
             .with_fields(["start times"])
-            .with_request("the rate over the time in which all parts ran")
+            .with_request("the rate during the time in which all parts ran")
     }));
 }
 

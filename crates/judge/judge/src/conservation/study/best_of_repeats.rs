@@ -9,11 +9,11 @@ use super::{StudyRule, directory};
 
 /// Minimum number of repeats at which a selection can be detected.
 const REPEATS_MIN: usize = 3;
-/// Minimum relative distance of the figure from the mean of all repeats. Smaller differences do not
-/// matter.
+/// The figure must differ from the mean of all repeats by at least this share. Smaller differences
+/// do not matter.
 const ABOVE_MIN: f64 = 0.01;
-/// Minimum ratio of this distance to the rounding of the figure, for each selection with which the
-/// figure is compared.
+/// The difference from the mean must be at least this multiple of the figure's rounding, for each
+/// selection of repeats that is compared with the figure.
 const FINER: f64 = 8.0;
 
 pub const RULE: StudyRule = StudyRule {
@@ -21,12 +21,12 @@ pub const RULE: StudyRule = StudyRule {
     asks: "does a figure that is published together with its repeats describe all repeats, or \
         only the best?",
     explains: "The rule compares a table, a report or another result with the repeats of one run \
-        in the directories below it. If the figure is the mean, median or minimum of all repeats, \
-        it describes all of them. The rule fails if the figure equals the best repeat, or the \
-        mean of some of the best repeats, within the rounding of its digits, and is at least 1 % \
-        better than the mean of all: the other repeats were then left out. The rule applies only \
-        if the figure has enough digits to exclude coincidence. It never applies to rows that \
-        list the repeats one by one.",
+     in the directories below it. If the figure is the mean, median or minimum of all repeats, it \
+     describes all of them. The rule fails if the figure equals the best repeat, or the mean of \
+     some of the best repeats, within the rounding of its digits, and is at least 1 % better than \
+     the mean of all repeats. The other repeats were then left out. The rule applies only if the \
+     figure has enough digits to exclude coincidence. It never applies to rows that list the \
+     repeats one by one.",
     check,
 };
 
@@ -48,7 +48,7 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
             .map(|(at, result)| (at, *result))
             .collect();
         for (at, result) in &others {
-            // Rows that list all repeats are not a selection of them.
+            // Rows that list all repeats do not select any of them.
             let same_file: Vec<&ToolResult> = others
                 .iter()
                 .filter(|(other, r)| other != at && r.source.file == result.source.file)
@@ -61,7 +61,8 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
     findings
 }
 
-/// Quantity of which a higher value is better: a stated figure, or an amount divided by the time.
+/// Quantity whose higher values are better: a stated figure, or a number of operations or bytes
+/// divided by the time.
 struct Measure {
     stated: fn(&Operation) -> &[Figure],
     amount: fn(&Operation) -> &[Figure],
@@ -127,15 +128,15 @@ fn per_s(rate: f64) -> String {
     format!("{}/s", format::number(rate))
 }
 
-/// Returns the only part of a result; `None` if it has several.
+/// Returns the only part of a result. `None` if the result has several parts.
 fn only(result: &ToolResult) -> Option<&Part> {
     let mut parts = result.parts.iter().filter(|part| !part.is_total);
     let first = parts.next()?;
     parts.next().is_none().then_some(first)
 }
 
-/// Returns true if two operations may have the same kind and size. Properties that are not stated
-/// may be equal.
+/// Returns true if two operations may have the same kind and size. A property that one of them does
+/// not state may be equal.
 fn same(one: &Operation, other: &Operation) -> bool {
     let kinds = one.kind == other.kind || one.kind == Kind::All || other.kind == Kind::All;
     let sizes = one.size_bytes.as_ref().zip(other.size_bytes.as_ref());
@@ -147,8 +148,9 @@ fn mean(values: &[Span]) -> Span {
     sum.scaled(1.0 / values.len().max(1) as f64)
 }
 
-/// Returns the number of best values whose mean is the figure; `None` if the figure may also be the
-/// mean of all values. The values must be sorted, best first.
+/// Returns the number of best values whose mean equals the figure. `None` if there is no such
+/// number, or if the figure may also be the mean of all values. The values must be sorted, with the
+/// best value first.
 fn best(figure: Span, values: &[Span]) -> Option<usize> {
     let (all, count) = (mean(values), values.len());
     let median = mean(&[values[count / 2], values[(count - 1) / 2]]);
@@ -171,7 +173,7 @@ fn best(figure: Span, values: &[Span]) -> Option<usize> {
 }
 
 /// Returns the possible values of a figure in MB. A table's heading may not state whether an MB is
-/// 10⁶ or 2²⁰ bytes. Each value is as precise as its digits.
+/// 10⁶ or 2²⁰ bytes. Each value keeps the precision of the printed digits.
 fn readings(figure: Span) -> Vec<Span> {
     const MIB: f64 = 1.048_576;
     let digits = figure.most / figure.least / MIB;

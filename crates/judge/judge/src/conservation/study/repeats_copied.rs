@@ -6,16 +6,17 @@ use super::super::repeats::Group;
 use super::super::{Finding, Severity};
 use super::StudyRule;
 
-/// Minimum number of equal latency figures of one kind of operation that exclude coincidence.
+/// If at least this number of latency figures of one kind of operation are equal, coincidence is
+/// excluded.
 const EQUAL_MIN: usize = 3;
 
 pub const RULE: StudyRule = StudyRule {
     id: "repeats-copied",
     asks: "is each repeat a separate run?",
     explains: "Two runs never have the same figures: their operations, bytes, times and latencies \
-        differ in the last digits. The rule compares repeats that have a mean, an extreme and a \
-        deviation of latencies, or the time of the run. If all figures of two repeats are equal, \
-        one is a copy, and the repeats show no spread.",
+     differ in the last digits. The rule compares repeats that state either the time of the run, \
+     or the mean, an extreme and the deviation of latencies. If all figures of two repeats are \
+     equal, one repeat is a copy, and the two show no spread.",
     check,
 };
 
@@ -39,7 +40,7 @@ fn copies(group: &Group<'_>) -> Vec<(usize, Finding)> {
 }
 
 fn is_copy(one: &ToolResult, other: &ToolResult) -> bool {
-    // The same file may be named twice.
+    // The user may have listed the same file twice.
     if one.label() == other.label() || one.parts != other.parts {
         return false;
     }

@@ -13,7 +13,7 @@ const WORDS: [&str; 9] =
     ["run", "iter", "iteration", "repeat", "rep", "repetition", "trial", "attempt", "round"];
 /// Minimum number of repeats for a finding.
 const REPEATS_MIN: usize = 2;
-/// Maximum number of a repeat. Larger numbers are dates, sizes or process numbers.
+/// Largest number that can count repeats. Larger numbers are dates, sizes or process ids.
 const NUMBER_MAX: u64 = 999;
 /// Maximum number of repeats that a finding lists.
 const SHOWN_MAX: usize = 6;
@@ -30,7 +30,7 @@ pub const RULE: StudyRule = StudyRule {
 };
 
 fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)> {
-    // A repeat that is present but did different work is not missing.
+    // A repeat that ran a different workload is present, so it is not missing.
     let mut there: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     for file in results.iter().map(|result| &result.source.file) {
         there.entry(without_numbers(file)).or_default().extend(number(file));
@@ -41,7 +41,7 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
 fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(usize, Finding)> {
     let first = *group.at.first()?;
     let files: Vec<&str> = group.results.iter().map(|r| r.source.file.as_str()).collect();
-    // Each repeat has only one file of this kind. If files have the same number, they are not
+    // Each repeat has only one file of this kind. Files with the same number are therefore not
     // repeats of each other.
     let numbers: Vec<u64> = files.iter().map(|file| number(file)).collect::<Option<_>>()?;
     let present: BTreeSet<u64> = numbers.iter().copied().collect();
@@ -53,7 +53,8 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
     let others = there.get(&without_numbers(files.first()?));
     let is_there = |n: &u64| present.contains(n) || others.is_some_and(|others| others.contains(n));
     let missing: Vec<u64> = (begins..last).filter(|n| !is_there(n)).collect();
-    // If more numbers are missing than present, the numbers do not count repeats.
+    // If more numbers are missing than present, the numbers have another meaning than counting
+    // repeats.
     if missing.is_empty() || missing.len() > present.len() || last > NUMBER_MAX {
         return None;
     }
@@ -73,8 +74,8 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
     Some((first, finding))
 }
 
-/// Returns the number after a word for a repeat; `None` if there is no such number, or if there are
-/// several.
+/// Returns the number that follows a word such as `run` in a path. `None` if the path contains no
+/// such number, or several.
 fn number(file: &str) -> Option<u64> {
     let mut found = None;
     let lower = file.to_ascii_lowercase();

@@ -55,12 +55,12 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
     type Change = fn(&mut Links);
     let cases: [(&str, Change); 8] = [
         (
-            "its link (eth0) has 1 Gb/s and was used to 97 % of that speed, while the links of the \
+            "its link (eth0) has a speed of 1 Gb/s and was used to 97 % of it, while the links of the \
              other hosts have at least 10 Gb/s",
             |links| links.interfaces[0] = card("eth0", GBIT, 0.97),
         ),
         (
-            "its link (eth0, 10 Gb/s) was used to 95 % of its speed, on the other hosts at most to 5.0 %",
+            "its link (eth0, 10 Gb/s) was used to 95 % of its speed, but the links of the other hosts at most to 5.0 %",
             |links| links.interfaces[0] = card("eth0", 10 * GBIT, 0.95),
         ),
         ("half duplex", |links| links.interfaces[0].duplex = Some("half".into())),
@@ -68,7 +68,7 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
         ("damaged packets: 3000 of 2000000 (0.15 %)", |l| counters(l).received_errors = 3_000),
         ("dropped packets: 3000 of 2000000", |l| counters(l).sent_drops = 3_000),
         (
-            "retransmitted TCP segments: 20000 of 1000000 (2.00 %), on the other hosts at most 0.00 %",
+            "retransmitted TCP segments: 20000 of 1000000 (2.00 %), but at most 0.00 % on the other hosts",
             |links| {
                 links.tcp.as_mut().unwrap().sent_again_segments = 20_000;
             },

@@ -6,7 +6,7 @@ use crate::figures::measured;
 use crate::rules::evidence;
 
 impl Scale<'_> {
-    /// Returns the mean number of bytes in flight (Little's law), but at most the bytes that the
+    /// Returns the mean number of bytes in flight (Little's law), limited to the number that the
     /// plan allows.
     pub(super) fn in_flight_bytes(&self) -> u64 {
         let Some(phase) = measured(self.bundle) else { return 0 };
@@ -28,8 +28,8 @@ impl Scale<'_> {
         if possible > 0 { (bytes as u64).min(possible) } else { bytes as u64 }
     }
 
-    /// Returns the balance under the assumption that the device moved the bytes in flight before
-    /// the measurement.
+    /// Returns the balance under the assumption that the device moved all bytes in flight before
+    /// the start of the measurement.
     pub(super) fn without_in_flight(&self) -> Self {
         let left = self.requested.saturating_sub(self.in_flight_bytes());
         let least = self.least as f64 * left as f64 / self.requested as f64;

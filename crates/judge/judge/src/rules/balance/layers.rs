@@ -6,10 +6,10 @@ use plimsoll_evidence::observed::{BackingFile, DeviceTotals};
 use super::{BalanceResult, Scale};
 use crate::location;
 
-/// Allowed difference between layers, as a share of a busy device's bytes. It exists because the
-/// counters of the layers are read one after the other.
+/// Allowed difference between layers, as a share of a busy device's bytes. A difference arises
+/// because the counters of the layers are read one after the other.
 const SKEW: f64 = 0.01;
-/// Maximum cached share of a backing file at which I/O to this file counts as direct.
+/// I/O to a backing file counts as direct if at most this share of the file is cached.
 const RESIDENT_MAX: f64 = 0.05;
 
 impl Scale<'_> {
@@ -26,7 +26,7 @@ impl Scale<'_> {
 
     fn layer(&self, device: &Device) -> Option<BalanceResult> {
         let upper = self.totals(self.device_totals(&device.name)?);
-        // A device that moved little of the load cannot explain missing bytes.
+        // If a device moved only a small part of the load, it cannot explain the missing bytes.
         if upper < self.requested - self.requested.min(self.least) {
             return None;
         }
@@ -73,7 +73,8 @@ impl Scale<'_> {
             below.iter().find(|mount| mount.path == file.path)
         };
         of_file.or_else(of_backing).map_or_else(
-            // Older bundles do not record the devices under the file: use the disks instead.
+            // Older bundles do not record the devices on which the file is stored. The disks are
+            // used instead.
             || {
                 let disks = location::disks(self.bundle);
                 disks.into_iter().map(|(disk, _)| disk.name.clone()).collect()
@@ -82,7 +83,7 @@ impl Scale<'_> {
         )
     }
 
-    /// Returns the bytes that may be missing between two layers.
+    /// Returns the number of bytes by which two layers may differ without a finding.
     fn slack(&self, upper: u64) -> u64 {
         (self.requested - self.requested.min(self.least)) + (upper as f64 * SKEW) as u64
     }
@@ -92,20 +93,20 @@ impl Scale<'_> {
         if missing <= self.slack(step.upper) {
             return self.judge_direct_access(step);
         }
-        // The missing bytes may be those that other processes requested from the upper device.
+        // Other processes may have requested the missing bytes from the upper device.
         let others = self.own().filter(|_| self.counts_own());
         let others = others.map_or(step.upper, |own| step.upper.saturating_sub(own));
         if missing > self.slack(step.upper) + others {
             return BalanceResult::Short(step.says(self));
         }
         BalanceResult::Open(format!(
-            "{}; it is also unknown which process requested the rest",
+            "{}; it is also unknown which process requested the other bytes",
             step.says(self)
         ))
     }
 
-    /// Subtracts the bytes that other processes may have requested from the lower devices directly,
-    /// without the upper device. Returns `Open` if the remaining bytes are too few.
+    /// Subtracts the bytes that other processes may have requested directly from the lower devices.
+    /// Returns `Open` if too few bytes remain.
     fn judge_direct_access(&self, step: &Step<'_>) -> BalanceResult {
         let through = self.own().filter(|_| self.counts_own());
         let through = through.map_or(0, |own| step.upper.saturating_sub(own));
@@ -117,7 +118,8 @@ impl Scale<'_> {
             Some(surely) if step.upper.saturating_sub(surely) > self.slack(step.upper) => {
                 BalanceResult::Open(format!(
                     "of {} requested from {}, it is unknown how much {} moved for it: the lower \
-                     layer moved {} in total, but other processes may have used it directly",
+                     layer moved {} in total, but other processes may have accessed the lower \
+                     layer directly",
                     self.size(step.upper),
                     step.device.name,
                     step.names,
@@ -132,15 +134,15 @@ impl Scale<'_> {
         if step.lower < self.least {
             return BalanceResult::Short(step.says(self));
         }
-        // The kernel's own threads do the I/O of loop devices. Bytes that these threads did not
-        // move were not read from the backing file.
+        // Kernel threads do the I/O of loop devices. If these threads did not move the bytes, they
+        // did not read or write the storage of the backing file.
         let kernel = self.bundle.observed.kernel.map(|moved| self.pick(moved));
         let kernel = kernel.map(|moved| moved.saturating_sub(step.dirty_bytes(self.is_read)));
         if let Some(kernel) = kernel.filter(|kernel| *kernel < self.least) {
             let says = format!(
                 "of {} requested from {}, the kernel moved only {} between the backing file and \
-                 {}, and other processes moved the rest: the page cache of the backing file \
-                 answered",
+                 {}, and other processes moved the other bytes: the page cache of the backing file \
+                 served the I/O",
                 self.size(step.upper),
                 step.device.name,
                 self.size(kernel),
@@ -152,8 +154,8 @@ impl Scale<'_> {
         let others = self.other_processes_bytes().map(|others| others.saturating_add(beside));
         let surely = others.map(|others| step.lower.saturating_sub(others));
         let missing = surely.map(|surely| step.upper.saturating_sub(surely));
-        // A loop device's claim to bypass the cache counts only if the kernel threads' bytes are
-        // known.
+        // The direct-I/O flag of a loop device is believed only if the bytes of the kernel threads
+        // are known.
         let past_cache = step.is_past_cache() && kernel.is_some();
         if missing.is_some_and(|missing| missing <= self.slack(step.upper)) || past_cache {
             return BalanceResult::Moved;
@@ -169,14 +171,14 @@ impl Scale<'_> {
     }
 }
 
-/// A layer and the next lower layer.
+/// One device and the devices of the next lower layer.
 struct Step<'a> {
     device: &'a Device,
     backing: Option<&'a BackingFile>,
     upper: u64,
     lower: u64,
-    /// Bytes that reached the lower devices without passing through the upper device; not included
-    /// in `lower`.
+    /// Bytes that reached the lower devices without passing through the upper device. The field
+    /// `lower` does not include them.
     beside: u64,
     names: String,
 }
@@ -184,7 +186,7 @@ struct Step<'a> {
 impl Step<'_> {
     fn says(&self, scale: &Scale<'_>) -> String {
         format!(
-            "of {} {} through {}, {} moved only {}: a layer between them answered the rest",
+            "of {} {} through {}, {} moved only {}: a layer between them served the other bytes",
             scale.size(self.upper),
             scale.verb(),
             self.device.name,
@@ -200,8 +202,8 @@ impl Step<'_> {
         after.saturating_sub(backing.dirty_bytes_before.unwrap_or(0))
     }
 
-    /// Returns true if both the loop device's flag and the cache show that it bypasses the page
-    /// cache.
+    /// Returns true if the loop device bypasses the page cache, according to its flag and to the
+    /// cached share of its file.
     fn is_past_cache(&self) -> bool {
         let Some(backing) = self.backing else { return false };
         let resident = backing.resident_bytes_before.max(backing.resident_bytes_after);
@@ -212,7 +214,8 @@ impl Step<'_> {
     }
 }
 
-/// Returns how many copies of each byte a mapping writes, if this is known.
+/// Returns the number of copies that a RAID mapping writes of each byte. Returns 1 if this number
+/// is unknown.
 fn copies(device: &Device) -> u64 {
     match device.mapping.as_deref() {
         Some("raid1") => device.below.len().max(1) as u64,

@@ -8,8 +8,8 @@ use super::{BalanceResult, Scale, wire};
 use crate::location;
 
 impl Scale<'_> {
-    /// Judges targets whose I/O is answered by a server instead of a device. The bytes must also
-    /// have passed this host's interfaces.
+    /// Judges targets whose I/O goes to a server instead of a device. The bytes must also have
+    /// crossed this host's network interfaces.
     pub(super) fn judge_server_target(&self) -> Option<BalanceResult> {
         match self.judge_servers()? {
             BalanceResult::Moved => {
@@ -34,7 +34,7 @@ impl Scale<'_> {
             let way = if self.is_read { "received" } else { "sent" };
             BalanceResult::Open(format!(
                 "of {} {}, this host's network interfaces {way} only {}: it is unknown how the \
-                 rest was transferred",
+                 other bytes were transferred",
                 self.size(self.requested),
                 self.verb(),
                 self.size(counted)
@@ -42,7 +42,7 @@ impl Scale<'_> {
         })
     }
 
-    /// Judges by the bytes that servers on this host moved to or from storage.
+    /// Judges according to the number of bytes that servers on this host moved to or from storage.
     fn judge_servers(&self) -> Option<BalanceResult> {
         let servers = &self.bundle.observed.servers;
         if servers.is_empty() {
@@ -54,7 +54,7 @@ impl Scale<'_> {
             return Some(BalanceResult::Open(says));
         }
         if servers.iter().any(|server| server.local == Some(false) || server.relays) {
-            // The I/O of other hosts is not visible here.
+            // The I/O that a server on another host does is not visible on this host.
             return Some(self.judge_by_network_mounts().unwrap_or(BalanceResult::Moved));
         }
         let names: Vec<&str> =
@@ -73,7 +73,7 @@ impl Scale<'_> {
             }
             _ => {
                 let says = format!(
-                    "{} is served by this host itself, but it is not visible how many bytes the \
+                    "a server on this host provides {}, but it is not visible how many bytes the \
                      server moved",
                     serves.join(", ")
                 );
@@ -108,7 +108,7 @@ impl Scale<'_> {
         } else {
             BalanceResult::Short(format!(
                 "of {requested} {} through {}, its server on this host ({who}) moved only {} to \
-                 or from storage: the server's own cache answered the rest",
+                 or from storage: the server's own cache served the other bytes",
                 self.verb(),
                 serves.join(", "),
                 self.size(moved)

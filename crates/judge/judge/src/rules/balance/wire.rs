@@ -3,14 +3,14 @@
 //!
 //! Interfaces count the bytes of all programs in the namespace, with headers and retransmissions. A
 //! high count therefore does not prove that the load's bytes crossed the interfaces. A low count
-//! does not prove the opposite either: a library between the client and the kernel may bypass the
-//! kernel's counters (RDMA, user-space TCP). The finding is then unknown.
+//! does not prove the opposite either, because a library may bypass the kernel and its counters
+//! (RDMA, user-space TCP). If the count is low, the outcome is unknown.
 //!
-//! An interface is included only if no other interface of the namespace is under it, because a
-//! bridge, a bond or a VLAN counts the same bytes again. If the interfaces on top have a higher
-//! count (for example a synthetic interface over a virtual function), that count is used. If the
-//! stacking is unknown, all interfaces are included. The sum is then too high, so it causes no
-//! finding against the target.
+//! An interface is included only if it has no underlying interface in the namespace, because a
+//! bridge, a bond or a VLAN counts the same bytes again. If the topmost interfaces have a higher
+//! count (for example a synthetic interface over a virtual function), their count is used. If the
+//! stacking is unknown, all interfaces are included. The sum may then be too high, but it never
+//! causes a finding against the target.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Device;
@@ -26,7 +26,7 @@ use crate::rules::evidence;
 /// Maximum age of a hardware counter. Network cards copy counters to memory once a second
 /// (`stats-block-usecs` of ethtool(8)). Sampling adds another second.
 const OLD_NS_MAX: u64 = 2_000_000_000;
-/// Minimum share of the bytes for "most of the bytes".
+/// Minimum share of the load's bytes that counts as most of them.
 const MOST: f64 = 0.5;
 
 /// Returns true if a real load used its own network client to access the target.
@@ -44,8 +44,8 @@ pub(crate) fn crosses_network(bundle: &Bundle) -> bool {
     is_remote || environment.devices.iter().any(is_far)
 }
 
-/// Returns an upper bound of the bytes that crossed interfaces during the measurement; `None` if
-/// unknown.
+/// Returns an upper bound of the bytes that crossed network interfaces during the measurement.
+/// `None` if unknown.
 pub(crate) fn interface_bytes(bundle: &Bundle) -> Option<IoBytes> {
     let servers = &bundle.observed.servers;
     let is_far = !servers.is_empty()
@@ -90,10 +90,10 @@ fn moved(counters: &LinkCounters) -> IoBytes {
     IoBytes { read_bytes: counters.received_bytes, written_bytes: counters.sent_bytes }
 }
 
-/// Returns the minimum number of bytes that the interfaces must have counted in one direction. It
-/// is lower than the measured bytes for three reasons: I/O may have started before the counters
-/// were read, bytes after the end of the phase are not included, and a card's counters may be old.
-/// `None` if no bytes remain.
+/// Returns the minimum number of bytes that the interfaces must have counted in one direction. This
+/// number is lower than the measured bytes for three reasons: I/O may have started before the
+/// counters were read, bytes after the end of the phase are excluded, and a card's counters may be
+/// old. `None` if no bytes remain after these deductions.
 pub(crate) fn bytes_min(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let (phase, links) = (measured(bundle)?, bundle.observed.links.as_ref()?);
     let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(received(vec![one("eth0", &[], 10), beneath], false), Some(10));
         let blind = |name, bytes| Interface { below: None, ..one(name, &[], bytes) };
         assert_eq!(received(vec![blind("br0", 10), blind("eth0", 10)], false), Some(20));
-        // A container with its own interface: its bytes also crossed eth0, but their number is
+        // The bytes of a container with its own interface also crossed eth0, but their number is
         // unknown.
         assert_eq!(
             received(vec![one("br0", &["eth0", "eth1"], 9), one("eth0", &[], 9), lost], false),

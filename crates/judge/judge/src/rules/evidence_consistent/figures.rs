@@ -10,18 +10,18 @@ use plimsoll_evidence::series::{Data, drained_class};
 
 use super::CrossChecks;
 
-/// Relative error of a histogram value. The engine counts in finer buckets than the log, and
-/// exports their bounds. Each value may therefore be off by one bucket of a histogram with three
-/// significant digits.
+/// Relative error of a histogram value. The engine's histograms have finer buckets than the log,
+/// and the log contains the bounds of these buckets. Each value may therefore be off by one bucket
+/// of a histogram with three significant digits.
 const BUCKET: f64 = 0.002;
-/// Maximum share of a histogram that may be missing: older versions could lose an interval that
-/// started within the last half millisecond.
+/// Maximum share of a histogram that may be missing. Older versions could lose an interval that
+/// started in the last half millisecond of the run.
 const SHORT: f64 = 0.01;
 /// Prefix of the tags of the generator's own histograms.
 const GENERATOR: &str = "generator";
 /// Interval of the rows; `None` if unknown. A thread closes a row at its first completion after the
-/// end of the interval. The intervals of other tools are unknown, and a run that did not complete
-/// may close rows late.
+/// end of the interval. For other tools, the interval is unknown. If a run did not complete, its
+/// rows may have been closed late.
 const GRID_NS: u64 = 1_000_000_000;
 
 pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
@@ -74,13 +74,12 @@ fn phases(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     });
 }
 
-/// Sums of rows.
+/// Sums over the rows of the series.
 #[derive(Default)]
 struct Rows<'a> {
     /// Sums of the measured phase, by class.
     measured: BTreeMap<&'a str, Sums>,
-    /// Sums of the operations that started in the measured phase and completed after its end, by
-    /// class.
+    /// Sums of operations that started in the measured phase and completed after its end, by class.
     drained: BTreeMap<&'a str, Sums>,
     /// Bytes of each phase, by its index.
     bytes: BTreeMap<u32, u64>,
@@ -136,14 +135,14 @@ fn rows(bundle: &Bundle) -> Rows<'_> {
     rows
 }
 
-/// Returns the maximum distance of a row's start from its phase.
+/// Returns the maximum time by which a row may start outside its phase.
 fn grid_ns(bundle: &Bundle) -> u64 {
     let is_ours = bundle.run.driver != Driver::Foreign;
     let is_whole = bundle.run.end.kind == EndKind::Completed;
     if is_ours && is_whole { GRID_NS.min(bundle.plan.evidence.interval_ns) } else { GRID_NS }
 }
 
-/// Returns true if the sum of `count` latencies of at most `max_ns` can be `sum_ns`.
+/// Returns true if `count` latencies, none larger than `max_ns`, can have the sum `sum_ns`.
 fn is_possible(count: u64, sum_ns: u64, max_ns: u64) -> bool {
     let most = u128::from(count) * (u128::from(max_ns) + 1);
     max_ns <= sum_ns.saturating_add(1) && u128::from(sum_ns) <= most
@@ -152,10 +151,15 @@ fn is_possible(count: u64, sum_ns: u64, max_ns: u64) -> bool {
 /// Checks the figures of one class.
 fn check_class(class: &ClassTotals, cross_checks: &mut CrossChecks) {
     let name = &class.name;
-    cross_checks
-        .require(class.drained <= class.count && class.drained_bytes <= class.size_bytes, || {
-            format!("{name}: more operations or bytes drained than the total contains")
-        });
+    cross_checks.require(
+        class.drained <= class.count && class.drained_bytes <= class.size_bytes,
+        || {
+            format!(
+                "{name}: more operations or bytes were drained after the end than the total \
+             contains"
+            )
+        },
+    );
     let sums = is_possible(class.count, class.latency_ns_sum, class.latency_ns_max);
     cross_checks.require(class.count == 0 || sums, || {
         format!(
@@ -170,7 +174,7 @@ fn check_class(class: &ClassTotals, cross_checks: &mut CrossChecks) {
 }
 
 /// Compares the totals with the rows of the series. Operations that ended after the phase have
-/// separate rows. Older versions did not write these rows.
+/// separate rows. Older versions did not record these rows.
 fn check_rows(
     class: &ClassTotals,
     rows: Option<&Sums>,
@@ -281,7 +285,7 @@ fn bounds(histogram: &Histogram<u64>) -> (f64, f64) {
         low += count * histogram.lowest_equivalent(value) as f64;
         high += count * histogram.highest_equivalent(value) as f64;
     }
-    // A histogram counts a latency of 0 as its smallest value.
+    // A histogram counts a latency of zero as the smallest value that it can represent.
     let least = histogram.len() as f64;
     (low * (1.0 - BUCKET) - least, high * (1.0 + BUCKET) + least)
 }

@@ -15,8 +15,8 @@ use crate::figures::measured;
 const SECTOR_BYTES: u64 = 512;
 /// Allowed relative difference between two readings of one counter at slightly different moments.
 const SHARE: f64 = 0.02;
-/// Allowed delay of the counters of devices and CPUs. These counters advance in ticks and are read
-/// a little late.
+/// Allowed delay of the counters of devices and CPUs. These counters advance in ticks, and are read
+/// slightly later than the other counters.
 const LATE_NS: u64 = 2_000_000_000;
 /// Largest request of a Linux block device (`BLK_DEF_MAX_SECTORS_CAP` in include/linux/blkdev.h).
 /// The kernel updates the byte counter of a request before the I/O counter, and both may be read in
@@ -35,7 +35,7 @@ pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     sizes(bundle, cross_checks);
 }
 
-/// Returns the sum and the maximum of each gauge's rows in the measured phase.
+/// Returns the sum and the maximum of the rows of each gauge in the measured phase.
 fn gauges<'a>(bundle: &'a Bundle, measure: &Phase) -> BTreeMap<&'a str, (f64, f64)> {
     let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
     let mut gauges: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
@@ -73,7 +73,8 @@ fn devices(
     gauges: &BTreeMap<&str, (f64, f64)>,
     cross_checks: &mut CrossChecks,
 ) {
-    // If a thread hung, or if operations were drained after the end, the totals were read later.
+    // If a thread hung, or if operations were drained after the end, the totals were read later
+    // than the last row.
     let whole = bundle.run.end.kind == EndKind::Completed;
     let drained = bundle.run.classes.iter().any(|class| class.drained > 0);
     let longest_ns = match whole && !drained {
@@ -115,7 +116,7 @@ fn check_device_limits(device: &DeviceTotals, longest_ns: u64, cross_checks: &mu
     }
     let longest_ns = longest_ns.saturating_add(LATE_NS);
     cross_checks.require(device.busy_ns <= longest_ns + longest_ns / 10, || {
-        format!("{name} was busy for longer than the measurement took")
+        format!("{name} was busy for longer than the length of the measurement")
     });
 }
 
@@ -152,8 +153,8 @@ fn near(bundle: &Bundle, a: u64, b: u64) -> bool {
     a.abs_diff(b) <= in_flight + (a.max(b) as f64 * SHARE) as u64 + 2
 }
 
-/// Compares requested with completed operations as [`near`] does. In an open loop above the
-/// capacity, any number of operations may be waiting at the end.
+/// Compares the number of requested operations with that of completed operations, as [`near`] does.
+/// In an open loop above the capacity, any number of operations may still wait at the end.
 fn near_requested(bundle: &Bundle, requested: u64, done: u64) -> bool {
     near(bundle, requested, done) || !bundle.run.engine.closed_loop && requested > done
 }
@@ -176,8 +177,8 @@ fn access_profile(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     }
 }
 
-/// Returns the largest transfer that a plan requests. The access profile may have missed
-/// larger transfers: a mail store joins neighbouring pages in one write.
+/// Returns the largest transfer that a plan requests. The access profile may lack larger transfers,
+/// because a mail store joins neighbouring pages in one write.
 fn planned_bytes_max(plan: &ResolvedPlan) -> u64 {
     match &plan.workload {
         Workload::Mailbox(store) => store.coalesce_max_bytes,
@@ -209,8 +210,8 @@ fn sizes(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         let high = times(count - unseen, most) + times(unseen, most.max(largest));
         cross_checks.require((low..=high).contains(&u128::from(*size_bytes)), || {
             format!(
-                "{name}: {count} transfers of {least} to {most} bytes cannot have the recorded \
-                 total of {size_bytes} bytes"
+                "{name}: {count} transfers of {least} to {most} bytes each cannot have the \
+                 recorded total of {size_bytes} bytes"
             )
         });
     }
@@ -234,7 +235,7 @@ fn store(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     of("log_writes", &|class| class.group == "log" && !class.is_read, cross_checks);
 }
 
-/// Compares the totals with the number of operations that entered a model.
+/// Compares the totals with the number of operations that the model received.
 fn check_model(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let Some(inside) = &bundle.observed.inside else { return };
     for (what, is_read) in [("reads", true), ("writes", false)] {
@@ -249,7 +250,7 @@ fn check_model(bundle: &Bundle, cross_checks: &mut CrossChecks) {
                 && !["sync", "metadata", "durable", "first_byte"].contains(&class.group.as_str())
         });
         cross_checks.require(near_requested(bundle, entered, total), || {
-            format!("{what}: {entered} entered the model, but the totals contain {total}")
+            format!("{what}: the model received {entered}, but the totals contain {total}")
         });
     }
 }

@@ -7,8 +7,8 @@ use plimsoll_plan::TargetKind;
 
 use super::CrossChecks;
 
-/// Kinds of engines that only Plimsoll has. Other tools also have engines named `io_uring`, `null`
-/// and `nfs`.
+/// Kinds of engines that exist only in Plimsoll. Other tools also have engines named `io_uring`,
+/// `null` and `nfs`.
 const OWN_ENGINES: [&str; 3] = ["threads", "s3", "model"];
 
 pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
@@ -30,7 +30,7 @@ fn driver(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let kind = run.engine.kind.as_str();
     let foreign = run.driver == Driver::Foreign;
     cross_checks.require(foreign == (run.tier != Tier::T1), || {
-        format!("the tier {:?} does not fit the driver, {}", run.tier, word(run.driver))
+        format!("the tier {:?} contradicts the driver, {}", run.tier, word(run.driver))
     });
     cross_checks.require(!foreign || !OWN_ENGINES.contains(&kind), || {
         format!(
@@ -62,7 +62,7 @@ fn driver(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     cross_checks.require(null == (kind == "null") || run.classes.is_empty(), || {
         format!(
             "the bundle names the engine {kind}, but the plan's target requires a different \
-             engine (`null` instead of another engine, or the reverse)"
+             engine (only one of the two is the engine `null`)"
         )
     });
     cross_checks.require(run.name == bundle.plan.name, || {

@@ -12,10 +12,10 @@ pub const RULE: ExperimentRule = ExperimentRule {
     id: "runs-copied",
     asks: "is each run a separate measurement?",
     explains: "Copies of a run have no spread, so a difference that was measured only once seems \
-        certain. Two different runs on real storage never have the same operations, bytes and \
-        latencies in every interval. If they do, one of them is a copy, regardless of its name. \
-        Runs on a model may be identical, because virtual time is deterministic. Remove the \
-        copies.",
+     certain. Two different runs on real storage never have the same operations, bytes and \
+     latencies in every interval. Two runs that are equal in this way are copies, regardless of \
+     their names. Runs on a model may be identical, because virtual time is deterministic. Remove \
+     the copies.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };

@@ -10,7 +10,7 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "runs-missing",
-    asks: "did every planned run finish, and were there at least two?",
+    asks: "did every planned run finish, and were there at least two runs?",
     explains: "A mean of only some of the runs may be a favourable selection. The rule therefore \
         counts planned runs (`[repeat] runs`) that are missing or incomplete. A single run has no \
         spread, so it is unknown how much a repeat would differ. Run the missing runs.",
@@ -29,7 +29,7 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
         };
         Finding::new(RULE.id, Outcome::Unknown, says).advise("run the missing runs")
     } else if completed < 2 {
-        let says = "a single run does not show how much a repeat would differ";
+        let says = "a single run does not show by how much a repeat would differ";
         Finding::new(RULE.id, Outcome::Unknown, says).advise("set `[repeat] runs = 5`")
     } else {
         let says = format!("all {completed} runs finished");

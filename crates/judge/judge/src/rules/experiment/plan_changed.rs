@@ -11,8 +11,8 @@ pub const RULE: ExperimentRule = ExperimentRule {
     id: "plan-changed",
     asks: "did all runs follow the same plan, with the same tool on the same host?",
     explains: "Runs are repeats of each other only if they have the same plan (its SHA-256 is in \
-        each bundle), tool version, kernel and host. The rule lists the differences, and fails if \
-        there are any, because a mean over different runs is meaningless.",
+     each bundle), tool version, kernel and host. The rule lists all differences. If there is a \
+     difference, it fails, because a mean over different runs is meaningless.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -37,7 +37,7 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
     } else {
         let says = format!("{} changed between the runs", changed.join(" and "));
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("repeat all runs with one plan, without changes between the runs")
+            .advise("repeat all runs with the same plan, and change nothing between the runs")
     })
 }
 

@@ -10,8 +10,8 @@ use crate::finding::{Finding, Outcome};
 use crate::stats::repeats;
 
 /// Maximum spread of the rates: the difference between maximum and minimum, divided by the mean.
-/// SPC-1 and MLPerf Storage allow 5 % between repeats; runs of a few minutes on shared hosts have
-/// twice this spread.
+/// SPC-1 and MLPerf Storage allow a spread of 5 % between repeats. Runs of a few minutes on shared
+/// hosts have twice this spread.
 const SPREAD_MAX: f64 = 0.10;
 
 pub const RULE: ExperimentRule = ExperimentRule {

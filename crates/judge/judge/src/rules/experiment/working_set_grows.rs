@@ -8,25 +8,27 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 
-/// Minimum ratio of the working sets for a comparison, in bytes or relative to the declared caches.
+/// Two runs are compared only if their working sets differ by at least this ratio, in bytes or
+/// relative to the declared caches.
 const APART_MIN: f64 = 1.5;
-/// Minimum gain of the smaller working set that only a cache explains. On a rotating disk, a small
-/// working set avoids long seeks. Seeks take 8 ms of a total of about 12 ms, and avoiding them
-/// saves at most half of the total.
+/// If the smaller working set is faster by at least this factor, only a cache explains the gain. On
+/// a rotating disk, a small working set avoids long seeks. Seeks take 8 ms of a total of about 12
+/// ms, and avoiding them saves at most half of the total.
 const GAIN_FAIL: f64 = 2.0;
-/// Minimum gain that exceeds noise: repeats on shared hosts agree within 10 %.
+/// If the smaller working set is faster by at least this factor, the gain exceeds noise. Repeats on
+/// shared hosts agree within 10 %.
 const GAIN_MAX: f64 = 1.25;
 
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "working-set-grows",
     asks: "does the rate or latency change with the working set, or with the declared cache?",
     explains: "Runs of the same workload on working sets of several sizes reveal caches that are \
-        otherwise invisible, because media are about as fast on a large working set as on a small \
-        one. The rule compares the runs with the smallest and the largest working set (relative \
-        to `observe.array_cache`, if every plan declares it). If the run with the smaller set is \
-        at least 25 % faster, a cache may have answered, and the outcome is unknown. If it is at \
-        least twice as fast, the rule fails for `media-read`. Put the bundles of the runs in one \
-        directory and use `plimsoll runs show`, or compare them.",
+     otherwise invisible, because media are about as fast on a large working set as on a small \
+     one. The rule compares the runs with the smallest and the largest working set (relative to \
+     `observe.array_cache`, if every plan declares it). If the run with the smaller set is at \
+     least 25 % faster, a cache may have served its reads, and the outcome is unknown. If this run \
+     is at least twice as fast, the rule fails for `media-read`. Put the bundles of the runs in \
+     one directory and use `plimsoll runs show`, or compare them.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };
@@ -62,8 +64,8 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
         _ => evidence::size(point.working_set_bytes),
     };
     let numbers = format!(
-        "with a working set of {}, the rate was {:.0}/s at {:.2} ms; with {}, it was {:.0}/s at \
-         {:.2} ms",
+        "with a working set of {}, the rate was {:.0}/s at a mean latency of {:.2} ms; with {}, \
+         it was {:.0}/s at {:.2} ms",
         describe(near),
         near.rate_per_s,
         near.latency_ns_avg / 1e6,
@@ -121,7 +123,7 @@ mod tests {
     use super::super::super::fixtures;
     use super::*;
 
-    /// Returns a run on this working set with a rate of `percent` of the unmodified run's rate.
+    /// Returns a run on this working set whose rate is `percent` of the unmodified run's rate.
     fn run(working_set_bytes: u64, percent: u64) -> Bundle {
         let mut bundle = fixtures::reads();
         bundle.observed.workload.working_set_read_bytes = Some(working_set_bytes);

@@ -1,5 +1,5 @@
-//! Labels of file systems, volume managers, RAID sets and partition tables, with their offsets. It
-//! is the list of libblkid (util-linux 2.42).
+//! Labels of file systems, volume managers, RAID sets and partition tables, with their offsets.
+//! These are the labels that libblkid (util-linux 2.42) recognises.
 //!
 //! Labels are only used to name the data. Plimsoll rejects a device with any non-zero byte, with or
 //! without a known label.
@@ -7,9 +7,9 @@
 /// Position of a label on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LabelPosition {
-    /// Offset in bytes from the start.
+    /// Offset in bytes from the start of the device.
     Start(u64),
-    /// Distance in bytes from the end.
+    /// Distance in bytes from the end of the device.
     End(u64),
     /// Distance in bytes from the end of the device, whose size is first rounded down to a multiple
     /// of the second value. Linux MD positions its superblocks in this way.
@@ -84,13 +84,13 @@ const VXFS: &str = "a VxFS file system";
 const XFS: &str = "an XFS file system";
 const ZFS: &str = "a ZFS pool";
 
-/// `_BHRfS_M` is 64 bytes into a superblock.
+/// A Btrfs superblock contains `_BHRfS_M` at byte 64.
 const BTRFS_MAGIC: &[u8] = b"_BHRfS_M";
 /// Offsets of the backup superblocks of Btrfs (btrfs(5), "superblock").
 pub(super) const BTRFS_MIRRORS: [u64; 3] = [64 << 20, 256 << 30, 1 << 50];
 
 /// Magic number of an uberblock, at the start of the second half of a 256 KiB ZFS label. The byte
-/// order is that of the host that wrote the label.
+/// order depends on the host that wrote the label.
 const ZFS_LITTLE: &[u8] = b"\x0c\xb1\xba\0";
 const ZFS_BIG: &[u8] = b"\0\xba\xb1\x0c";
 

@@ -17,7 +17,7 @@ pub(super) struct CompletedOperation {
     pub result: Result<u32, i32>,
     /// Time at which the thread first saw the completion.
     pub completed_ns: u64,
-    /// True if the intended start was scheduled.
+    /// True if the intended start came from a schedule.
     pub scheduled: bool,
 }
 

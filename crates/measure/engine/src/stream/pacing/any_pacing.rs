@@ -5,7 +5,7 @@ use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
 use super::{BatchBarrier, ClosedLoop, Gated, OpenLoop, Pacing, RateCap, Start, ThinkTimeLoop};
 
-/// Length of the schedule that a rate cap may catch up with after a stall.
+/// Maximum duration of the schedule that a rate cap catches up on after a stall.
 const CREDIT_NS: u64 = 100_000_000;
 
 /// Pacing of any kind. See the module documentation.
@@ -18,7 +18,7 @@ pub enum AnyPacing {
     Open(OpenLoop<StartTimes>),
     /// Closed loop under a rate cap.
     Capped(Box<RateCap<AnyPacing, StartTimes>>),
-    /// Any other pacing, which starts when the gate of an event opens.
+    /// Pacing of another kind, which starts when the gate of an event opens.
     Gated(Box<Gated<AnyPacing>>),
 }
 

@@ -1,6 +1,6 @@
 //! Closed loops: a slot starts its next operation when its previous operation has completed, or
-//! after an additional think time. Slots start in the order in which they became ready. If not all
-//! of them can start, each slot therefore still starts eventually.
+//! after an additional think time. Slots start in the order in which they became ready. Each slot
+//! therefore starts eventually, even if not all slots can start at the same time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -12,7 +12,7 @@ struct Client<A> {
     arrivals: A,
     client: u32,
     next_ns: u64,
-    /// Arrival after `next_ns`, if the thread had time to compute it.
+    /// Next arrival after the arrival at `next_ns`, if the thread had time to compute it.
     after_ns: Option<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! Thread of one group: it opens its target, waits for the start, drives, and closes.
+//! Thread of one group: it opens its target, waits for the start, drives the operations, and closes
+//! the target.
 
 use std::any::Any;
 use std::sync::atomic::Ordering;
@@ -25,13 +26,13 @@ use crate::stream::source::Source;
 use crate::stream::uniform::Uniform;
 use crate::{EngineError, stop_request};
 
-/// For a queue that waits for its last operations: interval at which it reads the clock, in ns, and
-/// maximum number of completions that it reaps in one step.
+/// While a queue waits for its last operations, it reads the clock at this interval, in ns, and
+/// reaps at most this number of completions in one step.
 const SETTLE_TICK_NS: u64 = 100_000_000;
 const SETTLED_MAX: usize = 64;
 
-/// Sender that reports that a thread is ready. If it is dropped before that, it reports that the
-/// thread will not become ready.
+/// Sender that reports that a thread is ready. If it is dropped before the thread is ready, it
+/// reports that the thread will not become ready.
 pub(super) struct ReadySignal(pub(super) Option<Sender<bool>>);
 
 impl ReadySignal {
@@ -77,7 +78,8 @@ pub(super) fn run_group(
         classes: config.classes.len().max(1) as u32,
         buffer_stride_bytes: stride_bytes(group.size_bytes_max),
         carry_on: config.carry_on,
-        // If a server does not respond, its client gives up by itself, with a more detailed error.
+        // If a server does not respond, its client itself ends the wait, with a more detailed
+        // error.
         outage_max_ns: if is_remote { u64::MAX } else { config.outage_max_ns },
     };
     sleep_until_ns(start_ns);
@@ -99,7 +101,7 @@ pub(super) fn run_group(
             after_ns: stop_request::SETTLE_NS,
         });
     }
-    // This must happen before the queue is closed, because closing ends the worker threads.
+    // The kernel workers must be counted before the queue is closed, because closing ends them.
     let (punt_workers, punt_cpu) = ring_workers(thread_id());
     let remote = match queue {
         GroupQueue::Nfs(queue) => {
@@ -117,7 +119,8 @@ pub(super) fn run_group(
     Ok(Some(report))
 }
 
-/// Returns the number of operations that do not complete within a short time.
+/// Waits a short time for operations in flight, and returns the number of operations that have not
+/// completed.
 fn drain_queue(queue: &mut GroupQueue) -> usize {
     let GroupQueue::Files(queue) = queue else { return 0 };
     let until_ns = monotonic_ns() + stop_request::SETTLE_NS;
@@ -208,8 +211,8 @@ fn open_target(
         // Threads that a pinned thread starts would stay on its CPU.
         workers => *place = Placement::with_workers(workers),
     }
-    // Buffers are never all zeros, and no two buffers are equal. A source that does not fill them
-    // therefore still writes usable data.
+    // No buffer contains only zeros, and no two buffers are equal. A source that does not fill its
+    // buffers therefore still writes usable data.
     for place in 0..u64::from(depth) {
         let stride = stride_bytes(size_bytes_max);
         if let Some(bytes) = queue.bytes(place * stride, stride as u32) {
@@ -218,7 +221,7 @@ fn open_target(
     }
     if queue.capacity() < depth as usize {
         let can = queue.capacity();
-        let says = format!("a depth of {depth} was requested; one thread supports {can}");
+        let says = format!("a depth of {depth} was requested, but one thread supports only {can}");
         return Err(EngineError::Config(says));
     }
     Ok((GroupQueue::Files(queue), report))

@@ -1,8 +1,8 @@
 //! Lost drives of a group, and their rebuild (resilvering).
 //!
 //! - Until the loss of a drive is noticed, commands for the drive wait. Then other drives of its
-//!   group serve its reads: another side of the mirror, or as many columns as the group has data
-//!   columns. Writes skip the drive.
+//!   group serve its reads: another drive of the mirror, or enough other columns to compute the
+//!   missing data. Writes skip the drive.
 //! - When the loss is noticed, a spare replaces the drive. Without a spare, the undo action of the
 //!   event provides an empty drive. The new drive receives new writes, and its data is rebuilt from
 //!   the other drives in parts of `rebuild_bytes`, `rebuild_active` parts at a time. It serves no
@@ -30,7 +30,8 @@ const START: u64 = 1;
 #[derive(Clone, Copy, Debug)]
 enum Drive {
     Lost(Loss),
-    /// An empty drive: parts to rebuild, parts started, and parts in progress.
+    /// The drive is new and empty. The fields are the numbers of parts to rebuild, of parts
+    /// started, and of parts in progress.
     New {
         parts: u64,
         started: u64,
@@ -38,7 +39,7 @@ enum Drive {
     },
 }
 
-/// State of the drive of a column.
+/// State of the drive that stores a column.
 #[derive(Clone, Copy, Debug)]
 enum Column {
     Whole,
@@ -48,7 +49,7 @@ enum Column {
     New,
 }
 
-/// Repairs of a pool.
+/// State of the lost drives of a pool, and of their rebuilds.
 #[derive(Clone)]
 pub(super) struct Repair {
     spares: u64,
@@ -228,7 +229,7 @@ impl Raid {
         self.rebuild(device, cx);
     }
 
-    /// Starts parts of a drive's rebuild.
+    /// Starts further parts of the rebuild of a drive.
     fn rebuild(&mut self, device: u32, cx: &mut Context<'_>) {
         let group = u64::from(device) / self.width;
         let bytes = self.repair.rebuild_bytes;

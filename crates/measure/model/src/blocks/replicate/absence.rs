@@ -1,7 +1,7 @@
 //! Nodes that a cluster loses through an event. They may return.
 //!
 //! - Until the loss is noticed, requests that need a copy on the node wait. Then reads use the
-//!   other copies, and writes go to the other copies alone.
+//!   other copies, and writes only update the other copies.
 //! - `rebuild_after_s` after the notice, the node's copies are rebuilt on the other nodes, in the
 //!   same way as for failed nodes.
 //! - A node that returns has the data that it had when it was lost. Its copies of units written in
@@ -23,21 +23,21 @@ use crate::blocks::request::{Action, Request, scatter};
 use crate::blocks::{Blocks, Context};
 use crate::core::NS_PER_S;
 
-/// Value of the notice that the rebuild of a lost node starts.
+/// Value of the notice that starts the rebuild of a lost node.
 pub(super) const START: u64 = 1;
 
-/// File and unit.
+/// File number and unit number.
 type Key = (u32, u64);
 
 /// Nodes and disks that were removed by events.
 #[derive(Clone)]
 pub(super) struct Absence {
     rebuild_after_ns: u64,
-    /// For each lost node: its loss.
+    /// The loss of each lost node, with the node number as key.
     lost: BTreeMap<u16, Loss>,
-    /// For each lost disk, with its node: its loss.
+    /// The loss of each lost disk, with node and disk as key.
     disks: BTreeMap<(u16, Component), Loss>,
-    /// For each node that was lost at some time: the units that were written without it, and the
+    /// For each node that was ever lost: the units that were written without the node, and the
     /// number of these units.
     stale: BTreeMap<u16, (Bits, u64)>,
 }
@@ -59,7 +59,7 @@ impl Absence {
         !self.lost.is_empty()
     }
 
-    /// Returns true if any node was lost at some time, or any disk is lost.
+    /// Returns true if any node was ever lost, or if any disk is lost now.
     #[inline]
     pub(super) fn any_touched(&self) -> bool {
         !self.stale.is_empty() || !self.disks.is_empty()
@@ -84,12 +84,12 @@ impl Absence {
         !self.lost.contains_key(&node) && !self.is_stale(node, key)
     }
 
-    /// Returns true if the copies of a node must be rebuilt on other nodes.
+    /// Returns true if the copies that a node stored must be rebuilt on other nodes.
     pub(super) fn is_rebuilt(&self, node: u16, now_ns: u64) -> bool {
         self.lost.get(&node).is_some_and(|loss| self.is_due(loss, now_ns))
     }
 
-    /// Returns true if a node's copy of a unit must be copied again.
+    /// Returns true if a node's copy of a unit is stale and must be copied again.
     pub(super) fn needs_copy(&self, node: u16, key: Key, now_ns: u64) -> bool {
         match self.lost.contains_key(&node) {
             true => self.is_rebuilt(node, now_ns),
@@ -205,7 +205,7 @@ impl Replicate {
         }
         self.remote_reads += 1;
         cx.remote = true;
-        // Until the system notices a loss, it also sends requests to the lost node.
+        // Until the system notices a loss, it still sends requests to the lost node.
         let loss_of = |n: &u16| self.absence.lost.get(n).copied().or_else(|| disk(n));
         let unnoticed = |n: &u16| stored(n) && loss_of(n).is_some_and(|loss| !cx.is_noticed(loss));
         let hash = scatter(request.key(unit) ^ 0x5ca1e);

@@ -1,23 +1,24 @@
 //! Closed queueing networks: exact mean value analysis.
 //!
 //! M. Reiser and S. S. Lavenberg, "Mean-value analysis of closed multichain queuing networks", JACM
-//! 27(2), 1980, one chain, with multi-server stations through their marginal probabilities.
+//! 27(2), 1980, for one chain. Multi-server stations are computed from their marginal
+//! probabilities.
 
 /// A station of a closed network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Centre {
-    /// Service demand of one customer per cycle (visits × service).
+    /// Service demand of one customer in a cycle: visits × service time.
     pub demand_s: f64,
-    /// Servers; `None` for a pure delay.
+    /// Number of servers; `None` for a pure delay.
     pub servers: Option<u32>,
 }
 
 /// The steady state of a closed network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Solution {
-    /// Cycles per second.
+    /// Number of cycles per second.
     pub rate_per_s: f64,
-    /// Time per cycle, think time excluded.
+    /// Time of a cycle, without the think time.
     pub response_s: f64,
     /// Mean number of customers at each centre.
     pub customers: Vec<f64>,

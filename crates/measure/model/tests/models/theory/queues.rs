@@ -6,7 +6,8 @@
 /// Returns the probability that an arrival at M/M/c has to wait (Erlang C), with `offered` =
 /// arrival rate × mean service time < `servers`.
 pub fn erlang_c(servers: u32, offered: f64) -> f64 {
-    // Erlang B by its recurrence, which does not overflow, and then C from B.
+    // Computes Erlang B by its recurrence, which does not overflow, and then Erlang C from Erlang
+    // B.
     let mut blocked = 1.0;
     for k in 1..=servers {
         blocked = offered * blocked / (f64::from(k) + offered * blocked);
@@ -15,7 +16,7 @@ pub fn erlang_c(servers: u32, offered: f64) -> f64 {
     c * blocked / (c - offered * (1.0 - blocked))
 }
 
-/// Returns the mean time in an M/M/c station. Infinite without a steady state.
+/// Returns the mean time in an M/M/c station. It is infinite if there is no steady state.
 pub fn mmc_sojourn_s(servers: u32, arrivals_per_s: f64, service_s: f64) -> f64 {
     let offered = arrivals_per_s * service_s;
     if offered >= f64::from(servers) {
@@ -25,7 +26,7 @@ pub fn mmc_sojourn_s(servers: u32, arrivals_per_s: f64, service_s: f64) -> f64 {
 }
 
 /// Returns the mean time in an M/G/1 station whose service times have this coefficient of
-/// variation: 0 is M/D/1, 1 is M/M/1. Infinite without a steady state.
+/// variation: 0 is M/D/1, 1 is M/M/1. The mean time is infinite if there is no steady state.
 pub fn mg1_sojourn_s(arrivals_per_s: f64, service_s: f64, variation: f64) -> f64 {
     let load = arrivals_per_s * service_s;
     if load >= 1.0 {

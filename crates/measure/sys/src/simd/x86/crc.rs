@@ -1,5 +1,6 @@
-//! CRC-32C with the SSE 4.2 instruction. It has a latency of three cycles and a throughput of one
-//! per cycle, so three adjacent lanes are summed in parallel and their remainders joined.
+//! CRC-32C with the SSE 4.2 instruction. The instruction has a latency of three cycles, and a
+//! processor can start one in each cycle. Three adjacent lanes are therefore processed in parallel,
+//! and their remainders joined.
 
 use core::arch::x86_64::{
     _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64,

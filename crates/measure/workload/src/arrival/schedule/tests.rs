@@ -1,6 +1,6 @@
 use super::*;
 
-/// Returns the first `n` start times over all parts, in ascending order.
+/// Returns the first `n` start times of all parts together, in ascending order.
 fn merged(schedule: &Schedule, parts: u64, seed: u64, n: usize) -> Vec<u64> {
     let each = (0..parts).flat_map(|part| schedule.part(part, parts, seed).take(n));
     let mut starts: Vec<u64> = each.collect();
@@ -111,8 +111,8 @@ fn bursts_start_nothing_in_their_pauses_and_keep_their_rate() {
     let schedule = Schedule::Poisson { rate: rate(100_000.0), warp };
     let times: Vec<u64> = schedule.whole(3).take_while(|t| *t < 20_000_000_000).collect();
     assert!(times.iter().all(|t| t % 50_000_000 < 10_000_000));
-    // There are 400 bursts of 1,000 starts on average, so 400,000 starts with a standard error of
-    // 632.
+    // There are 400 bursts with 1,000 starts each on average. These are 400,000 starts, with a
+    // standard error of 632.
     assert!((times.len() as f64 - 400_000.0).abs() < 2_500.0, "{}", times.len());
 }
 

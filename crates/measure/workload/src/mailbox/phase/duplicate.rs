@@ -9,8 +9,8 @@ use super::super::poison::{Failure, Place};
 use super::super::store::Store;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
-/// Reads the first database from the target, checks it, and writes each page, with new stamps and
-/// content, as the same page of every other database.
+/// Reads the first database from the target and checks it. Writes each page, with new stamps and
+/// content, to the same position in every other database.
 pub type Duplicate = Machine<DuplicateSteps>;
 
 const READ: u16 = 0;
@@ -26,7 +26,7 @@ pub struct DuplicateSteps {
     databases: usize,
     flushes_issued: usize,
     flushes_done: usize,
-    /// For each lane: the directories of the pages that it has read.
+    /// For each lane: the directories of the pages that the lane has read.
     read: Vec<Vec<Directory>>,
 }
 
@@ -95,7 +95,7 @@ impl DuplicateSteps {
         let g = store.geometry;
         let file = store.database_file(to);
         let state = store.databases.get_mut(to)?;
-        // A smaller database has no space for the pages after its end.
+        // If a database is smaller, its file has no space for the remaining pages.
         let count = count.min(state.config.pages_max.saturating_sub(first));
         let pages = (first..first + count).zip(self.read.get(lane.number)?);
         for (page, &directory) in pages {

@@ -10,8 +10,8 @@ use super::super::record::{BlockHead, NO_RECORD, format_block, seal_block};
 use super::super::store::{LogPosition, Store};
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 
-/// Formats the logs. They contain a filler without repeats, and one block that records the start of
-/// the log. Its writes have the class `log_format`, which is not part of the load.
+/// Formats the logs. Each log contains a filler without repeats, and one block that records the
+/// start of the log. The writes have the class `log_format`, which is not part of the load.
 pub type Format = Machine<FormatSteps>;
 
 /// Steps of [`Format`].

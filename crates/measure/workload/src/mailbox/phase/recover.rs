@@ -23,13 +23,14 @@ use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 /// result.
 pub type Recover = Machine<RecoverSteps>;
 
-/// Start of the replay by [`Recover`].
+/// Log position at which [`Recover`] starts the replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayFrom {
-    /// At the checkpoint: only the required part of the log is replayed.
+    /// The replay starts at the checkpoint, so only the required part of the log is replayed.
     Checkpoint,
-    /// At least this number of log files before the end, if they still exist. Every page in these
-    /// files is rewritten. The soft recovery phase uses this to generate its I/O.
+    /// The replay starts at least this number of log files before the end of the log, if they still
+    /// exist. Every page that these files mention is rewritten. The soft recovery phase uses this
+    /// start to generate its I/O.
     LogFiles(u32),
 }
 
@@ -57,7 +58,7 @@ pub struct RecoverSteps {
     place: usize,
     stage: Stage,
     chain: Option<Chain>,
-    /// Pages that remain to be checked, the last page first.
+    /// Pages that remain to be checked, in descending order.
     left: Vec<u32>,
     pages_total: u64,
     requested: bool,
@@ -66,9 +67,8 @@ pub struct RecoverSteps {
 }
 
 impl Recover {
-    /// Recovers the databases of `store`. Of the state in `store`, recovery uses only the
-    /// generation maps; it derives all other data from the log. [`PhaseIo::chunk_bytes`] is the
-    /// size of log reads.
+    /// Recovers the databases of `store`. Recovery uses only the generation maps in `store`; it
+    /// derives all other state from the log. [`PhaseIo::chunk_bytes`] is the size of log reads.
     pub fn new(store: Store, from: ReplayFrom, io: PhaseIo) -> Self {
         let log_file_bytes = u64::from(store.config.log_file_bytes);
         let (read, closed) = match from {
@@ -156,7 +156,8 @@ impl RecoverSteps {
         let checked = check(&g, id, page, mark, bytes);
         let head = own(&g, id, page, bytes);
         if replayed.start_lsn < chain.checkpoint && got == g.page_bytes {
-            // A crash cannot explain this difference, because the page was durable.
+            // A crash cannot have caused this damage, because the page was durable before the
+            // checkpoint.
             if let Err(fault) = checked {
                 ctx.fail(id, Place::Page(page), Failure::Page(fault));
                 return None;
@@ -232,13 +233,14 @@ impl RecoverSteps {
     }
 }
 
-/// Returns the page that was read, if it is whole and is page number `page` of this store.
+/// Returns the header of a page that was read, if the page is undamaged and is page number `page`
+/// of this store.
 fn own(g: &Geometry, database: u32, page: u32, bytes: &[u8]) -> Option<PageHead> {
     let place = (g.run_id, database, page);
     parse(g, bytes).filter(|head| (head.run_id, head.database, head.page) == place)
 }
 
-/// Returns the page that the log describes.
+/// Returns the page header, including the directory, as the log describes it.
 fn rebuilt(g: &Geometry, database: u32, generation: u32, replayed: &LastChange) -> PageHead {
     PageHead {
         run_id: g.run_id,

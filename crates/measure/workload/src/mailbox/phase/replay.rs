@@ -2,9 +2,9 @@
 //!
 //! No record contains the end of the log, so it is determined in two steps. First, blocks of an
 //! older epoch that a crash left after the start of a newer epoch are discarded. Second, the
-//! remaining blocks form chains of consecutive blocks. The log is the last chain that contains the
-//! checkpoint recorded in its own last block. A chain after a gap (an earlier write was lost) does
-//! not contain its checkpoint.
+//! remaining blocks form chains of consecutive blocks. The last block of each chain records a
+//! checkpoint. The log is the last chain that contains its own checkpoint. If a write was lost, the
+//! chain after the gap does not contain its checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use super::super::store::{LogPosition, Store};
 use super::ring::{self, Chain, Ring};
 use super::{Lane, Notes, Request};
 
-/// Larger than any record.
+/// Size limit. Every valid record is smaller.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
@@ -71,7 +71,7 @@ pub(crate) struct Parser {
     /// Bytes of an incomplete record, and the log position of its start.
     partial: Vec<u8>,
     partial_start: u64,
-    /// Log position from which records are counted.
+    /// Log position. Only records from here on are counted.
     count_from_lsn: u64,
     pub changes: u64,
     pub pages: BTreeMap<u32, LastChange>,
@@ -100,8 +100,8 @@ impl Parser {
                 have @ 0..4 => 4 - have,
                 have => match u32_at(&self.partial, 0) as usize {
                     size @ RECORD_HEADER_BYTES..RECORD_BYTES_MAX if size > have => size - have,
-                    // A store never writes such a record. The checksum is right, so another program
-                    // wrote the block.
+                    // A store never writes a record of this size. Because the checksum is right,
+                    // another program must have written the block.
                     _ => return self.partial.clear(),
                 },
             };
@@ -127,12 +127,13 @@ impl Parser {
     }
 }
 
-/// Which records of a log to read.
+/// Selects the records of a log that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFrom {
     /// The records after the checkpoint.
     Checkpoint,
-    /// The records in this number of bytes before the end, and all records after the checkpoint.
+    /// The records in the last part of the log, which has this number of bytes, and all records
+    /// after the checkpoint.
     Back(u64),
     /// All existing records. Only the records after the checkpoint are counted.
     All,
@@ -150,7 +151,7 @@ pub(crate) struct LogReader {
     read_from: ReadFrom,
     /// True if it is known that no write was in flight when the log was last closed.
     pub closed: bool,
-    /// Log position up to which the blocks of the log prove that it was durable.
+    /// Log position. The blocks of the log prove that the log was durable up to this position.
     pub proven_durable_lsn: u64,
     stage: Stage,
     pub parser: Parser,

@@ -1,9 +1,9 @@
 //! Determines which blocks of a log's ring must exist, and the damage of missing blocks.
 //!
-//! Every block between two positions was acknowledged and must not be overwritten before the next
-//! round of the ring. The later position is the end of the log. The earlier position is one ring
-//! length before the end. It is later if the log crashed, because writes in flight at the crash may
-//! have overwritten older blocks: up to one log buffer after the durable end.
+//! Every block between two positions was acknowledged, and is not overwritten before the next round
+//! of the ring. One position is the end of the log. The other is usually one ring length before the
+//! end. After a crash it is up to one log buffer later, because writes in flight at the crash may
+//! have overwritten the oldest blocks.
 
 use std::collections::BTreeMap;
 
@@ -17,26 +17,26 @@ use super::Notes;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// The log in a ring.
+/// The part of a ring that is the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// Position of the first existing block.
+    /// Log position of the first existing block.
     pub start_lsn: u64,
-    /// End of the last block.
+    /// Log position at which the last block ends.
     pub end_lsn: u64,
-    /// Start of the replay.
+    /// Log position at which the replay starts.
     pub checkpoint: u64,
     pub pages_used: u32,
     /// Highest epoch of any block in the ring.
     pub epoch: u32,
-    /// First existing position of the highest epoch.
+    /// Log position of the first existing block of the highest epoch.
     pub epoch_lsn: u64,
     /// True if the last block records that the store was closed.
     pub clean: bool,
 }
 
-/// Returns the position from which every block up to the end must exist. `closed` is true if no
-/// write was in flight when the log was last closed.
+/// Returns a position. Every block from this position to the end of the log must exist. `closed` is
+/// true if no write was in flight when the log was last closed.
 pub(crate) fn whole_from(store: &Store, chain: &Chain, closed: bool) -> u64 {
     let (ring, buffer) = (store.ring_bytes(), u64::from(store.config.log_buffer_bytes));
     let reach = if closed && chain.clean { 0 } else { buffer };
@@ -48,8 +48,9 @@ pub(crate) fn whole_from(store: &Store, chain: &Chain, closed: bool) -> u64 {
     from.max(cut)
 }
 
-/// Returns the position up to which the blocks of the log prove that it was durable. When a block
-/// was submitted, all blocks more than one buffer length before it had been acknowledged.
+/// Returns the position up to which the log was certainly durable. When a block was submitted, all
+/// blocks that are more than one buffer length older had been acknowledged, so the last block
+/// proves this.
 pub(crate) fn proven_durable_lsn(store: &Store, heads: &[BlockHead], chain: &Chain) -> u64 {
     let buffer = u64::from(store.config.log_buffer_bytes);
     let last = heads.iter().filter(|head| head.epoch == chain.epoch).map(|head| head.lsn).max();
@@ -67,20 +68,20 @@ pub(crate) fn lsn_at(at: u64, end_lsn: u64, ring_bytes: u64) -> Option<u64> {
 pub(crate) struct Ring {
     ring_bytes: u64,
     seen: Vec<RingBlock>,
-    /// Misdirected blocks: for the byte of the ring at which each was found, its position in the
-    /// log.
+    /// Misdirected blocks. The key is the byte of the ring at which a block was found; the value is
+    /// the log position of that block.
     misdirected: BTreeMap<u64, u64>,
 }
 
-/// State of a slot of the ring.
+/// State of one slot in the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RingBlock {
-    /// The block cannot be read: the file ends before it.
+    /// The block cannot be read, because the file ends before it.
     #[default]
     Nothing,
-    /// A block of this log in its correct slot, from any round.
+    /// The slot contains a block of this log that belongs there, from any round.
     Block,
-    /// The slot contains something else, which is damage of this kind.
+    /// The slot does not contain such a block; this is the kind of damage.
     Other(Damage),
 }
 
@@ -116,7 +117,7 @@ impl Ring {
     }
 
     /// Checks that every block of `from..end` exists. `heads` are the headers of the log, sorted by
-    /// position. If a file is too short, lists the file instead of its missing blocks.
+    /// position. If a file is too short, reports the file instead of each of its missing blocks.
     pub fn check(
         &self,
         database: u32,

@@ -15,18 +15,18 @@ use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 /// of each page. A damaged page is listed, and the scan continues.
 ///
 /// The checksum phase reads the logs first. Every block of the last round of the ring was
-/// acknowledged, so each slot must contain the block that belongs there. This detects damage to the
-/// log that the load did not detect.
+/// acknowledged, so each slot must contain the block that belongs there. The check detects damage
+/// to the log that the load could not detect.
 pub type Scan = Machine<ScanSteps>;
 
 /// Purpose of a scan, which determines the class of its I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanKind {
-    /// The checksum phase: classes `checksum_read` and `log_check_read`.
+    /// The scan is the checksum phase; its classes are `checksum_read` and `log_check_read`.
     Checksum,
-    /// Reads and checks every page, to warm caches: class `checksum_read`.
+    /// The scan reads and checks every page to warm caches; its class is `checksum_read`.
     Warm,
-    /// Streaming backup, which reads whole databases: class `backup_read`.
+    /// The scan is a streaming backup, which reads whole databases; its class is `backup_read`.
     Backup,
 }
 
@@ -36,10 +36,10 @@ pub struct ScanSteps {
     kind: ScanKind,
     chunk_pages: u32,
     page_bytes: u32,
-    /// Number of the database whose log is read next. It equals the number of databases if no log
-    /// remains.
+    /// Position of the database whose log is read next. It equals the number of databases after all
+    /// logs were read.
     log_place: usize,
-    /// Next byte to read in the ring of this log.
+    /// Position, in the ring of this log, of the next byte to read.
     log_byte: u64,
     chunks: Chunks,
     open_chunks: u64,
@@ -85,7 +85,7 @@ impl ScanSteps {
         Some(request.class(LOG_READ).at(at))
     }
 
-    /// Checks the blocks of a log read.
+    /// Checks the log blocks that a read returned.
     fn log_done(
         store: &Store,
         lane: Lane,

@@ -1,5 +1,5 @@
-//! Proves that every durably committed change exists, or lists the missing changes. This phase only
-//! reads.
+//! Proves that every durably committed change exists, or lists the missing changes. This phase
+//! never writes.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ use super::{Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 /// Reads each database's log, then every page.
 ///
 /// Every acknowledged block of the ring must exist, and the log must reach the last acknowledged
-/// commit. A page that is in the log after the checkpoint may be in any state that a crash can
-/// leave: the log determines its content. A page that the log mentions only before the checkpoint
-/// must contain that change. Any other page must have the generation that the generation map last
-/// acknowledged. If the map is not reliable, the page must be whole and at its position, and is
-/// counted as unknown.
+/// commit. If the log contains a change of a page after the checkpoint, the page may be in any
+/// state that a crash can cause, because the log determines its content. If the log contains
+/// changes of a page only before the checkpoint, the page must contain these changes. Any other
+/// page must have the generation that the generation map recorded as acknowledged. If the map is
+/// not reliable, such a page must be undamaged and at its position, and is counted as unknown.
 pub type Verify = Machine<VerifySteps>;
 
 const LOG_READ: u16 = 0;
@@ -55,7 +55,7 @@ impl ExpectedCommits {
         for commit in self.0.remove(&(database, page)).unwrap_or_default().into_values() {
             let slot = usize::from(commit.slot);
             let (found, live) = (directory.version(slot), directory.is_live(slot));
-            // A later version is correct: it was committed lazily, or was not yet acknowledged.
+            // A later version is also correct: its commit was lazy, or was not yet acknowledged.
             if found > commit.version || found == commit.version && live == commit.live {
                 notes.report.commits_found += 1;
             } else {
@@ -91,9 +91,9 @@ pub struct VerifySteps {
 }
 
 impl Verify {
-    /// Creates the verification of the databases of `store`. Of the state in `store`, it uses only
-    /// the generation maps; it derives all other data from the log. `expected` contains further
-    /// commits that must exist.
+    /// Creates the verification of the databases of `store`. The verification uses only the
+    /// generation maps in `store`; it derives all other state from the log. `expected` contains
+    /// further commits that must exist.
     pub fn new(store: Store, expected: ExpectedCommits, io: PhaseIo) -> Self {
         let steps = VerifySteps {
             chunk_pages: chunk_pages(&store, io),
@@ -112,7 +112,7 @@ impl Verify {
         Self::with(store, io.depth, steps)
     }
 
-    /// Declares that the store was closed and not written since then. In this case, all blocks of
+    /// Sets that the store was closed, and was not written afterwards. In this case, all blocks of
     /// the rings must exist.
     #[must_use]
     pub fn of_closed(mut self) -> Self {
@@ -198,7 +198,8 @@ impl VerifySteps {
             }
             (Err(fault), None) => {
                 notes.find(id, Place::Page(page), Failure::Page(fault));
-                // A page of an older generation still shows which of its commits are missing.
+                // If a page has an older generation, its slots still show which commits are
+                // missing.
                 match parse(g, bytes).filter(|head| (head.database, head.page) == (id, page)) {
                     Some(head) => head.directory,
                     None => Directory::default(),
@@ -208,9 +209,10 @@ impl VerifySteps {
         self.expected.take(id, page, &directory, notes);
     }
 
-    /// Determines what proves that a whole page is current if the log need not restore it. The
-    /// proof is its last change in the log, which is before the checkpoint and must therefore be in
-    /// the file. Otherwise it is the map, or there is no proof.
+    /// Checks that an undamaged page is current, if the log need not restore it. If the log
+    /// contains a change of the page before the checkpoint, the page must contain this change.
+    /// Otherwise the map determines the generation. If the map is unreliable too, the page is
+    /// counted as unknown.
     fn settled(
         &self,
         id: u32,

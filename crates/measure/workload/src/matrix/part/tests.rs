@@ -49,8 +49,9 @@ fn ops(config: &StreamConfig, client: u32, n: usize) -> Vec<Op> {
     (0..n).map(|_| part.next(client).unwrap()).collect()
 }
 
-/// After 20,000 operations of one client, every share is exact to 0.5 % of all operations: reads,
-/// four sizes of reads, two sizes of writes, metadata operations and their eight kinds.
+/// After 20,000 operations of one client, every share is exact to 0.5 % of all operations. The
+/// shares are those of reads, four sizes of reads, two sizes of writes, metadata operations and
+/// their eight kinds.
 #[test]
 fn shares_are_met_within_half_a_percent() {
     let size = |kib: u64, share_percent| SizeShare { size_bytes: kib * KIB, share_percent };
@@ -209,8 +210,8 @@ fn classes_are_those_of_the_operations() {
         assert_eq!(class.kind, op.kind);
         seen.insert(class.name.clone());
     }
-    // The class of durable writes has no separate operations. Its latencies are those of a write
-    // and its flush.
+    // The class of durable writes has no separate operations. A latency in this class covers a
+    // write and its flush.
     assert_eq!(seen.len(), classes.len() - 1);
     assert!(seen.contains("matrix.read") && seen.contains("matrix.setattr"));
 }

@@ -112,7 +112,7 @@ fn what_cannot_be_followed_is_given_up_and_never_accused() {
     assert!(sampler.end_read(read, &[0xA7; 4096]));
     assert_eq!(sampler.found().counts.damaged(), 0);
     assert!(sampler.sample.written(9).is_empty());
-    // More operations are in flight than `in_flight_max`.
+    // The number of operations in flight exceeds `in_flight_max`.
     let held: Vec<_> = (1..9).map(|unit| sampler.begin_read(0, unit * 4096, 4096)).collect();
     assert!(held.iter().all(Option::is_some));
 }

@@ -42,8 +42,8 @@ fn what_was_written_is_read_and_what_was_not_is_found() {
     assert_eq!(first.damage, Damage::Lost { found: 3 });
 }
 
-/// Only a sample is checked, because a check of a whole large read would take more time in the
-/// driver than the device takes for the read.
+/// Only a sample of a large read is checked. A complete check would take more time in the driver
+/// than the read takes on the device.
 #[test]
 fn of_a_sampled_read_the_sample_is_checked_and_nothing_else() {
     let mut tracker = tracker(64, 4);
@@ -67,8 +67,8 @@ fn of_a_sampled_read_the_sample_is_checked_and_nothing_else() {
     assert_eq!(tracker.counts().damaged(), picked);
 }
 
-/// A read that overlaps a write may return either version, in any mixture of sectors; a later read
-/// may not.
+/// A read that overlaps a write may return either version, in any mixture of sectors. A later read
+/// must return the new version.
 #[test]
 fn reads_beside_writes_may_find_either() {
     let mut tracker = tracker(64, 4);
@@ -90,8 +90,9 @@ fn reads_beside_writes_may_find_either() {
     assert!(tracker.counts().torn >= 1);
 }
 
-/// If two writes are in flight, the older one may reach the target last. A read before that returns
-/// the newer content. The older content must still not be an error later.
+/// If two writes are in flight, the older one may reach the target last. A read before this moment
+/// returns the newer content. If a later read returns the older content, this must still not be an
+/// error.
 #[test]
 fn a_read_beside_two_writes_does_not_settle_which_came_last() {
     let mut tracker = tracker(64, 4);
@@ -114,8 +115,8 @@ fn a_read_beside_two_writes_does_not_settle_which_came_last() {
     assert_eq!(tracker.counts().stale, 4);
 }
 
-/// After a failed write, the unit may have either version; the next successful write ends the
-/// uncertainty.
+/// After a failed write, the unit may have either version; after the next successful write, the
+/// content is known again.
 #[test]
 fn failed_writes_leave_a_doubt() {
     let mut tracker = tracker(64, 4);

@@ -57,7 +57,8 @@ fn damaged(
             ("stale", unit_of(content, target, unit, generation - back))
         }
         2 => {
-            // A random mixture of sectors, of which at least one is new and at least one is not.
+            // The unit is a random mixture of sectors: at least one sector is new, and at least one
+            // is old or zero.
             let back = 1 + dice.below(u64::from(generation) - 1) as u32;
             let old = unit_of(content, target, unit, generation - back);
             let mut torn = good.clone();
@@ -81,8 +82,8 @@ fn damaged(
             ("misdirected", unit_of(content, to, from, 1 + dice.below(1 << 20) as u32))
         }
         4 => {
-            // Flipped bits anywhere, in a current unit or an old unit; a range of random bytes; a
-            // foreign sector.
+            // Corrupts a unit: flips bits anywhere in a current or an old unit, inserts a range of
+            // random bytes, or inserts a foreign sector.
             let back = dice.below(2) as u32;
             let mut bytes = unit_of(content, target, unit, generation - back);
             let size = bytes.len() as u64;
@@ -114,8 +115,8 @@ fn damaged(
     }
 }
 
-/// Damages 10,000 units in six ways, in content of several shapes. The kind of each damage is
-/// determined correctly.
+/// Damages 10,000 units of several shapes in six ways. The verifier determines the kind of each
+/// damage correctly.
 #[test]
 fn ten_thousand_damaged_units_are_named_right() {
     let mut dice = Dice { seed: 2026, throws: 0 };
@@ -148,8 +149,8 @@ fn ten_thousand_damaged_units_are_named_right() {
     assert_eq!(counts.damaged(), 10_000);
 }
 
-/// Flips 1,000 single bits in reads of 1 MiB. All are found, in the right unit and at the right
-/// byte.
+/// Flips 1,000 single bits in reads of 1 MiB. The verifier finds all of them, in the right unit and
+/// at the right byte.
 #[test]
 fn a_thousand_single_bits_are_all_found() {
     let mut dice = Dice { seed: 5, throws: 0 };
@@ -175,8 +176,8 @@ fn a_thousand_single_bits_are_all_found() {
     }
 }
 
-/// Records of 2300 bytes, like those of etcd. 500 single bits are flipped, in whole sectors and
-/// after them.
+/// Records of 2300 bytes, like those of etcd. The test flips 500 single bits, in the whole sectors
+/// and in the tails after them.
 #[test]
 fn single_bits_of_records_that_are_not_whole_sectors_are_found() {
     let mut dice = Dice { seed: 6, throws: 0 };
@@ -246,9 +247,8 @@ fn unfinished_writes_may_leave_either_or_a_mixture() {
     assert_eq!(verifier.judge(0, 0, &zeros, ExpectedContent::exactly(1)), damage);
 }
 
-/// A case of the adversary: buffered reads overlap with writes. The kernel copies the data of both
-/// at the same time, so they can mix at any byte. Without overlapping writes, the same mixture is
-/// damage.
+/// Buffered reads overlap with writes. The kernel copies the data of a read and a write at the same
+/// time, so old and new data can mix at any byte. If no write overlaps, the same mixture is damage.
 #[test]
 fn overlapping_operations_may_mix_writes_at_any_byte() {
     for unit_bytes in [4096u32, 2300] {
@@ -315,8 +315,8 @@ fn part_of_a_misdirected_write_is_named_with_its_place() {
     assert_eq!(meant.origin, Origin::Place(1000 * 4096));
 }
 
-/// A duplicate alternates between two contents. This makes it possible to detect an odd number of
-/// lost writes, and content of another number.
+/// A duplicate alternates between two contents. An odd number of lost writes is therefore detected,
+/// and so is the content of another duplicate.
 #[test]
 fn duplicates_show_a_lost_write_and_a_wrong_content() {
     let content = content(&ContentSpec { duplicate_share: 0.5, ..spec(8) });

@@ -1,4 +1,4 @@
-//! Claims for which there is no file, such as figures from a slide or data sheet.
+//! Claims without a result file, such as figures from a slide or data sheet.
 
 use clap::Args;
 use plimsoll_evidence::tool_result::{
@@ -27,19 +27,19 @@ pub struct ClaimedFigures {
     /// Mean latency, such as 0.25ms.
     #[arg(long, value_name = "TIME", conflicts_with = "paths")]
     latency: Option<String>,
-    /// Share of reads, percent.
+    /// Share of reads in percent.
     #[arg(long, value_name = "PERCENT", conflicts_with = "paths")]
     read_percent: Option<f64>,
     /// Order of the addresses: random or sequential.
     #[arg(long, value_name = "ORDER", conflicts_with = "paths")]
     pattern: Option<String>,
-    /// Length of the run, such as 60s.
+    /// Duration of the run, such as 60s.
     #[arg(long, value_name = "TIME", conflicts_with = "paths")]
     duration: Option<String>,
 }
 
 impl ClaimedFigures {
-    /// Returns the claim as a result; `None` if the user states no figure.
+    /// Returns the claim as a result; `None` if no figure was given.
     pub fn result(&self, options: &Options) -> Result<Option<ToolResult>, CliError> {
         let any = [&self.iops, &self.bandwidth, &self.latency, &self.size, &self.duration];
         if any.iter().all(|figure| figure.is_none()) && self.read_percent.is_none() {

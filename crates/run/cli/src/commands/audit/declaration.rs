@@ -1,4 +1,4 @@
-//! Parses what the user declares about the system, and figures.
+//! Parses the user's statements about the system, and figures.
 
 use plimsoll_evidence::tool_result::Figure;
 use plimsoll_import::number::{self, Measure};
@@ -8,10 +8,10 @@ use plimsoll_runner::audit::DeclaredSystem;
 use super::Options;
 use crate::error::CliError;
 
-/// Returns what the user declares about the system.
+/// Returns the user's statements about the system.
 ///
 /// # Errors
-/// An invalid value.
+/// A value is invalid.
 pub fn of(options: &Options) -> Result<DeclaredSystem, CliError> {
     let size = |text: &Option<String>| -> Result<Option<u64>, CliError> {
         let Some(text) = text else { return Ok(None) };
@@ -38,7 +38,7 @@ pub fn of(options: &Options) -> Result<DeclaredSystem, CliError> {
 /// Parses claims.
 ///
 /// # Errors
-/// An unknown claim.
+/// A claim is unknown.
 pub fn claims(words: &[String]) -> Result<Vec<Claim>, CliError> {
     let claim = |word: &String| {
         Claim::from_word(word).ok_or_else(|| {
@@ -61,8 +61,8 @@ fn bytes_per_s(text: &str) -> Result<u64, CliError> {
     if rate >= 1.0 && rate.is_finite() { Ok(rate as u64) } else { Err(wrong()) }
 }
 
-/// Parses a figure, which may have commas, a prefix or a unit. Its number of digits determines its
-/// precision.
+/// Parses a figure, which may contain commas, a unit prefix or a unit. The number of digits
+/// determines the precision.
 pub fn figure(text: &str, option: &str, measure: Measure) -> Result<Figure, CliError> {
     let example = match measure {
         Measure::Count | Measure::Percent => "use a number such as 1000000, 1e6 or 1M",
@@ -81,7 +81,7 @@ pub fn figure(text: &str, option: &str, measure: Measure) -> Result<Figure, CliE
     if bare {
         return Ok(Figure::rounded(parsed.value, parsed.step, option));
     }
-    // If a size is expected, `4K` and `4k` are sizes.
+    // If a size is expected, `4K` and `4k` mean 4 KiB.
     let short = matches!(name, "k" | "K" | "m" | "M") && measure == Measure::Bytes;
     let name = if short { format!("{name}iB") } else { name.to_owned() };
     let unit = number::unit(&name).filter(|unit| unit.measure == measure).ok_or_else(wrong)?;

@@ -1,5 +1,6 @@
-//! Judges one result like a run of Plimsoll: fio's JSON, and the tables described in
-//! `docs/audit.md`. It uses the rules for runs, and also checks whether the figures are consistent.
+//! Judges one result like a run of Plimsoll. The result is fio's JSON or a table as described in
+//! `docs/audit.md`. The judgement uses the rules for runs, and checks whether the figures are
+//! consistent.
 
 use std::path::Path;
 

@@ -24,7 +24,7 @@ pub fn list(claims: &[Claim], common: &Globals) -> Result<Exit, CliError> {
 /// Explains a rule.
 ///
 /// # Errors
-/// An unknown rule.
+/// The rule is unknown.
 pub fn explain(id: &str, common: &Globals) -> Result<Exit, CliError> {
     let all = all();
     let Some(rule) = all.iter().find(|rule| rule.id == id) else {
@@ -32,7 +32,7 @@ pub fn explain(id: &str, common: &Globals) -> Result<Exit, CliError> {
         let error = CliError::usage(format!("there is no rule {id}"));
         return Err(match near {
             Some(rule) => error.hint(format!("did you mean {}?", rule.id)),
-            None => error.hint("`plimsoll audit --rules` lists them"),
+            None => error.hint("`plimsoll audit --rules` lists all rules"),
         });
     };
     bundle::print(&if common.json { bundle::json(&rule.as_json())? } else { rule.text() })?;

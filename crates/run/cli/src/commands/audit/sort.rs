@@ -1,4 +1,4 @@
-//! The order of the rows of a study.
+//! Order of the rows in an audit of several results.
 
 use clap::ValueEnum;
 use plimsoll_evidence::tool_result::ToolResult;
@@ -7,9 +7,9 @@ use plimsoll_judge::conservation::{Audit, headline};
 /// Order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
-    /// Worst first.
+    /// Worst verdict first.
     Verdict,
-    /// By file.
+    /// By file name.
     Name,
     /// Highest rate first.
     Rate,

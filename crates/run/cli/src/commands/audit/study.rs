@@ -1,4 +1,4 @@
-//! Judges results in any known format: one result in detail, or many results as rows.
+//! Judges results in any known format, and shows one result in detail or several results as rows.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Flags of the gate: `--fail-if-worse`, and the files for continuous integration.
+//! Flags of the gate: `--fail-if-worse` and its output files for continuous integration.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ use crate::exit::Exit;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Gate for continuous integration")]
 pub struct GateFlags {
-    /// Allowed change for the worse: `10%` for all figures, or `rate=5%,read_p99=20%`. Figures:
-    /// rate, bandwidth, latency, p99, read, read_p99, write, write_p99, log_write; with events also
+    /// How much worse a figure may be: `10%` for all figures, or `rate=5%,read_p99=20%`. Figures:
+    /// rate, bandwidth, latency, p99, read, read_p99, write, write_p99, log_write; for events also
     /// before_rate, before_p99, during_rate, during_p99, outage, recovery, after_rate, after_p99.
     #[arg(long, value_name = "ALLOWANCE")]
     fail_if_worse: Vec<String>,
@@ -62,10 +62,10 @@ impl GateFlags {
         }
     }
 
-    /// Rejects a gate if the results are not runs of one plan.
+    /// Rejects `--fail-if-worse` if the results are not runs of one plan.
     ///
     /// # Errors
-    /// A gate was requested.
+    /// `--fail-if-worse` was given.
     pub fn refuse_for(&self, what: &str) -> Result<(), CliError> {
         if self.fail_if_worse.is_empty() {
             return Ok(());
@@ -74,7 +74,7 @@ impl GateFlags {
             .hint("pass two runs or experiments, or a plan with two targets"))
     }
 
-    /// Shows a comparison, writes the requested files, and returns the exit code.
+    /// Shows a comparison, writes the requested output files, and returns the exit code.
     ///
     /// # Errors
     /// A figure was not measured, or a file cannot be written.

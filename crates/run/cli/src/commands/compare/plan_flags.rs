@@ -1,4 +1,4 @@
-//! Flags to run a plan and compare its targets.
+//! Flags for comparisons that run a plan on several targets.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,39 +17,39 @@ use crate::error::CliError;
 use crate::keys::Sign;
 use crate::metrics::Metrics;
 
-/// Flags to run a plan.
+/// Flags for comparisons that run a plan.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparisons that run a plan")]
 pub struct PlanFlags {
-    /// Target to compare, instead of the plan's: NAME=DIR, NAME=/dev/…, NAME=nfs://host/export or
-    /// NAME=model:MODEL. One for each side.
+    /// Target to compare, instead of the plan's targets: NAME=DIR, NAME=/dev/…,
+    /// NAME=nfs://host/export or NAME=model:MODEL. Give one for each side.
     #[arg(long, value_name = "NAME=PLACE")]
     target: Vec<String>,
-    /// Directory of one side, instead of --target. One for each side; its last part names it.
+    /// Directory of one side, instead of --target. Give one for each side, named by its last part.
     #[arg(long, value_name = "DIR", visible_alias = "directory", conflicts_with = "target")]
     path: Vec<String>,
-    /// A field of the plan to change, such as `repeat.runs=4`. May be given several times.
+    /// Change a field of the plan, such as `repeat.runs=4`. May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// Run the plan even if it has too few runs per side to show a significant difference.
     #[arg(long)]
     pub few: bool,
-    /// Start again instead of resuming an interrupted comparison of the same plan.
+    /// Start a new comparison instead of resuming an interrupted comparison of the same plan.
     #[arg(long, alias = "anew")]
     restart: bool,
     /// List all runs and check every target and server, but run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Accept a comparison that takes more than 30 days of measuring.
+    /// Accept a comparison that measures for more than 30 days.
     #[arg(long)]
     yes: bool,
     /// Keep the data after the runs.
     #[arg(long)]
     keep: bool,
-    /// Block device of the plan that may be overwritten (full path).
+    /// Allow this block device (full path) of the plan to be overwritten.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment, instead of the catalogue.
+    /// Store the experiment in this directory instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -80,10 +80,10 @@ impl PlanFlags {
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// Returns the plan of this name, or of the load in the flags, on the given targets.
+    /// Returns the named plan, or a plan for the load in the flags, with the given targets.
     ///
     /// # Errors
-    /// All errors of the plan.
+    /// The plan is invalid. The error lists all problems.
     pub fn plan(&self, name: Option<&str>) -> Result<LoadPlan, CliError> {
         let named = self.target.iter().map(|given| target(given));
         let paths = side_names(&self.path).into_iter().zip(&self.path);
@@ -98,7 +98,7 @@ impl PlanFlags {
             let plan = self.load.changes_of_plan(&changes)?.plan_with(name, fields)?;
             return Ok(LoadPlan { plan, meanings: Vec::new() });
         }
-        // The targets of the comparison replace this one.
+        // The targets of the comparison replace this directory.
         let changes = Changes { path: vec!["/".to_owned()], ..changes };
         let load = self.load.with_default_runs(RUNS_MIN as u32);
         let LoadPlan { plan, meanings } = load.plan("plimsoll compare", &changes)?;
@@ -153,7 +153,7 @@ fn side(name: &str, kind: &str, place: Value) -> Value {
     Value::Table(fields.into_iter().collect())
 }
 
-/// Returns short names for directories: their last parts, or the paths if two of these are equal.
+/// Returns side names: the last part of each path, or the complete paths if two names are equal.
 fn side_names(paths: &[String]) -> Vec<String> {
     let last = |path: &String| {
         let name = Path::new(path).file_name().and_then(|name| name.to_str());

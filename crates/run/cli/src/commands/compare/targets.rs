@@ -8,7 +8,7 @@ use crate::commands::load_flags::LoadPlan;
 use crate::common::{Globals, check_output};
 use crate::{error::CliError, exit::Exit, interrupt};
 
-/// Runs the targets of a plan in turns and compares them.
+/// Runs a plan alternately on its targets and compares the results.
 ///
 /// # Errors
 /// The plan has one target or too few runs, or a target cannot be used.

@@ -1,4 +1,4 @@
-//! Completion candidates, by the name of the argument.
+//! Completion candidates for arguments, selected by the argument's name.
 
 use std::ffi::OsStr;
 
@@ -36,7 +36,7 @@ fn experiment_argument(arg: Arg) -> Arg {
 
 type Names = fn() -> Vec<(String, String)>;
 
-/// Completes names by prefix; also completes paths.
+/// Completes names that start with the typed text, and paths.
 fn or_a_path(names: Names) -> impl ValueCompleter {
     move |typed: &OsStr| {
         let begun = typed.to_string_lossy();
@@ -76,8 +76,8 @@ fn plans() -> Vec<(String, String)> {
 /// Maximum number of runs that are listed, latest first.
 const RUNS: u32 = 100;
 
-/// Runs that have bundles, with plan and verdict, latest first; empty if the catalogue is
-/// unreadable.
+/// Returns the runs that have bundles, with plan and verdict, latest first. The list is empty if
+/// the catalogue cannot be read.
 fn runs() -> Vec<(String, String)> {
     let Ok(places) = Places::from_environment() else { return Vec::new() };
     let Ok(catalogue) = catalogue::open(&places) else { return Vec::new() };

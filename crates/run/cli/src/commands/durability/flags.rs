@@ -20,9 +20,9 @@ use super::target_flags::TargetFlags;
   plimsoll durability --s3 s3://bucket --endpoint https://store:9000 --witness w --kind machine \\
       --cut 'ssh bmc reset-node-3' --restore './wait-for-node-3'
 
-The witness must be outside the target, and must not lose power. PASS requires that none of --cuts
-cuts loses a write. Exit code 4: a write is lost or damaged; 3: too few cuts are valid.
-See docs/durability.md.")]
+The witness must be outside the target, and must not lose power. The verdict is PASS if the required
+number of cuts (--cuts) is valid, and no cut loses a write. Exit code 4: a write is lost or damaged;
+3: too few cuts are valid. See docs/durability.md.")]
 pub struct Options {
     /// Plan whose target is tested, instead of --path, --device, --nfs or --s3. The options below
     /// override its [durability] section.
@@ -49,35 +49,36 @@ pub struct Options {
     /// Command that makes the target available again.
     #[arg(long, value_name = "CMD", conflicts_with = "cut_by_hand")]
     pub(super) restore: Option<String>,
-    /// Ask the user to cut the target off. If this host loses power too, continue with --resume.
+    /// Ask the operator to cut the target off. If this host also loses power, continue with
+    /// --resume.
     #[arg(long)]
     pub(super) cut_by_hand: bool,
-    /// The target acknowledges writes after the cut and drops them, as dm-flakey does: ignore
-    /// acknowledgements from the start of the cut command on.
+    /// Ignore acknowledgements after the start of the cut command. Required if the target
+    /// acknowledges writes after the cut and drops them, as dm-flakey does.
     #[arg(long, conflicts_with = "cut_by_hand")]
     pub(super) cut_drops_writes: bool,
     /// Number of cuts (default: 59). If none of 59 cuts loses a write, the loss probability is at
     /// most 5 % (95 % confidence).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) cuts: Option<u64>,
-    /// Loss probability to exclude, which determines the number of cuts: `--bound 1%` means 299
-    /// cuts.
+    /// Loss probability that the test must rule out. It determines the number of cuts: `--bound 1%`
+    /// means 299 cuts.
     #[arg(long, value_name = "SHARE", conflicts_with = "cuts")]
     pub(super) bound: Option<String>,
-    /// How each write is made durable. Default: `fdatasync`; `dsync` for objects.
+    /// How each write is made durable. Default: `fdatasync`, or `dsync` for S3 objects.
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(SyncMethod::WORDS))]
     pub(super) sync: Option<String>,
     /// Write with O_DIRECT.
     #[arg(long)]
     pub(super) direct: bool,
-    /// Part of the system that the cut interrupts. It determines what the result means. Default:
-    /// `unstated`.
+    /// Part of the system that the cut interrupts. It determines the meaning of the result.
+    /// Default: `unstated`.
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(CutKind::WORDS))]
     pub(super) kind: Option<String>,
-    /// Bytes under test. Default: 64MiB.
+    /// Amount of data under test. Default: 64MiB.
     #[arg(long, value_name = "SIZE")]
     pub(super) size: Option<String>,
-    /// Writing threads. Default: 4.
+    /// Number of writing threads. Default: 4.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(super) threads: Option<u32>,
     /// Mean duration of the load before a cut. Default: 2s.
@@ -86,7 +87,7 @@ pub struct Options {
     /// Time limit for each command, and for the target to become available again. Default: 5m.
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
-    /// Seed of addresses and cut times.
+    /// Seed of the random addresses and cut times.
     #[arg(long, value_name = "NUMBER")]
     pub(super) seed: Option<u64>,
     /// Keep the data on the target after the test.

@@ -9,7 +9,8 @@ use crate::commands::plan_changes;
 use crate::error::CliError;
 
 impl Options {
-    /// Returns the target, and the settings before other flags change them.
+    /// Returns the target, and the settings of the plan (or the defaults). Other flags change these
+    /// settings later.
     ///
     /// # Errors
     /// There is no target, or the target of the plan cannot be tested.

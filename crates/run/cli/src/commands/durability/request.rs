@@ -23,13 +23,13 @@ impl Options {
         let (place, of_plan) = self.target()?;
         let phase = self.phase(&of_plan)?;
         if self.cut.is_none() && phase.cut.is_empty() && !self.cut_by_hand {
-            return Err(CliError::usage("there is no command that cuts the target off")
+            return Err(CliError::usage("no command that cuts the target off was given")
                 .hint("pass --cut CMD or --cut-by-hand, or set `cut` in the plan's [durability]"));
         }
         check_sync(&place, &phase)?;
         let named = self.witness.clone().or(of_plan.witness);
         let witness = named.map(|named| WitnessPlace::parse(&named)).ok_or_else(|| {
-            CliError::usage("there is no directory for the witness")
+            CliError::usage("no directory for the witness was given")
                 .hint("pass one with --witness DIR")
         })?;
         let new_id = RunId::now("durability").store_id();
@@ -50,7 +50,7 @@ impl Options {
         })
     }
 
-    /// Returns the settings, changed by the flags; the commands are not included.
+    /// Returns the settings with the changes of the flags, but without the commands.
     fn phase(&self, base: &DurabilityPhase) -> Result<DurabilityPhase, CliError> {
         let mut phase = base.clone();
         if self.cut_by_hand {
@@ -82,15 +82,15 @@ impl Options {
         phase.size_bytes = blocks * u64::from(BLOCK_BYTES);
         if !(u64::from(phase.threads) * 8..=1 << 28).contains(&blocks) {
             return Err(CliError::usage(format!(
-                "--size {size}: the size must have at least 8 blocks of 4 KiB for each thread, \
-                 and at most 1 TiB"
+                "--size {size}: the size must be at least 8 blocks of 4 KiB for each thread, and \
+                 at most 1 TiB"
             )));
         }
         Ok(phase)
     }
 }
 
-/// Rejects a way to make writes durable if the target does not support it.
+/// Rejects a sync method that the target does not support.
 fn check_sync(place: &TargetPlace, phase: &DurabilityPhase) -> Result<(), CliError> {
     let is_s3 = matches!(place, TargetPlace::S3(_));
     if is_s3 && (phase.sync != SyncMethod::Dsync || phase.direct) {

@@ -16,7 +16,7 @@ pub struct TargetFlags {
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<PathBuf>,
     /// NFS export under test, without a mount: nfs://host/export. The test creates its own
-    /// subdirectory. fsync and fdatasync are a COMMIT, dsync is a stable WRITE.
+    /// subdirectory. fsync and fdatasync send a COMMIT; dsync sends stable WRITEs.
     #[arg(long, value_name = "EXPORT", value_parser = address::nfs_export, conflicts_with_all = ["path", "device", "direct"])]
     pub(super) nfs: Option<String>,
     /// S3 bucket under test: `s3://BUCKET/PREFIX`. Each block is an object under a prefix that only
@@ -32,10 +32,10 @@ pub struct TargetFlags {
     /// Address of the S3 store: `https://HOST:PORT` or `http://HOST:PORT`.
     #[arg(long, value_name = "URL", requires = "s3")]
     pub(super) endpoint: Option<String>,
-    /// Region that S3 requests are signed for.
+    /// Region for which S3 requests are signed.
     #[arg(long, value_name = "NAME", default_value = "us-east-1")]
     pub(super) region: String,
-    /// Block device that may be overwritten although it contains data: `--destroy /dev/sdx`.
+    /// Allow this block device to be overwritten although it contains data: `--destroy /dev/sdx`.
     #[arg(long, value_name = "DEVICE")]
     pub(super) destroy: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Runs the arms of an experiment that use real storage on a fleet.
+//! Runs the arms of an experiment on a fleet. Only arms on real storage can use a fleet.
 
 use std::sync::atomic::AtomicBool;
 
@@ -24,7 +24,7 @@ pub fn select_driver(
 ) -> Result<HostDriver, CliError> {
     if hosts.uses_fleet() && planned.on == StorageKind::Model {
         return Err(CliError::usage("a fleet cannot run models")
-            .hint("use --on real to load real storage from the hosts of the fleet"));
+            .hint("use --on real: the hosts of the fleet then load real storage"));
     }
     let arms: Vec<_> = planned.arms.iter().chain(&planned.searches).collect();
     let names: Vec<String> = arms.iter().map(|arm| format!("arm {}", arm.name)).collect();

@@ -10,9 +10,9 @@ use crate::error::CliError;
 
 /// Flags that affect the arms.
 pub struct ArmFlags<'a> {
-    /// Targets of the arms on real storage.
+    /// Targets of the arms on real storage, as PLACE=PATH.
     pub path: &'a [String],
-    /// Fields that are changed in all plans.
+    /// Field changes for all plans, as FIELD=VALUE.
     pub set: &'a [String],
     /// Arms to run; all arms if empty.
     pub arm: &'a [String],
@@ -40,7 +40,7 @@ impl From<StorageChoice> for StorageKind {
     }
 }
 
-/// Returns the changes.
+/// Returns the changes that the flags describe.
 pub fn overrides(flags: &ArmFlags<'_>, on: StorageKind) -> Result<Overrides, CliError> {
     if on == StorageKind::Model && !flags.path.is_empty() {
         return Err(

@@ -36,10 +36,11 @@ pub struct Options {
     /// Storage that the arms use.
     #[arg(long, value_enum, default_value = "model")]
     on: StorageChoice,
-    /// Target of an arm on real storage: a directory, a device or an NFS export.
+    /// Real target for one of the experiment's places (such as a or b): a directory, a device or an
+    /// NFS export.
     #[arg(long, value_name = "PLACE=PATH")]
     path: Vec<String>,
-    /// A field to change in the plans of all arms, with its value in TOML: phases.measure='"60s"'.
+    /// Change a field in the plans of all arms. The value is TOML: phases.measure='"60s"'.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// Run only this arm. May be given several times.
@@ -48,20 +49,21 @@ pub struct Options {
     /// Number of runs of each arm, instead of the number in the experiment.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeats: Option<u32>,
-    /// More published figures, in the format of published.csv. The model is not fitted to them.
+    /// File with additional published figures, in the format of published.csv. The model is not
+    /// fitted to them.
     #[arg(long, value_name = "FILE")]
     published: Option<PathBuf>,
-    /// The published table of an arm that sweeps, with the columns of `model fit`. The model is not
-    /// fitted to it.
+    /// Published table for an arm that is a sweep, with the same columns as for `model fit`. The
+    /// model is not fitted to this table.
     #[arg(long, value_name = "ARM=FILE")]
     table: Vec<String>,
     /// Resume an interrupted experiment: its directory, or its name in the catalogue.
     #[arg(long, value_name = "EXPERIMENT")]
     resume: Option<String>,
-    /// Block device that may be overwritten (full path).
+    /// Allow this block device (full path) to be overwritten.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment, instead of the catalogue.
+    /// Store the experiment in this directory instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -14,15 +14,15 @@ use crate::exit::Exit;
 /// Options of `experiment show`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  plimsoll experiment show e1\n  plimsoll experiment show e1 \
-        --plan 3 > \
-    arm3.toml\n  plimsoll experiment show e1 --export my-e1    its files, to change")]
+        --plan 3 > arm3.toml\n  plimsoll experiment show e1 --export my-e1    copy its files, to \
+        change them")]
 pub struct Options {
     /// Name of an experiment, or a directory with an experiment.toml.
     experiment: String,
     /// Print the plan of this arm.
     #[arg(long, value_name = "ARM", conflicts_with = "export")]
     plan: Option<String>,
-    /// Copy the experiment's files into this directory, which must not contain any of them yet.
+    /// Copy the experiment's files into this directory. It must not contain files with these names.
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `plimsoll fleet check`: requests from the agents whether they would accept a plan.
+//! `plimsoll fleet check`: asks each agent whether it would accept a plan.
 
 use plimsoll_fleet::coordinator::{self, Options};
 use plimsoll_plan::Plan;

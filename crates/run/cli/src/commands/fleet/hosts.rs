@@ -19,7 +19,8 @@ pub struct Add {
     /// Directory that plans may use on the new hosts. May be given several times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
-    /// Directory with the authority's key, if that is not the fleet's directory.
+    /// Directory of the certificate authority's key, if the key was moved out of the fleet's
+    /// directory.
     #[arg(long, value_name = "DIR")]
     authority: Option<PathBuf>,
 }
@@ -30,7 +31,7 @@ pub struct HostSelection {
     /// The directory that `plimsoll fleet init` created.
     #[arg(value_name = "FLEET")]
     directory: PathBuf,
-    /// Names of agents.
+    /// Names of the agents to add or remove.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 }
@@ -54,7 +55,7 @@ pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
 pub fn remove(of: &HostSelection, common: &Globals) -> Result<Exit, CliError> {
     let changed = setup::remove(&of.directory, &of.names)?;
     let left: Vec<String> = changed.agents.iter().map(|path| shown(path)).collect();
-    let hosts = format!("here     remove {}: these keys are no longer valid", left.join(", "));
+    let hosts = format!("here     delete {}: their keys are no longer valid", left.join(", "));
     reported("removed", &changed, &of.names, &hosts, common)
 }
 

@@ -17,21 +17,22 @@ use crate::exit::Exit;
 pub struct Options {
     /// Directory for all files. It must be empty, or must not exist yet.
     directory: PathBuf,
-    /// Name or address by which the hosts reach the NATS server.
+    /// Name or address at which the hosts reach the NATS server.
     #[arg(long, value_name = "HOST")]
     server_name: String,
     /// Port of the NATS server.
     #[arg(long, default_value_t = 4222)]
     port: u16,
-    /// Names of the agents, separated by commas, or the number of agents (they are called node1,
-    /// node2 and so on). A run requires all of them, except those excluded by `--without NAME`.
+    /// Names of the agents, separated by commas, or the number of agents. With a number, the names
+    /// are node1, node2 and so on. A run requires all agents, except those excluded by `--without
+    /// NAME`.
     #[arg(long, value_name = "NAMES|N")]
     agents: String,
-    /// Directory that plans may use on each host. It is listed in the host's file. May be given
+    /// Directory that plans may use on each host. The files of all hosts list it. May be given
     /// several times.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
-    /// Delete the authority's key: after this, no hosts can be added, not even by `fleet add`.
+    /// Delete the key of the certificate authority. After that, not even `fleet add` can add hosts.
     #[arg(long)]
     forget_authority: bool,
 }
@@ -64,14 +65,14 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     }
     let authority = made.authority.as_deref().map_or(String::new(), |path| {
         format!(
-            "offline     move {} there; hosts do not need it, but `plimsoll fleet add` does\n",
+            "offline     move {} to offline storage; only `plimsoll fleet add` uses it\n",
             shown(path)
         )
     });
     let allow = if options.allow_path.is_empty() { " --allow-path DIR" } else { "" };
     let fleet = shown(&made.coordinator.join("fleet.toml"));
     bundle::print(&format!(
-        "set up: a server, a user who runs plans, and {} agents. All these files are \
+        "created files for a server, a user who runs plans, and {} agents. All these files are \
          secret.\n\non {}     copy {} there, and run in it: nats-server -c nats.conf\non each \
          host     copy its file from {} there, and run: plimsoll agent NAME.toml{allow}\nhere     \
          plimsoll run PLAN --fleet {fleet}\n{authority}",

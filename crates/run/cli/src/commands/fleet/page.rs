@@ -23,7 +23,8 @@ struct PageFleet {
     places: Places,
 }
 
-/// Returns the hosts of a fleet and, if the page may start plans on them, the object that does so.
+/// Returns a function that lists the hosts of a fleet. If the page may start plans on the fleet,
+/// also returns the object that starts them.
 ///
 /// # Errors
 /// The errors of [`runner`].

@@ -52,7 +52,7 @@ fn row(one: AgentStatus) -> HostRow {
 /// Returns a function that lists the hosts of a fleet each time it is called.
 ///
 /// # Errors
-/// An unreadable file.
+/// The file cannot be read.
 pub fn hosts(fleet: &str) -> Result<FindHosts, CliError> {
     let (server, _) = reached(fleet, &Sign::default())?;
     Ok(Box::new(move || {
@@ -61,7 +61,7 @@ pub fn hosts(fleet: &str) -> Result<FindHosts, CliError> {
     }))
 }
 
-/// Drains the given agents (without names, all agents), or undoes this.
+/// Drains the given agents, or all agents if no names are given. With `undo`, stops draining them.
 ///
 /// # Errors
 /// The server cannot be reached, or an agent is not connected.

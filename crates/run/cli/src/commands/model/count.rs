@@ -22,7 +22,7 @@ pub fn count(text: &str) -> Result<u64, String> {
         return Err(wrong());
     }
     let value = plain.parse::<f64>().map_err(|_| wrong())? * times;
-    // Every whole number up to 2^53 is exact as a float.
+    // A float represents every whole number up to 2^53 exactly.
     let whole = value.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&value);
     if whole { Ok(value as u64) } else { Err(wrong()) }
 }

@@ -1,5 +1,5 @@
-//! `plimsoll model fit MODEL DATA.csv`: fits the free parameters of a model to a measured table,
-//! and scores its prediction of another table.
+//! `plimsoll model fit MODEL DATA.csv`: fits the free parameters of a model to a measured table. It
+//! can also predict another table, and compares the prediction with that table.
 
 use std::path::{Path, PathBuf};
 
@@ -26,22 +26,22 @@ use crate::notes;
         pool.chunk_bytes=131072\n\nA table is CSV with the columns io_kib, pattern, read_percent, \
         ops_per_s, latency_ms, and\noptionally depth (operations in flight of each client), \
         bandwidth_mb_per_s, read_ops_per_s,\nwrite_ops_per_s. The CSV of a sweep is a table too. \
-        Lines with # are comments.\nResults of another tool (fio JSON, a directory of results) \
-        are tables too: a row is one job,\nor a group of jobs that ran together.\n\nExit codes: 0 \
-        FITTED or PREDICTED; 3 DOES NOT FIT: the fitted rows miss a goal."
+        Lines with # are comments.\nResults of another tool (fio JSON, a directory of results) are \
+        tables too: a row is one job,\nor a group of jobs that ran together.\n\nExit codes: 0 \
+        FITTED or PREDICTED; 3 DOES NOT FIT (the fitted rows miss a goal)."
 )]
 pub struct Options {
-    /// Name of a shipped model, or path of a model file.
+    /// Name of a built-in model, or path of a model file.
     model: String,
     /// The measured table.
     data: PathBuf,
-    /// Predict this table; it is not used by the fit.
+    /// Also predict this table. The fit does not use it.
     #[arg(long, value_name = "CSV")]
     predict: Option<PathBuf>,
-    /// A parameter to change, named as in the model file.
+    /// Change a parameter, named as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
-    /// A parameter to change for the predicted table only.
+    /// Change a parameter only for the predicted table.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE", requires = "predict")]
     with: Vec<String>,
     /// Seed of the starting points and the simulations.
@@ -53,7 +53,7 @@ pub struct Options {
     /// Skip parameter profiles and leave-one-out checks.
     #[arg(long)]
     quick: bool,
-    /// A goal in percent, instead of the default.
+    /// Set a goal in percent, instead of its default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
     /// Write the fitted values to this file, as arguments for `--set`.

@@ -22,7 +22,7 @@ struct ModelRow {
     free_parameters: usize,
 }
 
-/// Lists the shipped models.
+/// Lists the built-in models.
 pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
     let mut all = Vec::new();
     for model in shipped() {
@@ -59,7 +59,8 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
         ]);
     }
     table.note =
-        "built into the program; to edit a copy: `plimsoll model show MODEL --toml > my.toml`"
+        "these models are built into the program; to edit a copy: `plimsoll model show MODEL \
+         --toml > my.toml`"
             .to_owned();
     let document = Document {
         title: "models".to_owned(),

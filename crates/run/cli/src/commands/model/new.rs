@@ -28,21 +28,21 @@ use crate::notes;
   plimsoll model new --from corners.csv --predict inside.csv --save mine.toml
   plimsoll model run plan.toml --model ./mine.toml
 
-Tries a flash drive (alone, or with a network link, a constant delay or a rate limit), an SSD with
-channels, and a disk. Fits the best one, and compares it with shipped models and with interpolation.
-A table is the CSV of a sweep, or has the columns of `plimsoll model fit`. In results of other tools
-(fio JSON, a directory), a row is one job, or a group of jobs that ran together. Rows need a column
-queue_depth if their operations in flight differ. Rows with `sync` dsync show durable write times.
+The command tries a flash drive (alone, or with a network link, a constant delay or a rate limit),
+an SSD with channels, and a disk. It fits the best of these, and compares the result with built-in
+models and interpolation. A table is a sweep's CSV, or has the columns of `plimsoll model fit`. In
+results of other tools (fio JSON, a directory), a row is a job or a group of concurrent jobs. If the
+operations in flight differ, a column queue_depth is required. `sync` dsync means durable writes.
 
-Exit codes: 0 FITTED; 3 DOES NOT FIT: a goal is missed. The file is written in both cases.")]
+Exit codes: 0 FITTED; 3 DOES NOT FIT (a goal is missed). The file is written in both cases.")]
 pub struct Options {
     /// The measured table, or results of another tool: a file or a directory.
     #[arg(long, value_name = "RESULTS")]
     from: PathBuf,
-    /// Predict these rows; they are not used by the fit.
+    /// Also predict these rows. The fit does not use them.
     #[arg(long, value_name = "RESULTS")]
     predict: Option<PathBuf>,
-    /// Write the model to this new file; by default, the table's name with .toml in this directory.
+    /// New file for the model. Default: the table's name with .toml, in the current directory.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Seed of the starting points and the simulations.
@@ -51,7 +51,7 @@ pub struct Options {
     /// Skip parameter profiles and leave-one-out checks.
     #[arg(long)]
     quick: bool,
-    /// A goal in percent, instead of the default.
+    /// Set a goal in percent, instead of its default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
 }

@@ -21,18 +21,18 @@ use crate::notes;
 A table is CSV. Axes are columns such as io_kib, pattern, read_percent, depth, clients and threads;
 figures are columns whose names end with _per_s, iops, _ms, _us or _ns. The prediction interpolates
 between rows, never outside their range. To compute an interval, each row is predicted without the
-rows that have the same value on an axis; the interval contains nine of ten such rows. See
-docs/models.md.
+rows that have the same value on an axis. The interval is wide enough for nine of ten of these
+predictions. See docs/models.md.
 
 Exit codes: 0 PREDICTED; 3 NOT PREDICTED: a cell is outside the measured range,
-or between two values of an axis that has no other values.")]
+or lies between two values of an axis that has only these two values.")]
 pub struct Options {
     /// The measured table.
     data: PathBuf,
     /// Cell to predict: a value for each axis.
     #[arg(long, value_name = "AXIS=VALUE,...", required = true)]
     cell: Vec<String>,
-    /// Column that is an axis too.
+    /// Additional column that is an axis.
     #[arg(long, value_name = "COLUMN")]
     axis: Vec<String>,
 }

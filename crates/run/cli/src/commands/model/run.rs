@@ -27,15 +27,15 @@ use crate::progress::StderrProgress;
 #[command(after_help = "Examples:\n  plimsoll model run exchange-1000-heavy --model adsf-hybrid \
     --explain\n  plimsoll model run plan.toml --set cache.capacity_bytes=0 --explain")]
 pub struct Options {
-    /// The plan. --model replaces its target.
+    /// The plan. The model of --model replaces the plan's target.
     plan: PathBuf,
-    /// Name of a shipped model, or path of a model file.
+    /// Name of a built-in model, or path of a model file.
     #[arg(long)]
     model: Option<String>,
-    /// A parameter to change, named as in the model file.
+    /// Change a parameter, named as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
-    /// Show the bottleneck, and the share of each station in the latency.
+    /// Show the bottleneck, and how much each station (device, link, CPU) adds to the latency.
     #[arg(long)]
     explain: bool,
     /// Directory for the bundle, instead of the catalogue.

@@ -32,22 +32,22 @@ use crate::places::Places;
         server ends."
 )]
 pub struct Options {
-    /// Name of a shipped model, or path of a model file.
+    /// Name of a built-in model, or path of a model file.
     model: String,
-    /// Address for NFS and MOUNT, both on one port; port 0 picks a free one. Without an address,
-    /// only this host can connect.
+    /// Address at which NFS and MOUNT share one port. Port 0 selects a free port. If only a port is
+    /// given, only this host can connect.
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:2049", value_parser = address::listen)]
     nfs: SocketAddr,
-    /// Address for the statistics of the model over HTTP, in the Prometheus text format.
+    /// Address at which the model's statistics are served over HTTP, in the Prometheus text format.
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::listen)]
     metrics: Option<SocketAddr>,
-    /// A parameter to change, named as in the model file.
+    /// Change a parameter, named as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
-    /// Seed of the random choices of the model.
+    /// Seed of the model's random choices.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Maximum memory for data, in MiB.
+    /// Maximum memory for the stored data, in MiB.
     #[arg(long, default_value_t = 4096, value_name = "MIB")]
     memory: u64,
 }
@@ -60,8 +60,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     for at in std::iter::once(options.nfs).chain(options.metrics) {
         if !at.ip().is_loopback() {
             notes::tell(&format!(
-                "warning: anyone who can reach {at} can read and write all served data: no \
-                 password is required, and every address is accepted"
+                "warning: anyone who can reach {at} can read and write all served data, because no \
+                 password is required and clients of every address are accepted"
             ));
         }
     }
@@ -73,7 +73,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let server = options.metrics.map(|at| serve_text(at, move || texts.text())).transpose()?;
     let metrics = server.as_ref().and_then(StatusServer::address);
     let reported = |nfs: SocketAddr| unsaid = say(&model, nfs, metrics, common).err();
-    // Shows the model on this user's page.
+    // Show the model on this user's web page.
     let _publication = publish_to_page(&model, &gauges);
     serve(&model, serving, gauges, &interrupt, reported).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
@@ -85,7 +85,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     unsaid.map_or(Ok(Exit::Ok), Err)
 }
 
-/// Publishes the model's activity to this user's page until the returned value is dropped.
+/// Publishes the model's activity to this user's web page until the returned value is dropped.
 fn publish_to_page(
     model: &ConfiguredModel,
     gauges: &Arc<Metrics>,

@@ -18,12 +18,12 @@ use crate::exit::Exit;
     mine.toml"
 )]
 pub struct Options {
-    /// Name of a shipped model, or path of a model file.
+    /// Name of a built-in model, or path of a model file.
     model: String,
     /// Print the model file itself.
     #[arg(long)]
     toml: bool,
-    /// A parameter to change before the model is shown.
+    /// Change a parameter before the model is shown.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `plimsoll model size MODEL`: number of nodes (or disks) for a mail store.
+//! `plimsoll model size MODEL`: finds the smallest number of nodes (or disks) for a mail store.
 
 use std::path::PathBuf;
 
@@ -20,12 +20,12 @@ use crate::exit::Exit;
 #[command(
     after_help = "Examples:\n  plimsoll model size adsf-hybrid --mailboxes 10000 --iops 0.2 \
         --mailbox-size 1GiB\n  plimsoll model size adsf-hybrid --mailboxes 10k --field \
-        model.storage_nodes --failed-nodes 2 --html size.html\n\nThe answer is modelled, not \
-        measured. It states how far the model's figures are from those of published \
-        systems.\nExit codes: 0 a size passes, 1 no size in the range passes."
+        model.storage_nodes --failed-nodes 2 --html size.html\n\nThe result is modelled, not \
+        measured. It shows how much the model's figures differ from published measurements.\nExit \
+        codes: 0 a size passes, 1 no size in the range passes."
 )]
 pub struct Options {
-    /// Name of a shipped model, or path of a model file.
+    /// Name of a built-in model, or path of a model file.
     model: String,
     /// Number of mailboxes: 10000, 10,000 or 10k.
     #[arg(long, value_parser = count)]
@@ -36,7 +36,7 @@ pub struct Options {
     /// Size of a mailbox.
     #[arg(long, default_value = "1GiB")]
     mailbox_size: SizeBytes,
-    /// Number of databases; by default one per 250 mailboxes.
+    /// Number of databases. Default: one for every 250 mailboxes.
     #[arg(long)]
     databases: Option<u32>,
     /// Maximum mean latency of database reads.
@@ -45,7 +45,7 @@ pub struct Options {
     /// Maximum mean latency of log writes.
     #[arg(long, default_value = "10ms")]
     log_latency: DurationNs,
-    /// Field to search; by default the first sizing field of the model.
+    /// Parameter to vary in the search. Default: the first sizing parameter of the model.
     #[arg(long, value_name = "BLOCK.FIELD")]
     field: Option<String>,
     /// Smallest size to try.
@@ -54,30 +54,30 @@ pub struct Options {
     /// Largest size to try.
     #[arg(long, default_value_t = 64)]
     to: u64,
-    /// Number of failed nodes for a second answer, in addition to that for the healthy system; 0
-    /// for none.
+    /// Number of failed nodes in a second search, after that for the healthy system. 0: no second
+    /// search.
     #[arg(long, default_value_t = 1, value_name = "NODES")]
     failed_nodes: u64,
-    /// A parameter to change, such as model.failed_nodes=1.
+    /// Change a parameter, such as model.failed_nodes=1.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]
     set: Vec<String>,
     /// Seed of the simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write a chart of the load line for each size to this SVG file.
+    /// Write a chart of latency over load for each size to this SVG file.
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
-    /// Write the answer with charts as an HTML page to this file.
+    /// Write the result and charts as an HTML page to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// Searches and shows.
+/// Searches for the smallest size and shows the result.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let (from, to) = (options.from, options.to);
     if from == 0 || from > to {
         let says = if from == 0 {
-            "a system of size 0 has no capacity".to_owned()
+            "--from 0: a system of size 0 has no capacity".to_owned()
         } else {
             format!("--from {from} is larger than --to {to}: there is no size between them")
         };
@@ -85,8 +85,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             .hint("--from must be the smallest size to try, and --to the largest"));
     }
     if options.mailboxes == 0 || !(options.iops > 0.0 && options.iops.is_finite()) {
-        return Err(CliError::usage("there is no load to size for")
-            .hint("set mailboxes and I/Os per second of a mailbox above 0"));
+        return Err(CliError::usage("the load is 0, so every size is large enough")
+            .hint("set --mailboxes and --iops to values above 0"));
     }
     let databases = options.databases.unwrap_or_else(|| options.mailboxes.div_ceil(250) as u32);
     let databases = databases.max(1);

@@ -8,11 +8,11 @@ use toml::Table;
 use crate::error::CliError;
 use crate::model_run;
 
-/// Returns the plan with its target replaced by a model, or with other parameters of its model. The
-/// bundle stores this plan.
+/// Returns the plan with its target replaced by a model, or with changed parameters of its model.
+/// The bundle stores the returned plan.
 ///
 /// # Errors
-/// There is no model in the plan or on the command line, or the parameters are invalid.
+/// Neither the plan nor the command line names a model, or a parameter is invalid.
 pub fn on_model(
     plan: Plan,
     model: Option<&str>,
@@ -30,7 +30,7 @@ pub fn on_model(
         (None, _) => {
             let kind = resolved.targets.first().map_or("nothing", Target::kind_word);
             return Err(CliError::usage(format!("the plan's target is {kind}, not a model")).hint(
-                "choose a model with --model NAME; `plimsoll model list` lists the shipped models",
+                "choose a model with --model NAME; `plimsoll model list` lists the built-in models",
             ));
         }
     };

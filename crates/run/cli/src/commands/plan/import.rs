@@ -21,7 +21,7 @@ use crate::notes;
 /// Prints the plan of a job or trace, or writes the plans of the stages of a job to a directory.
 ///
 /// # Errors
-/// All errors of the job or trace.
+/// The job or trace is invalid. The error lists all problems.
 pub fn import(job: &Path, out: Option<&Path>, common: &Globals) -> Result<Exit, CliError> {
     if job != Path::new("-") && out.is_none() && is_trace(job) {
         let (plan, survey) = import_trace(job)?;

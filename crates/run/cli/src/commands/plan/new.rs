@@ -32,7 +32,7 @@ pub struct Options {
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
-    /// File to create; stdout by default.
+    /// File to create. Default: stdout.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -88,8 +88,8 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
         .map_err(|error| CliError::environment(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Returns the plan's text. The comment about needs is replaced, because the original plan may have
-/// other needs.
+/// Returns the plan's text. Its `# Needs:` and `# Takes:` comments are updated, because the changes
+/// may affect the required space and time.
 fn plan_text(plan: &Plan) -> String {
     let resolved = plan.resolve();
     let needs: u64 = resolved

@@ -38,7 +38,7 @@ pub fn resume(
 /// Shows the verdict of a fleet run.
 ///
 /// # Errors
-/// Stdout that cannot be written.
+/// Stdout cannot be written.
 pub fn show(left: &FleetBundle, common: &Globals) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(&left.verdict)?);

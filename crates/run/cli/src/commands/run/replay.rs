@@ -21,10 +21,10 @@ pub struct Replay {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "size", "reads", "pattern", "clients", "files",
           "bs", "rw", "runtime", "runs", "sync", "fsync", "fdatasync"])]
     trace: Option<PathBuf>,
-    /// Pace of the operations: recorded, a factor (2x, 0.5x), or as-fast as the target allows.
+    /// Pace of the operations: recorded, a factor (2x, 0.5x), or as-fast (without pauses).
     #[arg(long, value_name = "PACE", requires = "trace")]
     pace: Option<String>,
-    /// Mapping to a target of another size: fit (default), keep, compact, wrap or scale.
+    /// Address mapping to a target of a different size: fit (default), keep, compact, wrap, scale.
     #[arg(long, value_name = "RULE", requires = "trace", value_parser = map_word)]
     map: Option<TraceMap>,
 }
@@ -52,7 +52,7 @@ impl Replay {
         let places = changes.places()?;
         let [target] = &places[..] else {
             let given = if places.is_empty() { "no target was" } else { "several targets were" };
-            let says = format!("a trace needs one file or device, but {given} given");
+            let says = format!("a trace requires exactly one target, but {given} given");
             return Err(CliError::usage(says).hint("use one --path, --device, --nfs or --model"));
         };
         let survey = survey(path)?;
@@ -75,7 +75,7 @@ impl Replay {
 /// Returns the plan that replays a trace, without a target.
 ///
 /// # Errors
-/// Not a trace.
+/// The file is not a trace.
 pub fn import(path: &Path) -> Result<(Plan, Survey), CliError> {
     let survey = survey(path)?;
     let mut request = request("plimsoll plan import", path, &survey)?;
@@ -87,13 +87,13 @@ pub fn import(path: &Path) -> Result<(Plan, Survey), CliError> {
     Ok((plan, survey))
 }
 
-/// Describes a trace for a plan.
+/// Returns the request for a plan that replays a trace.
 fn request(made_by: &'static str, path: &Path, survey: &Survey) -> Result<TraceRequest, CliError> {
     let whole = std::fs::canonicalize(path)
         .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
     let Some(file) = whole.to_str() else {
-        let says = format!("the path {} is not valid text, so no plan can use it", whole.display());
-        return Err(CliError::usage(says).hint("rename the file of the trace"));
+        let says = format!("the path {} is not UTF-8: a plan cannot contain it", whole.display());
+        return Err(CliError::usage(says).hint("rename the trace file"));
     };
     let stem = path.file_stem().map_or("trace".into(), |stem| stem.to_string_lossy());
     let figures = &survey.figures;

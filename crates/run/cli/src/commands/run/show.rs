@@ -11,7 +11,7 @@ use crate::error::CliError;
 /// Shows the verdict of a single run, or the summary of an experiment.
 ///
 /// # Errors
-/// Stdout that cannot be written.
+/// Stdout cannot be written.
 pub fn show(repeated: &RepeatedRuns, common: &Globals) -> Result<(), CliError> {
     let RepeatedRuns { finished, experiment, .. } = repeated;
     if let ([only], None) = (&finished[..], experiment) {

@@ -66,7 +66,7 @@ pub fn run_plan(
     Ok(repeated.exit())
 }
 
-/// Writes the start of the output, cut at the end of a line, to the file in `--verdict-to`.
+/// Writes as many complete lines of the output as fit into 4 KiB to the file in `--verdict-to`.
 ///
 /// # Errors
 /// The file cannot be written.

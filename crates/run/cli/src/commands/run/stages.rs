@@ -20,11 +20,11 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::progress::StderrProgress;
 
-/// Returns the stages of a job with the changed fields; only one stage if all sections run at the
-/// same time. Reports options that could not be converted.
+/// Returns the stages of a job with the field changes applied. A job whose sections all run at the
+/// same time has one stage. Reports options that could not be converted.
 ///
 /// # Errors
-/// An invalid job.
+/// The job is invalid.
 fn read(file: &Path, changes: &Changes, common: &Globals) -> Result<Vec<StagePlan>, CliError> {
     let name = job::name(file);
     let imported = import_stages(&job::read(file)?, &name).map_err(|errors| plan_error(&errors))?;
@@ -34,7 +34,8 @@ fn read(file: &Path, changes: &Changes, common: &Globals) -> Result<Vec<StagePla
         let plan = changes.apply(&imported.plan)?;
         let resolved = plan.resolve();
         check_accepted(&resolved.evidence.accept_unknown)?;
-        // Keep only the number and the section, because the experiment already has the job's name.
+        // Keep only the number and the section, because the experiment's name already contains the
+        // job's name.
         let short = stage.strip_prefix(&name).unwrap_or(stage).trim_start_matches('-');
         all.push(StagePlan { name: short.to_owned(), plan, resolved });
     }

@@ -7,33 +7,33 @@ use plimsoll_plan::{DurationNs, OpsPerS, UnitError};
 /// Filter for the list of runs.
 #[derive(Debug, Default, Args)]
 pub struct RunFilter {
-    /// Runs with this verdict: pass, fail, invalid, inconclusive, measured, or unverified (this
-    /// machine's ledger does not confirm the run).
+    /// List only runs with this verdict: pass, fail, invalid, inconclusive, measured, or unverified
+    /// (this machine's ledger does not confirm the run).
     #[arg(long, value_parser = ["pass", "fail", "invalid", "inconclusive", "measured", "unverified"], ignore_case = true)]
     verdict: Option<String>,
-    /// Runs of plans whose name contains this text.
+    /// List only runs of plans whose names contain this text.
     #[arg(long)]
     plan: Option<String>,
-    /// Runs on targets whose path, file system or device contains this text: /mnt/test, xfs,
-    /// nvme0n1.
+    /// List only runs whose target's path, file system or device contains this text: /mnt/test,
+    /// xfs, nvme0n1.
     #[arg(long, value_name = "TEXT")]
     target: Option<String>,
-    /// Runs that achieved at least this rate: 5000/s.
+    /// List only runs that achieved at least this rate, such as 5000/s.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate_min: Option<OpsPerS>,
-    /// Runs whose mean read latency was at most this: 20ms.
+    /// List only runs with at most this mean read latency, such as 20ms.
     #[arg(long, value_name = "TIME")]
     read_latency_max: Option<DurationNs>,
-    /// Runs with this tag.
+    /// List only runs with this tag.
     #[arg(long)]
     tag: Option<String>,
-    /// Runs started on this day (UTC) or later: 2026-11-23.
+    /// List only runs that started on this day (UTC) or later, such as 2026-11-23.
     #[arg(long, value_name = "DAY", value_parser = day)]
     since: Option<u64>,
-    /// Runs started before this day (UTC).
+    /// List only runs that started before this day (UTC).
     #[arg(long, value_name = "DAY", value_parser = day)]
     until: Option<u64>,
-    /// Number of runs to list, latest first; 50 by default, all with --json.
+    /// List only the latest runs, up to this number. Default: 50, or all with --json.
     #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
 }

@@ -20,7 +20,7 @@ const LISTED_DEFAULT: u32 = 50;
 /// Lists runs in the order of their start.
 ///
 /// # Errors
-/// A broken ledger.
+/// The ledger is damaged.
 pub fn list(of: &RunFilter, common: &Globals) -> Result<Exit, CliError> {
     let catalogue = catalogue::open_with_others(&Places::from_environment()?)?;
     if let Some(torn) = &catalogue.torn {
@@ -32,7 +32,7 @@ pub fn list(of: &RunFilter, common: &Globals) -> Result<Exit, CliError> {
         bundle::print(&bundle::json(&runs)?)?;
         return Ok(Exit::Ok);
     }
-    // Read one run more than is shown, to detect whether there are more.
+    // Read one run more than the limit, to detect whether runs are omitted.
     let shown = of.limit.unwrap_or(LISTED_DEFAULT) as usize;
     filter.limit = Some(of.limit.unwrap_or(LISTED_DEFAULT).saturating_add(1));
     let mut runs = catalogue.runs(&filter).map_err(catalogue::catalogue_error)?;
@@ -48,7 +48,7 @@ pub fn list(of: &RunFilter, common: &Globals) -> Result<Exit, CliError> {
     }
     let mut table = runs_table(runs.iter().map(row));
     if more {
-        table.note = format!("the latest {shown} runs; --limit shows more");
+        table.note = format!("the latest {shown} runs are shown; --limit shows more");
     }
     bundle::print(&text::grid(&table, &bundle::style(common)))?;
     Ok(Exit::Ok)

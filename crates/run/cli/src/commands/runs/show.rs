@@ -14,7 +14,7 @@ use crate::exit::Exit;
 /// Judges a run, or the bundles of an experiment, again, and shows the result.
 ///
 /// # Errors
-/// An unreadable bundle.
+/// A bundle cannot be read.
 pub fn show(directory: &Path, common: &Globals) -> Result<Exit, CliError> {
     if directory_report::is_experiment(directory) {
         let reported = directory_report::build_report(directory)?;

@@ -1,4 +1,4 @@
-//! Error messages of `plimsoll serve`.
+//! Hints for the errors of `plimsoll serve`.
 
 use plimsoll_serve::{ServeError, TokensError};
 
@@ -12,7 +12,7 @@ pub fn page(error: ServeError) -> CliError {
         ServeError::Listen { .. } => says.hint("use another port, or 0 for a free port"),
         ServeError::Open(_) => CliError::usage(error.to_string())
             .hint("pass a file of tokens: --token-file FILE")
-            .hint("or allow everyone to do everything: --insecure"),
+            .hint("or allow everyone to use the page without a token: --insecure"),
         ServeError::Plain(_) => CliError::usage(error.to_string())
             .hint("pass a certificate and its key: --tls-cert FILE --tls-key FILE")
             .hint("or confirm that this is intended, for example behind a proxy: --insecure"),

@@ -13,28 +13,28 @@ use crate::error::CliError;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Flags for a sweep without a plan")]
 pub struct Flags {
-    /// Share of metadata operations in percent (on directories and NFS).
+    /// Share of metadata operations in percent (only for directories and NFS exports).
     #[arg(long, value_name = "PERCENT", conflicts_with = "plan")]
     metadata: Option<f64>,
-    /// A quick demonstration: five seconds per point, which is too short for steady figures.
+    /// Measure each point for only five seconds, as a demonstration. This is too short for steady
+    /// figures.
     #[arg(long, conflicts_with_all = ["plan", "measure", "runtime"])]
     quick: bool,
 }
 
 impl Flags {
-    /// Returns the plan of this name, or a plan of the sweep that the flags describe.
+    /// Returns the named plan, or the plan of the sweep that the flags describe.
     ///
     /// # Errors
-    /// All errors of the plan. It is also an error if there is no target, or if several runs of a
-    /// point are requested.
+    /// The plan is invalid, there is no target, or several runs of each point were requested.
     pub(super) fn plan(
         &self,
         name: Option<&str>,
         load: &LoadFlags,
         changes: &Changes,
     ) -> Result<LoadPlan, CliError> {
-        let again = "repeat the sweep with --restart, and compare the sweeps: a directory of sweeps is \
-             one side";
+        let again = "repeat the sweep with --restart; `plimsoll compare` accepts a directory with \
+             several sweeps as one side";
         load.refuse_runs("sweep", "point", again)?;
         if let Some(name) = name {
             return load.named_plan(name, changes);
@@ -50,8 +50,8 @@ impl Flags {
         load.sweep_plan(request, changes)
     }
 
-    /// Returns a size of files that together exceed the host's memory. Returns `None` with --quick,
-    /// if there is not enough space, or if the size of the memory is unknown.
+    /// Returns a file size for which the files together are larger than the host's memory. Returns
+    /// `None` with --quick, if there is not enough space, or if the memory size is unknown.
     fn beyond_memory(&self, changes: &Changes, files: u32) -> Option<SizeBytes> {
         let path = changes.path.first().filter(|_| !self.quick)?;
         let seen = plimsoll_observe::environment::collect(&[Path::new(path)]);
@@ -60,9 +60,9 @@ impl Flags {
     }
 }
 
-/// Returns the size of each of `files` files. Together they have twice the size of the memory, but
-/// at most a third of the free space. If a file would be smaller than 1 GiB, returns `None`, and
-/// the plan's default applies.
+/// Returns the size of one file. All files together are twice as large as the memory, but use at
+/// most a third of the free space. Returns `None` if a file would be smaller than 1 GiB; the plan's
+/// default then applies.
 fn file_size(memory_bytes: u64, free_bytes: u64, files: u32) -> Option<SizeBytes> {
     const GIB: u64 = 1 << 30;
     let all = memory_bytes.saturating_mul(2).min(free_bytes / 3);

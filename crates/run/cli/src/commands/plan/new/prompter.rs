@@ -16,7 +16,7 @@ pub struct Prompter<'a> {
 }
 
 impl Prompter<'_> {
-    /// Prompts until the plan is valid with the answer, and applies the answer.
+    /// Repeats a question until the answer leads to a valid plan, and applies the answer.
     pub fn until_accepted(
         &mut self,
         asks: &str,

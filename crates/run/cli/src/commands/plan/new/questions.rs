@@ -24,7 +24,7 @@ pub fn ask(
         notes::tell(&format!("{:3}  {}", number + 1, plan.name));
     }
     let name = loop {
-        let answer = requested.question("Which plan? A number or a name", "")?;
+        let answer = requested.question("Which plan? Enter a number or a name", "")?;
         let by_number = answer.parse::<usize>().ok().and_then(|n| gallery().get(n.wrapping_sub(1)));
         match by_number.copied().or_else(|| gallery_plan(&answer)) {
             Some(plan) => break plan,
@@ -39,7 +39,8 @@ pub fn ask(
     let plan = changes.plan(name.name)?.resolve();
     let is_mail = plan.workload.mailbox().is_some();
     if !changes.has_target() {
-        let asks = "Target? A directory, /dev/… or nfs://host/export; empty: as in the plan";
+        let asks = "Target? Enter a directory, /dev/… or nfs://host/export; empty keeps the plan's \
+            target";
         requested.until_accepted(
             asks,
             "",
@@ -53,7 +54,7 @@ pub fn ask(
             },
         )?;
         if is_mail && !changes.path.is_empty() {
-            let asks = "Log directory? Empty: same as the databases";
+            let asks = "Log directory? Empty stores the logs with the databases";
             requested.until_accepted(asks, "", name.name, &mut changes, &|changes, logs| {
                 changes.logs.extend((!logs.is_empty()).then(|| logs.to_owned()));
             })?;
@@ -105,7 +106,7 @@ mod tests {
         let plan =
             changes.plan(&name).unwrap_or_else(|error| panic!("{}", error.message)).resolve();
         assert_eq!(plan.workload.mailbox().map(|store| store.mailboxes), Some(50));
-        // Other plans than mail stores have fewer questions; empty answers change nothing.
+        // A plan without a mail store has fewer questions. Empty answers change nothing.
         let (name, changes) = answered("oltp\n\n\n", false).unwrap_or_else(|says| panic!("{says}"));
         assert_eq!((name.as_str(), changes.path.len(), changes.set.len()), ("oltp", 0, 0));
     }
