@@ -157,7 +157,10 @@ fn what_was_checked_of_a_whole_run_is_told() {
         assert_eq!(reported["outcome"], "warn");
         if !workload.contains("working_set") {
             let says = reported["says"].as_str().unwrap();
-            assert!(says.starts_with("only a sample of the data was checked, and it is intact"), "{reported}");
+            assert!(
+                says.starts_with("only a sample of the data was checked, and it is intact"),
+                "{reported}"
+            );
         }
     }
 }
