@@ -168,7 +168,7 @@ fn score(
         let off = |value: f64| libm::fabs(value / published - 1.0);
         role = arm.figure(key).and_then(|figure| figure.role).unwrap_or(role);
         model.push(off(mean));
-        copied.extend(twin(input, arms, arm, point, key).map(off));
+        copied.extend(twin(input, arms, arm, key).map(|(_, value)| off(value)));
         line.extend(between(points, point, key).map(off));
     }
     let rows = model.len();
@@ -213,14 +213,14 @@ pub(super) fn without_goal(
 }
 
 /// Returns the row with the same size and read share from another table that was an input. Prefers
-/// a table with the same access pattern.
-fn twin(
+/// a table with the same access pattern. The result is the row's arm, and the value.
+pub(super) fn twin(
     input: &Input<'_>,
     arms: &[ArmAnalysis],
     arm: &ArmAnalysis,
-    point: &IoShape,
     key: &str,
-) -> Option<f64> {
+) -> Option<(String, f64)> {
+    let point = arm.point.as_ref()?;
     let like = |other: &ArmAnalysis, any_pattern: bool| {
         other.group != arm.group
             && other.point.as_ref().is_some_and(|p| {
@@ -230,7 +230,9 @@ fn twin(
     };
     let input = |other: &ArmAnalysis| {
         let mut given = input.given.iter().filter(|given| given.role == Role::Input);
-        given.find(|given| given.arm == other.name && given.figure == key).map(|given| given.value)
+        given
+            .find(|given| given.arm == other.name && given.figure == key)
+            .map(|given| (given.arm.clone(), given.value))
     };
     let first = |any: bool| arms.iter().filter(|other| like(other, any)).find_map(input);
     first(false).or_else(|| first(true))

@@ -61,17 +61,21 @@ pub(super) fn score(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Score> {
             .filter(|other| other.role.was_known() && other.value > 0.0)
             .filter_map(|other| Some((place(&other.arm)?, other)))
             .collect();
+        let in_table = arms[at].point.is_some() && !arms[at].group.is_empty();
         lines.push(ScoreLine {
             arm: given.arm.clone(),
             figure: given.figure.clone(),
             published: given.value,
             predicted,
-            copied: nearest(arms, at, &known),
-            interpolated: match &arms[at].point {
-                Some(_) if !arms[at].group.is_empty() => {
-                    points::interpolated(arms, &arms[at], &given.figure)
-                }
-                _ => between(at, &known),
+            copied: if in_table {
+                points::twin(input, arms, &arms[at], &given.figure)
+            } else {
+                nearest(at, &known)
+            },
+            interpolated: if in_table {
+                points::interpolated(arms, &arms[at], &given.figure)
+            } else {
+                between(at, &known)
             },
         });
     }
@@ -91,21 +95,10 @@ pub(super) fn score(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Score> {
     })
 }
 
-/// Returns the row to copy: the row of another table with the same label, or the nearest arm of
-/// this table.
-fn nearest(
-    arms: &[ArmAnalysis],
-    at: usize,
-    known: &[(usize, &PublishedFigure)],
-) -> Option<(String, f64)> {
-    let label =
-        |arm: &ArmAnalysis| arm.name.strip_prefix(&arm.group).unwrap_or(&arm.name).to_owned();
-    let (own, group) = (label(&arms[at]), &arms[at].group);
-    let twin = known.iter().find(|(other, _)| {
-        !group.is_empty() && arms[*other].group != *group && label(&arms[*other]) == own
-    });
+/// Returns the nearest known row, in the order of the arms.
+fn nearest(at: usize, known: &[(usize, &PublishedFigure)]) -> Option<(String, f64)> {
     let closest = known.iter().min_by_key(|(other, _)| other.abs_diff(at));
-    twin.or(closest).map(|(_, given)| (given.arm.clone(), given.value))
+    closest.map(|(_, given)| (given.arm.clone(), given.value))
 }
 
 /// Interpolates between the nearest known rows on both sides. The position of a row is its index in
